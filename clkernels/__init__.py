@@ -1,0 +1,1 @@
+"""Mako templates of OpenCL C kernels: one folder an operation, one file an algorithm."""

@@ -1,0 +1,48 @@
+<%page args=""/>\
+/*
+ * Probe: do work-groups of one launch progress independently of each other?
+ *
+ * Source: own; `chain` is the waiting pattern of a scan with decoupled look-back
+ * (Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016).
+ *
+ *   chain       ticket 0 -> 1 -> 2 -> ...   each group waits for one that started before it
+ *   rendezvous  all groups wait until all groups have arrived
+ *
+ * Every wait ends after `patience` polls, and the first group to lose patience
+ * releases all others through `gave_up`: no outcome hangs the device.
+ *
+ * The host guarantees: x, sums and ready hold one element for each group; ready,
+ * counter and gave_up are zero at the start.
+ */
+#define READ(p) atomic_or((p), 0u)
+
+__kernel void chain(__global const uint *restrict x, volatile __global uint *sums,
+                    volatile __global uint *ready, volatile __global uint *counter,
+                    volatile __global uint *gave_up, const uint patience) {
+  if (get_local_id(0) == 0) {
+    const uint ticket = atomic_inc(counter);
+    uint sum = 0;
+    if (ticket > 0) {
+      uint polls = 0;
+      while (READ(&ready[ticket - 1]) == 0 && READ(gave_up) == 0)
+        if (++polls == patience) atomic_xchg(gave_up, 1u);
+      mem_fence(CLK_GLOBAL_MEM_FENCE);
+      sum = sums[ticket - 1];
+    }
+    sums[ticket] = sum + x[ticket];
+    // The sum must be seen before the flag that announces it.
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    atomic_xchg(&ready[ticket], 1u);
+  }
+}
+
+__kernel void rendezvous(volatile __global uint *counter, volatile __global uint *gave_up,
+                         const uint patience) {
+  if (get_local_id(0) == 0) {
+    const uint groups = (uint)get_num_groups(0);
+    uint polls = 0;
+    atomic_inc(counter);
+    while (READ(counter) != groups && READ(gave_up) == 0)
+      if (++polls == patience) atomic_xchg(gave_up, 1u);
+  }
+}

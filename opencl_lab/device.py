@@ -1,0 +1,396 @@
+"""Discovery and selection of OpenCL devices.
+
+A `Device` is plain data: `plan` functions and their tests need no OpenCL at
+all. Only this module and `opencl_lab.runtime` import pyopencl.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# Without it PoCL's workers often share one core and run at half speed. PoCL
+# reads it once, at the first OpenCL call of the process.
+os.environ.setdefault("POCL_AFFINITY", "1")
+
+import pyopencl as cl
+
+from opencl_lab.errors import DeviceNotFound
+from opencl_lab.paths import cache_dir, read_json
+from opencl_lab.pocl import repair_generic_cpu
+
+__all__ = [
+    "Capabilities",
+    "Device",
+    "DeviceFallbackWarning",
+    "Selection",
+    "choose_device",
+    "devices",
+    "probe_file",
+    "select_device",
+]
+
+KINDS = ("gpu", "accelerator", "cpu")
+INSTALL_HINT = 'install a CPU runtime with: pip install "pyopencl[pocl]"'
+
+
+class DeviceFallbackWarning(UserWarning):
+    """Nobody asked for a CPU, but no GPU or accelerator was found."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What kernels may rely on: the driver's claims, corrected by `oclab doctor`.
+
+    Parameters
+    ----------
+    fp64, fp16, subgroups, int64_atomics : bool
+        Optional features of OpenCL C that work.
+    inline_ptx : bool
+        Inline NVIDIA PTX assembly compiles and runs.
+    max_work_group : int
+        Largest work-group that was seen to work, in work-items.
+    local_memory : int
+        Largest local memory that was seen to work, in bytes.
+    vector_bytes : int
+        Widest vector, in bytes, that is safe to pass to a built-in function.
+    barriers_in_loops : bool
+        Barriers inside loops give right results.
+    event_timing : bool
+        Event times agree with the host's clock.
+    forward_progress : bool
+        Work-groups of one launch progress independently of each other.
+    """
+
+    fp64: bool = False
+    fp16: bool = False
+    subgroups: bool = False
+    int64_atomics: bool = False
+    inline_ptx: bool = False
+    max_work_group: int = 1
+    local_memory: int = 0
+    vector_bytes: int = 16
+    barriers_in_loops: bool = True
+    event_timing: bool = True
+    forward_progress: bool = False
+
+
+@dataclass(frozen=True)
+class Device:
+    """One OpenCL device: identity, limits and capabilities.
+
+    Memory sizes are in bytes, the clock in MHz. `handle` is the
+    `pyopencl.Device`; it is None in records made by hand for tests of plans.
+    """
+
+    name: str
+    kind: str
+    vendor: str = ""
+    platform: str = ""
+    platform_version: str = ""
+    driver: str = ""
+    c_version: str = ""
+    platform_index: int = 0
+    device_index: int = 0
+    compute_units: int = 1
+    clock: int = 0
+    global_memory: int = 1 << 30
+    max_allocation: int = 1 << 28
+    local_memory: int = 32 << 10
+    constant_memory: int = 64 << 10
+    max_work_group: int = 256
+    max_work_items: tuple[int, ...] = (256, 256, 256)
+    work_group_multiple: int = 1
+    unified_memory: bool = False
+    compute_capability: tuple[int, int] | None = None
+    simulated: bool = False
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    handle: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """Canonical name of device and driver, used by every cache and database."""
+        parts = (self.kind, self.platform, f"{self.name} {self.compute_units}cu", self.driver)
+        return "/".join(re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-") for part in parts)
+
+    @property
+    def architecture(self) -> str:
+        """Name of the family of devices this one belongs to, such as ``sm_90``; may be empty."""
+        if self.compute_capability is None:
+            return ""
+        return "sm_{}{}".format(*self.compute_capability)
+
+    @property
+    def spec(self) -> str:
+        """The ``platform:device`` numbers that select exactly this device."""
+        return f"{self.platform_index}:{self.device_index}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON-able values, with its key and spec."""
+        record = {
+            item.name: getattr(self, item.name)
+            for item in fields(self)
+            if item.name not in ("handle", "capabilities")
+        }
+        record["max_work_items"] = list(self.max_work_items)
+        if self.compute_capability is not None:
+            record["compute_capability"] = list(self.compute_capability)
+        record["architecture"] = self.architecture
+        record["capabilities"] = {
+            item.name: getattr(self.capabilities, item.name) for item in fields(Capabilities)
+        }
+        return {"key": self.key, "spec": self.spec, **record}
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind}, {self.platform}, driver {self.driver})"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A chosen device and, in words, why it was chosen."""
+
+    device: Device
+    reason: str
+    fallback: bool = False
+
+
+def probe_file(key: str) -> Path:
+    """Return the file in which `oclab doctor` stores what it found on the device `key`."""
+    return cache_dir("doctor", re.sub(r"[^a-z0-9.]+", "-", key) + ".json")
+
+
+def _probed(device: Device) -> Device:
+    """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
+    report = read_json(probe_file(device.key))
+    if not isinstance(report, dict) or report.get("key") != device.key:
+        return device
+    found = report.get("capabilities")
+    if not isinstance(found, dict):
+        return device
+    known = {
+        item.name: found[item.name]
+        for item in fields(Capabilities)
+        if type(found.get(item.name)) is type(getattr(device.capabilities, item.name))
+    }
+    return replace(device, capabilities=replace(device.capabilities, **known))
+
+
+def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
+    """Return an optional property of a device, `default` where the driver has none."""
+    try:
+        return getattr(handle, name)
+    except (cl.Error, AttributeError):
+        return default
+
+
+def _kind(type_bits: int) -> tuple[str, bool]:
+    """Return the kind of a device and whether it is a simulator.
+
+    A real device has one type; Oclgrind claims all of them at once.
+    """
+    bits = {
+        "gpu": cl.device_type.GPU,
+        "accelerator": cl.device_type.ACCELERATOR,
+        "cpu": cl.device_type.CPU,
+    }
+    claimed = [kind for kind, bit in bits.items() if type_bits & bit]
+    if len(claimed) > 1:
+        return "cpu", True
+    return (claimed[0] if claimed else "accelerator"), False
+
+
+def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device:
+    platform = handle.platform
+    repair_generic_cpu(handle.version, handle.int_ptr)
+    extensions = set(handle.extensions.split())
+    kind, simulated = _kind(handle.type)
+    capability = None
+    if "cl_nv_device_attribute_query" in extensions:
+        major = _info(handle, "compute_capability_major_nv")
+        minor = _info(handle, "compute_capability_minor_nv", 0)
+        capability = None if major is None else (int(major), int(minor))
+    multiple = _info(handle, "warp_size_nv") or _info(
+        handle, "preferred_work_group_size_multiple", 1
+    )
+    subgroups = int(_info(handle, "max_num_sub_groups", 0) or 0)
+    device = Device(
+        name=handle.name.strip(),
+        kind=kind,
+        vendor=handle.vendor.strip(),
+        platform=platform.name.strip(),
+        platform_version=platform.version.strip(),
+        driver=handle.driver_version.strip(),
+        c_version=handle.opencl_c_version.strip(),
+        platform_index=platform_index,
+        device_index=device_index,
+        compute_units=handle.max_compute_units,
+        clock=handle.max_clock_frequency,
+        global_memory=handle.global_mem_size,
+        max_allocation=handle.max_mem_alloc_size,
+        local_memory=handle.local_mem_size,
+        constant_memory=handle.max_constant_buffer_size,
+        max_work_group=handle.max_work_group_size,
+        max_work_items=tuple(handle.max_work_item_sizes),
+        work_group_multiple=int(multiple or 1),
+        unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
+        compute_capability=capability,
+        simulated=simulated,
+        capabilities=Capabilities(
+            fp64="cl_khr_fp64" in extensions or bool(_info(handle, "double_fp_config", 0)),
+            fp16="cl_khr_fp16" in extensions,
+            subgroups=subgroups > 0 or "cl_khr_subgroups" in extensions,
+            int64_atomics="cl_khr_int64_base_atomics" in extensions,
+            inline_ptx=capability is not None,
+            max_work_group=handle.max_work_group_size,
+            local_memory=handle.local_mem_size,
+        ),
+        handle=handle,
+    )
+    return _probed(device)
+
+
+def _preference(device: Device) -> tuple[int, bool, int, int, int, int]:
+    """Sort key: GPU first, simulators last, then the largest, then the platform's order."""
+    return (
+        KINDS.index(device.kind),
+        device.simulated,
+        -device.compute_units * max(device.clock, 1),
+        -device.global_memory,
+        device.platform_index,
+        device.device_index,
+    )
+
+
+@cache
+def _discover() -> tuple[Device, ...]:
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader's way to say that there is no platform
+        return ()
+    found = []
+    for platform_index, platform in enumerate(platforms):
+        try:
+            handles = platform.get_devices()
+        except cl.Error:  # one broken driver must not hide the others
+            continue
+        for device_index, handle in enumerate(handles):
+            try:
+                found.append(_record(handle, platform_index, device_index))
+            except cl.Error:
+                continue
+    return tuple(sorted(found, key=_preference))
+
+
+def devices() -> list[Device]:
+    """Return every usable OpenCL device, the preferred one first.
+
+    Returns
+    -------
+    list of Device
+        GPUs, then accelerators, then CPUs; within a kind the largest (compute
+        units times clock) first, simulators such as Oclgrind last. Empty when
+        the machine has no OpenCL driver.
+    """
+    return list(_discover())
+
+
+def _describe(found: list[Device]) -> str:
+    if not found:
+        return "no OpenCL device was seen at all"
+    rows = (f"{index}: {device} [{device.spec}]" for index, device in enumerate(found))
+    return "seen: " + "; ".join(rows)
+
+
+def _match(spec: str, found: list[Device]) -> Device | None:
+    text = spec.strip().lower()
+    if text in KINDS:
+        return next((device for device in found if device.kind == text), None)
+    if text.isdecimal():
+        return found[int(text)] if int(text) < len(found) else None
+    if re.fullmatch(r"\d+:\d+", text):
+        return next((device for device in found if device.spec == text), None)
+    for device in found:
+        named = " ".join((device.name, device.platform, device.platform_version, device.vendor))
+        if text and text in named.lower():
+            return device
+    return None
+
+
+def choose_device(spec: str | int | None = None) -> Selection:
+    """Choose a device and say why.
+
+    Parameters
+    ----------
+    spec : str or int, optional
+        ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the
+        numbers ``platform:device``; or a part of the name of the device, its
+        platform, the platform's version or its vendor. None means
+        ``$OCLAB_DEVICE`` if that is set, else the first of `devices`.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    DeviceNotFound
+        If nothing matches; the message lists what was seen.
+    """
+    origin = "asked for"
+    if spec is None and os.environ.get("OCLAB_DEVICE"):
+        spec, origin = os.environ["OCLAB_DEVICE"], "$OCLAB_DEVICE is"
+    found = devices()
+    if spec is not None:
+        device = _match(str(spec), found)
+        if device is None:
+            raise DeviceNotFound(
+                f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); "
+                f"see `oclab devices`, or {INSTALL_HINT}"
+            )
+        return Selection(device, f"{origin} {str(spec)!r}")
+    if not found:
+        raise DeviceNotFound(f"{_describe(found)}; {INSTALL_HINT}")
+    device = found[0]
+    if device.kind == "cpu":
+        return Selection(device, "no GPU or accelerator found, so the CPU is used", fallback=True)
+    others = sum(other.kind == device.kind for other in found)
+    size = "the only" if others == 1 else f"the largest of {others}"
+    return Selection(device, f"{size} {device.kind}")
+
+
+_fallback_said = False
+
+
+def select_device(spec: str | int | Device | None = None) -> Device:
+    """Return the device to use, as `choose_device` does.
+
+    Warns
+    -----
+    DeviceFallbackWarning
+        Once a process, when nothing was asked for and only a CPU is there.
+    """
+    global _fallback_said
+    if isinstance(spec, Device):
+        return spec
+    selection = choose_device(spec)
+    if selection.fallback and not _fallback_said:
+        _fallback_said = True
+        warnings.warn(
+            f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu to say that this is meant",
+            DeviceFallbackWarning,
+            stacklevel=2,
+        )
+    return selection.device
+
+
+def device_of(handle: cl.Device) -> Device:
+    """Return the record of a `pyopencl.Device`, for queues that the user made."""
+    for device in _discover():
+        if device.handle == handle:
+            return device
+    return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see

@@ -1,0 +1,13 @@
+"""What the chosen device and the tools around it can really do, found by trying.
+
+Each probe compiles and runs a small kernel in a child process, so that a driver
+that crashes or hangs is a finding and not an end. What is found is stored for
+each device and driver, and `opencl_lab.device` reads it back as `Capabilities`.
+"""
+
+from __future__ import annotations
+
+from opencl_lab.doctor.diagnose import Finding, Report, report
+from opencl_lab.doctor.toolchain import Tool, toolchain
+
+__all__ = ["Finding", "Report", "Tool", "report", "toolchain"]

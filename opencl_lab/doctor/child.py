@@ -1,0 +1,51 @@
+"""The child process of one probe: ``python -m opencl_lab.doctor.child PROBE DEVICE_SPEC``.
+
+PROBE is ``module:function``. Every step that the function yields goes to stdout
+as one line of JSON at once, so that the parent knows how far the probe came
+when the driver takes this process down.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+
+# Longer than any limit of the parent: it only ends a child whose parent is gone.
+ORPHAN_SECONDS = 300
+
+
+def main(target: str, spec: str) -> None:
+    """Run the probe `target` on the device `spec` and print its steps."""
+    # What a driver prints must not mix with the steps: its stdout becomes our stderr.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as steps:
+        os.dup2(2, 1)
+        from opencl_lab.device import select_device
+
+        module, _, function = target.partition(":")
+        probe = getattr(importlib.import_module(module), function)
+        try:
+            for step in probe(select_device(spec)):
+                print(json.dumps(step), file=steps)
+        except Exception as error:
+            # Told apart from a driver that ends the process with a status of its own.
+            print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=steps)
+
+
+def _prepare() -> None:
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # crashes are expected: leave no cores
+    if hasattr(signal, "alarm"):
+        signal.alarm(ORPHAN_SECONDS)
+
+
+if __name__ == "__main__":
+    _prepare()
+    main(*sys.argv[1:])
+    # A driver that fails while it is unloaded must not spoil what was found.
+    os._exit(0)

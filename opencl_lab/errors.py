@@ -1,0 +1,84 @@
+"""The errors a user can meet, each with one sentence that says what to do.
+
+Every error of the library derives from `OclabError`, and each kind knows the
+exit status of the command line that it stands for.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BuildError",
+    "DeviceNotFound",
+    "InvalidConfig",
+    "InvalidProblem",
+    "LaunchError",
+    "OclabError",
+    "ReferenceUnavailable",
+]
+
+
+class OclabError(Exception):
+    """Base of all errors raised on purpose by opencl_lab."""
+
+    exit_status = 2
+
+
+class DeviceNotFound(OclabError):
+    """No OpenCL device matches what was asked for."""
+
+    exit_status = 3
+
+
+class InvalidProblem(OclabError, ValueError):
+    """The arrays or options do not make a problem this library can solve."""
+
+
+class InvalidConfig(OclabError, ValueError):
+    """A kernel configuration breaks a constraint or a limit of the device."""
+
+
+class ReferenceUnavailable(OclabError):
+    """A reference implementation asked for by name cannot run here."""
+
+    exit_status = 3
+
+
+class BuildError(OclabError):
+    """An OpenCL program did not build.
+
+    Attributes
+    ----------
+    log : str
+        What the compiler of the device printed.
+    source : str
+        The rendered OpenCL C source that it refused.
+    options : tuple of str
+        The build options in force.
+    """
+
+    exit_status = 4
+
+    def __init__(
+        self, message: str, *, log: str = "", source: str = "", options: tuple[str, ...] = ()
+    ):
+        super().__init__(message)
+        self.log = log
+        self.source = source
+        self.options = options
+
+    def numbered_source(self) -> str:
+        """Return the source with the line numbers that the build log refers to."""
+        lines = self.source.splitlines()
+        width = len(str(len(lines)))
+        return "\n".join(f"{number:{width}d} | {line}" for number, line in enumerate(lines, 1))
+
+    def details(self) -> str:
+        """Return the options, the build log and the numbered source as one text."""
+        options = " ".join(self.options) or "(none)"
+        return f"build options: {options}\n\n{self.log.strip()}\n\n{self.numbered_source()}"
+
+
+class LaunchError(OclabError):
+    """A kernel could not be launched, or the device failed while it ran."""
+
+    exit_status = 4

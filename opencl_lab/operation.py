@@ -1,0 +1,276 @@
+"""What an operation and an algorithm are, and the registry that everything iterates."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from opencl_lab.device import Device, select_device
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.plan import Plan, Work
+from opencl_lab.reference.descriptor import Arrays, Reference
+from opencl_lab.runtime import Execution, default_queue, execute, session_of
+from opencl_lab.space import Config, SearchSpace
+
+__all__ = ["Algorithm", "Difference", "Operation", "Option", "Problem", "operation", "operations"]
+
+
+@dataclass(frozen=True)
+class Problem(ABC):
+    """Shapes, dtype and options of one problem; its constructor validates them.
+
+    Subclasses are frozen dataclasses, so that problems are hashable.
+    """
+
+    @property
+    @abstractmethod
+    def work(self) -> Work:
+        """The least arithmetic and memory traffic that solve it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-able values."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {
+            name: value.name if isinstance(value, np.dtype) else value
+            for name, value in values.items()
+        }
+
+
+P = TypeVar("P", bound=Problem)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One named option of an operation, as keyword and on the command line alike.
+
+    Parameters
+    ----------
+    name : str
+        Python keyword; the command line writes it with dashes.
+    type : type
+        ``int``, ``float``, ``str`` or ``bool`` (a flag).
+    default : object
+        Value when it is not given.
+    help : str
+        One line.
+    choices : tuple of str, optional
+        The only values allowed.
+    about_data : bool
+        Whether it says how input data are generated and not what the problem is.
+    """
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    choices: tuple[str, ...] | None = None
+    about_data: bool = False
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a result is from the expected one, and whether that is within tolerance."""
+
+    max_abs: float
+    max_rel: float
+    ok: bool
+
+
+class Algorithm(ABC, Generic[P]):
+    """One way to solve the problems of an operation on a device."""
+
+    name: ClassVar[str]
+    space: ClassVar[SearchSpace]
+
+    def supports(self, problem: P, device: Device) -> str | None:
+        """Return why this algorithm cannot solve `problem` on `device`, or None if it can."""
+        return None
+
+    @abstractmethod
+    def default_config(self, problem: P, device: Device) -> Config:
+        """Return the built-in configuration for this kind of device."""
+
+    @abstractmethod
+    def plan(self, problem: P, config: Config, device: Device) -> Plan:
+        """Return what to launch. Pure: no OpenCL call, no device handle."""
+
+    def configure(
+        self, problem: P, device: Device, values: Mapping[str, Any] | None = None
+    ) -> Config:
+        """Return the default configuration with explicit `values` put in, validated.
+
+        Raises
+        ------
+        InvalidConfig
+            If the space of this algorithm does not allow the result.
+        """
+        return self.space.check(values or {}, self.default_config(problem, device))
+
+
+class Operation(ABC, Generic[P]):
+    """A kind of problem with its algorithms, references, data and tolerance.
+
+    The command line, the comparison, the tuner and the tests know operations
+    through this class alone.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]]
+    size_option: ClassVar[str]
+    """The option that a sweep over sizes sets."""
+    inputs: ClassVar[tuple[str, ...]]
+    """Names of the arrays that a user supplies, in the order of the command line."""
+    output: ClassVar[str]
+    """Name of the array that a user wants back."""
+    algorithms: ClassVar[tuple[Algorithm[Any], ...]]
+    """In order of preference: ``auto`` takes the first that supports the problem."""
+    references: ClassVar[tuple[Reference, ...]]
+
+    @abstractmethod
+    def problem(self, **options: Any) -> P:
+        """Return the problem that `options` describe; unknown ones never get here."""
+
+    @abstractmethod
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[P, Arrays]:
+        """Return the problem of a user's host arrays, and the arrays as its inputs."""
+
+    @abstractmethod
+    def generate(self, problem: P, seed: int, **options: Any) -> Arrays:
+        """Return random inputs for `problem`, the same for the same seed."""
+
+    @abstractmethod
+    def expected(self, problem: P, inputs: Arrays) -> Arrays:
+        """Return the right outputs, computed on the host by NumPy."""
+
+    @abstractmethod
+    def compare(self, problem: P, expected: Arrays, actual: Arrays) -> Difference:
+        """Compare outputs with the expected ones."""
+
+    def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `options` completed by defaults.
+
+        Raises
+        ------
+        InvalidProblem
+            For an unknown option, or a value outside its choices.
+        """
+        known = {option.name: option for option in self.options}
+        unknown = sorted(set(options) - set(known))
+        if unknown:
+            raise InvalidProblem(
+                f"{self.name} has no option {', '.join(unknown)}; it has: {', '.join(known)}"
+            )
+        for name, value in options.items():
+            choices = known[name].choices
+            if choices is not None and value not in choices:
+                raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        return {name: options.get(name, option.default) for name, option in known.items()}
+
+    def algorithm(self, name: str) -> Algorithm[P]:
+        """Return an algorithm by name.
+
+        Raises
+        ------
+        InvalidConfig
+            If there is none of that name.
+        """
+        for algorithm in self.algorithms:
+            if algorithm.name == name:
+                return algorithm
+        names = ", ".join(algorithm.name for algorithm in self.algorithms)
+        raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: auto, {names}")
+
+    def choose(self, problem: P, device: Device, name: str = "auto") -> Algorithm[P]:
+        """Return the algorithm `name`, or for ``auto`` the first that supports the problem.
+
+        Raises
+        ------
+        InvalidConfig
+            If there is no such algorithm, or it does not support this problem here.
+        """
+        candidates = self.algorithms if name == "auto" else (self.algorithm(name),)
+        reasons = []
+        for algorithm in candidates:
+            reason = algorithm.supports(problem, device)
+            if reason is None:
+                return algorithm
+            reasons.append(f"{algorithm.name}: {reason}")
+        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
+
+    def run(
+        self,
+        problem: P,
+        inputs: Mapping[str, Any],
+        *,
+        algorithm: str = "auto",
+        config: Mapping[str, Any] | None = None,
+        queue: Any = None,
+        out: Mapping[str, Any] | None = None,
+    ) -> Execution:
+        """Solve a problem on contiguous arrays of the host or of the device.
+
+        This is the one road from a problem to its result: the public functions,
+        the comparison, the tuner and the tests all take it.
+
+        Parameters
+        ----------
+        problem : Problem
+        inputs : mapping
+            An array for every input buffer of the plan.
+        algorithm : str
+            Name of an algorithm, or ``auto``.
+        config : mapping, optional
+            Parameters that replace those of the default configuration.
+        queue : pyopencl.CommandQueue, optional
+            Where to run; by default the library's queue on `select_device()`.
+        out : mapping, optional
+            Arrays that receive outputs; they must not overlap the inputs.
+
+        Raises
+        ------
+        InvalidProblem, InvalidConfig, BuildError, LaunchError
+        """
+        if queue is None:
+            queue = default_queue(select_device())
+        session = session_of(queue)
+        chosen = self.choose(problem, session.device, algorithm)
+        settled = chosen.configure(problem, session.device, config)
+        executable = session.executable(
+            (self.name, chosen.name, problem, settled),
+            lambda: chosen.plan(problem, settled, session.device),
+        )
+        return execute(executable, inputs, queue, out)
+
+
+_registry: dict[str, Operation[Any]] = {}
+
+
+def register(new: Operation[Any]) -> None:
+    """Add an operation to the registry; `opencl_lab.operations` does so at import."""
+    _registry[new.name] = new
+
+
+def operations() -> dict[str, Operation[Any]]:
+    """Return every operation by name."""
+    import opencl_lab.operations  # noqa: F401  (fills the registry)
+
+    return dict(_registry)
+
+
+def operation(name: str) -> Operation[Any]:
+    """Return an operation by name.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is none of that name.
+    """
+    known = operations()
+    if name not in known:
+        raise InvalidProblem(f"there is no operation {name!r}; there are: {', '.join(known)}")
+    return known[name]

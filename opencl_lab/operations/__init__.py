@@ -1,0 +1,3 @@
+"""The operations. Importing this package registers every one of them."""
+
+from opencl_lab.operations import sort as sort

@@ -1,0 +1,191 @@
+"""Plans: what to launch on a device, as pure data.
+
+`Algorithm.plan` writes the launch geometry and the order of the arguments
+here, once; the executor, the tuner, the tests and the comparison read it.
+Nothing in this module calls OpenCL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+
+__all__ = ["Argument", "Buffer", "Launch", "LocalMemory", "Plan", "Work", "check_plan", "round_up"]
+
+Role: TypeAlias = Literal["in", "out", "scratch"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The least work a problem needs: arithmetic, and bytes moved through device memory."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A global-memory buffer of a plan.
+
+    A kernel may assume no more than the alignment of one element for buffers
+    of role ``in`` and ``out``, which may be the user's own memory, and must
+    not write to those of role ``in``.
+    """
+
+    name: str
+    role: Role
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class LocalMemory:
+    """A ``__local`` pointer argument of so many bytes."""
+
+    nbytes: int
+
+
+Argument: TypeAlias = str | LocalMemory | np.generic
+"""Name of a buffer, local memory, or a scalar passed by value."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch.
+
+    Parameters
+    ----------
+    template : str
+        Template that holds the kernel, as `opencl_lab.template.render` takes it.
+    kernel : str
+        Name of the kernel in it.
+    params : mapping
+        The template's arguments.
+    global_size, local_size : tuple of int
+        Work-items in all and per group; each global size a multiple of the local one.
+    arguments : mapping
+        The kernel's arguments by name, in the order of its signature.
+    local_bytes : int
+        Local memory that the kernel declares itself.
+    options : tuple of str
+        Build options of the program.
+    """
+
+    template: str
+    kernel: str
+    params: Mapping[str, Any]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    arguments: Mapping[str, Argument]
+    local_bytes: int = 0
+    options: tuple[str, ...] = ()
+
+    @property
+    def work_group(self) -> int:
+        """Work-items in one work-group."""
+        return math.prod(self.local_size)
+
+    @property
+    def local_memory(self) -> int:
+        """Local memory of one work-group in bytes, declared and passed."""
+        passed = (arg.nbytes for arg in self.arguments.values() if isinstance(arg, LocalMemory))
+        return self.local_bytes + sum(passed)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Launches in order, and the buffers that they name."""
+
+    buffers: tuple[Buffer, ...]
+    launches: tuple[Launch, ...]
+    by_name: Mapping[str, Buffer] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {buffer.name: buffer for buffer in self.buffers})
+
+    def with_role(self, role: Role) -> tuple[Buffer, ...]:
+        """Return the buffers of one role, in order."""
+        return tuple(buffer for buffer in self.buffers if buffer.role == role)
+
+
+def round_up(value: int, multiple: int) -> int:
+    """Return the least multiple of `multiple` that is not below `value`."""
+    return -(-value // multiple) * multiple
+
+
+def size_text(nbytes: float) -> str:
+    """Return a number of bytes in words, such as ``1.5 GiB``."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.4g} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.4g} TiB"
+
+
+def _check_launch(launch: Launch, plan: Plan, device: Device) -> None:
+    limits = device.capabilities
+    where = f"kernel {launch.kernel}"
+    if launch.work_group > limits.max_work_group:
+        raise InvalidConfig(
+            f"{where}: work-group of {launch.work_group} items, "
+            f"the device takes at most {limits.max_work_group}"
+        )
+    for dimension, (items, local) in enumerate(
+        zip(launch.global_size, launch.local_size, strict=True)
+    ):
+        if items < 1 or items % local:
+            raise InvalidConfig(
+                f"{where}: global size {items} is no positive multiple of "
+                f"the work-group's {local} in dimension {dimension}"
+            )
+        if local > device.max_work_items[dimension]:
+            raise InvalidConfig(
+                f"{where}: {local} items in dimension {dimension}, "
+                f"the device takes at most {device.max_work_items[dimension]}"
+            )
+    if launch.local_memory > limits.local_memory:
+        raise InvalidConfig(
+            f"{where}: {size_text(launch.local_memory)} of local memory, "
+            f"the device has {size_text(limits.local_memory)}"
+        )
+    for name, argument in launch.arguments.items():
+        if isinstance(argument, str) and argument not in plan.by_name:
+            raise InvalidConfig(f"{where}: argument {name} names no buffer of the plan: {argument}")
+
+
+def check_plan(plan: Plan, device: Device) -> None:
+    """Check a plan against the limits of a device, before anything is allocated or built.
+
+    Raises
+    ------
+    InvalidProblem
+        If the buffers do not fit into the device's memory.
+    InvalidConfig
+        If a launch breaks a limit on work-groups or local memory.
+    """
+    for buffer in plan.buffers:
+        if buffer.nbytes > device.max_allocation:
+            raise InvalidProblem(
+                f"the array {buffer.name!r} takes {size_text(buffer.nbytes)}, but {device.name} "
+                f"allocates at most {size_text(device.max_allocation)} at once"
+            )
+    total = sum(buffer.nbytes for buffer in plan.buffers)
+    if total > device.global_memory:
+        raise InvalidProblem(
+            f"this needs {size_text(total)} of device memory, but {device.name} "
+            f"has {size_text(device.global_memory)}"
+        )
+    for launch in plan.launches:
+        _check_launch(launch, plan, device)

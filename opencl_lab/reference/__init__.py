@@ -1,0 +1,1 @@
+"""Independent implementations that every OpenCL result is checked against and compared with."""

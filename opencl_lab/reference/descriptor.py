@@ -1,0 +1,77 @@
+"""How an operation names its references: pure data, read by tests, comparison and tuner alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = ["Arrays", "CReference", "HostReference", "Reference"]
+
+Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
+"""Named arrays: the inputs or the outputs of one problem."""
+
+
+@dataclass(frozen=True)
+class CReference:
+    """A C function, compiled at run time with the system's compiler.
+
+    Parameters
+    ----------
+    name : str
+        Name of its row, for example ``"c:seq"``.
+    source : str
+        File below ``opencl_lab/reference/csrc``.
+    function : str
+        Exported symbol. It returns ``int``: 0, or an errno when memory ran out.
+    defines : callable
+        ``defines(problem)`` gives the macros that specialise the source, for
+        example ``{"KEY_T": "float"}``.
+    arguments : callable
+        ``arguments(problem, inputs, outputs, threads)`` gives the call's
+        arguments: arrays pass as pointers, Python ints as ``int64_t``, floats
+        as ``double``.
+    threaded : bool
+        Whether it uses OpenMP; if not it always counts as one worker.
+    """
+
+    name: str
+    source: str
+    function: str
+    defines: Callable[[Any], Mapping[str, str]]
+    arguments: Callable[[Any, Arrays, Arrays, int], Sequence[Any]]
+    threaded: bool = False
+
+    kind = "c"
+
+
+@dataclass(frozen=True)
+class HostReference:
+    """A Python function over NumPy arrays, here or in a child process.
+
+    Parameters
+    ----------
+    name : str
+        Name of its row, for example ``"numpy"``.
+    function : callable
+        ``function(problem, inputs, threads)`` returns the outputs. A module-level
+        function, so that a child process can import it.
+    unavailable : callable
+        Returns a reason why it cannot run here, or None.
+    environment : mapping
+        Environment variables it needs before NumPy is imported; if there are
+        any, it runs in a child process that has them set.
+    """
+
+    name: str
+    function: Callable[[Any, Arrays, int], Arrays]
+    unavailable: Callable[[], str | None] = lambda: None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    threaded: bool = False
+
+    kind = "library"
+
+
+Reference: TypeAlias = CReference | HostReference

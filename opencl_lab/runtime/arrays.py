@@ -1,0 +1,245 @@
+"""Arrays of the host and of the device under one roof: rows along an axis, strided copies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
+
+__all__ = ["AnyArray", "Rows", "as_array", "is_device_array", "queue_for"]
+
+AnyArray: TypeAlias = Any
+"""A `numpy.ndarray` or a `pyopencl.array.Array`."""
+
+WORD_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+COPY_GROUP = 64
+
+
+def is_device_array(array: Any) -> bool:
+    """Return whether `array` is a `pyopencl.array.Array`."""
+    return isinstance(array, cl.array.Array)
+
+
+def as_array(value: Any) -> AnyArray:
+    """Return a device array as it is, and anything else as a NumPy array."""
+    return value if is_device_array(value) else np.asarray(value)
+
+
+def queue_for(
+    array: AnyArray, queue: cl.CommandQueue | None
+) -> cl.CommandQueue | None:
+    """Return the queue that a device array lives on, else the one that the caller gave.
+
+    Raises
+    ------
+    InvalidProblem
+        If the device array has no queue, or another context than `queue`.
+    """
+    if not is_device_array(array):
+        return queue
+    if array.queue is None and queue is None:
+        raise InvalidProblem("the device array has no queue; use array.with_queue(queue)")
+    if array.queue is not None and queue is not None and array.queue.context != queue.context:
+        raise InvalidProblem("the device array and queue= belong to different contexts")
+    return array.queue or queue
+
+
+@dataclass(frozen=True)
+class _View:
+    """Shape, strides and offset of a strided array, counted in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, array: cl.array.Array, axis: int) -> _View:
+        """Return the view of `array` with `axis` moved to the end."""
+        itemsize = array.dtype.itemsize
+        if array.offset % itemsize or any(stride % itemsize for stride in array.strides):
+            raise InvalidProblem("strides and offset must be whole elements")
+        order = [d for d in range(array.ndim) if d != axis] + [axis]
+        return cls(
+            tuple(array.shape[d] for d in order),
+            tuple(array.strides[d] // itemsize for d in order),
+            array.offset // itemsize,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the elements lie in C order from the start of the buffer."""
+        return self.offset == 0 and self.strides == _c_strides(self.shape)
+
+
+def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+def _copy_plan(dtype: np.dtype[Any], source: _View, target: _View) -> Plan:
+    element = WORD_TYPES.get(dtype.itemsize)
+    if element is None:
+        raise InvalidProblem(f"cannot copy strided device arrays of dtype {dtype}")
+    count = math.prod(source.shape)
+    arguments: dict[str, Any] = {
+        "source": "source",
+        "target": "target",
+        "count": np.uint64(count),
+        "source_offset": np.int64(source.offset),
+        "target_offset": np.int64(target.offset),
+    }
+    for d, size in enumerate(source.shape):
+        arguments[f"shape_{d}"] = np.uint64(size)
+        arguments[f"source_stride_{d}"] = np.int64(source.strides[d])
+        arguments[f"target_stride_{d}"] = np.int64(target.strides[d])
+    launch = Launch(
+        template="common/copy.cl.mako",
+        kernel="copy_strided",
+        params={"ELEMENT_T": element, "NDIM": len(source.shape), "WG_SIZE": COPY_GROUP},
+        global_size=(round_up(count, COPY_GROUP),),
+        local_size=(COPY_GROUP,),
+        arguments=arguments,
+    )
+    buffers = (
+        Buffer("source", "in", source.shape, dtype),
+        Buffer("target", "out", target.shape, dtype),
+    )
+    return Plan(buffers, (launch,) if count else ())
+
+
+def _copy(
+    queue: cl.CommandQueue,
+    source: cl.array.Array,
+    source_view: _View,
+    target: cl.array.Array,
+    target_view: _View,
+) -> None:
+    """Enqueue a strided copy between two device arrays."""
+    dtype = source.dtype
+    executable = session_of(queue).executable(
+        ("copy", dtype, source_view, target_view),
+        lambda: _copy_plan(dtype, source_view, target_view),
+    )
+    execute(executable, {"source": source}, queue, {"target": target})
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An array seen as contiguous rows along one axis, and the way back.
+
+    Parameters
+    ----------
+    data : array, shape (rows, n)
+        C-contiguous; shares memory with the original where its layout allows.
+    shape : tuple of int
+        Shape of the original.
+    axis : int
+        The axis that became the last, counted from the front.
+    """
+
+    data: AnyArray
+    shape: tuple[int, ...]
+    axis: int
+
+    @classmethod
+    def of(cls, array: AnyArray, axis: int | None, queue: cl.CommandQueue | None = None) -> Rows:
+        """Return `array` as rows along `axis`; None flattens it first.
+
+        Raises
+        ------
+        InvalidProblem
+            If the array has no such axis.
+        """
+        if axis is None:
+            flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
+            return cls.of(flat, 0, queue)
+        if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
+            raise InvalidProblem(f"axis {axis} is out of bounds for {array.ndim} dimensions")
+        axis %= array.ndim
+        n = array.shape[axis]
+        rows = math.prod(array.shape[d] for d in range(array.ndim) if d != axis)
+        if not is_device_array(array):
+            data = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
+            return cls(data, array.shape, axis)
+        view = _View.of(array, axis)
+        if view.is_plain or array.size == 0:
+            return cls(array.reshape(rows, n) if array.size else array, array.shape, axis)
+        data = cl.array.empty(queue, (rows, n), array.dtype, allocator=array.allocator)
+        _copy(queue, array, view, data, _View(view.shape, _c_strides(view.shape), 0))
+        return cls(data, array.shape, axis)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return math.prod(self.shape[d] for d in range(len(self.shape)) if d != self.axis)
+
+    @property
+    def length(self) -> int:
+        """How many elements a row has."""
+        return self.shape[self.axis]
+
+    def target(self, out: AnyArray | None, dtype: np.dtype[Any]) -> AnyArray | None:
+        """Return `out` as rows that a kernel can write directly, or None if it cannot.
+
+        It cannot if there is no `out`, if its layout is another, or if it shares
+        memory with the data; `restore` then copies the result.
+
+        Raises
+        ------
+        InvalidProblem
+            If `out` has the wrong shape or dtype, or is on the other side.
+        """
+        if out is None:
+            return None
+        if is_device_array(out) != is_device_array(self.data):
+            raise InvalidProblem("out must be on the same side as the input, host or device")
+        if tuple(out.shape) != self.shape or out.dtype != dtype:
+            raise InvalidProblem(
+                f"out must have shape {self.shape} and dtype {dtype}, "
+                f"not {tuple(out.shape)} and {out.dtype}"
+            )
+        if self.axis != len(self.shape) - 1 or not out.size or not out.flags.c_contiguous:
+            return None
+        if is_device_array(out):
+            if out.offset or out.base_data == self.data.base_data:
+                return None
+        elif np.may_share_memory(out, self.data):
+            return None
+        return out.reshape(self.count, self.length)
+
+    def restore(
+        self, result: AnyArray, out: AnyArray | None, queue: cl.CommandQueue | None = None
+    ) -> AnyArray:
+        """Return `result`, rows again, in the shape of the original, in `out` if given."""
+        order = [d for d in range(len(self.shape)) if d != self.axis] + [self.axis]
+        moved = tuple(self.shape[d] for d in order)
+        if out is not None and self.target(out, result.dtype) is not None:
+            return out  # the kernels wrote to it directly
+        if not is_device_array(result):
+            shaped = np.moveaxis(result.reshape(moved), -1, self.axis)
+            if out is None:
+                return np.ascontiguousarray(shaped)
+            np.copyto(out, shaped)
+            return out
+        if out is None:
+            if order == sorted(order):
+                return result.reshape(self.shape)
+            out = cl.array.empty(queue, self.shape, result.dtype, allocator=result.allocator)
+        if result.size:
+            _copy(queue, result, _View(moved, _c_strides(moved), 0), out, _View.of(out, self.axis))
+        return out
+
+
+def _flatten(array: cl.array.Array, queue: cl.CommandQueue | None) -> cl.array.Array:
+    if array.ndim == 0:
+        return array.reshape(1)
+    rows = Rows.of(array, array.ndim - 1, queue)
+    return rows.data.reshape(array.size)

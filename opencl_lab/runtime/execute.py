@@ -1,0 +1,173 @@
+"""Running a plan on arrays of the host or of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.errors import LaunchError
+from opencl_lab.plan import Buffer
+from opencl_lab.runtime.session import Executable, session_of
+
+__all__ = ["Execution", "execute"]
+
+FLAGS = cl.mem_flags
+
+
+@dataclass
+class Execution:
+    """One run of a plan: its outputs by name and the events that time it."""
+
+    outputs: dict[str, Any]
+    kernel_events: list[cl.Event] = field(default_factory=list)
+    transfer_events: list[cl.Event] = field(default_factory=list)
+
+    @property
+    def kernel_ms(self) -> float:
+        """Time inside kernels in milliseconds, from their events; waits for them."""
+        return _milliseconds(self.kernel_events)
+
+    @property
+    def transfer_ms(self) -> float:
+        """Time in copies between host and device in milliseconds, 0 for shared memory."""
+        return _milliseconds(self.transfer_events)
+
+
+def _milliseconds(events: list[cl.Event]) -> float:
+    if events:
+        cl.wait_for_events(events)
+    return sum(event.profile.end - event.profile.start for event in events) * 1e-6
+
+
+def execute(
+    executable: Executable,
+    inputs: Mapping[str, Any],
+    queue: cl.CommandQueue,
+    out: Mapping[str, Any] | None = None,
+) -> Execution:
+    """Run an executable on C-contiguous arrays.
+
+    Parameters
+    ----------
+    executable : Executable
+    inputs : mapping
+        An array for every buffer of role ``in``, of its shape and dtype: all
+        of them `numpy.ndarray`, or all `pyopencl.array.Array`.
+    queue : pyopencl.CommandQueue
+        In order; an out-of-order queue works too, one launch after the other.
+    out : mapping, optional
+        Arrays that receive outputs; they must not share memory with inputs.
+
+    Returns
+    -------
+    Execution
+        With host arrays the outputs are ready; with device arrays the work is
+        enqueued and the outputs carry its last event.
+
+    Raises
+    ------
+    LaunchError
+        If the device refuses a launch, fails, or runs out of memory.
+    """
+    on_device = any(isinstance(array, cl.array.Array) for array in inputs.values())
+    run = _run_device if on_device else _run_host
+    try:
+        return run(executable, inputs, queue, dict(out or {}))
+    except cl.MemoryError as error:
+        raise LaunchError(f"{queue.device.name.strip()} ran out of memory: {error}") from error
+    except cl.Error as error:
+        raise LaunchError(f"the launch failed on {queue.device.name.strip()}: {error}") from error
+
+
+def _run_device(
+    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
+) -> Execution:
+    plan, pool = executable.plan, session_of(queue).pool(queue)
+    waits = [event for array in (*inputs.values(), *out.values()) for event in array.events]
+    for spec in plan.with_role("out"):
+        if spec.name not in out:
+            allocator = next(iter(inputs.values())).allocator
+            out[spec.name] = cl.array.empty(queue, spec.shape, spec.dtype, allocator=allocator)
+    buffers = {
+        name: array.base_data if array.size else pool.allocate(1)
+        for name, array in {**inputs, **out}.items()
+    }
+    buffers.update(_scratch(executable, pool))
+    events = executable.enqueue(queue, buffers, waits)
+    for name in out:
+        if events:
+            out[name].add_event(events[-1])
+    return Execution(out, events)
+
+
+def _run_host(
+    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
+) -> Execution:
+    plan, session = executable.plan, session_of(queue)
+    pool = session.pool(queue)
+    shared = session.device.unified_memory
+    result = Execution(out)
+    buffers = _scratch(executable, pool)
+    for spec in plan.with_role("in"):
+        array = np.ascontiguousarray(inputs[spec.name])
+        if not array.size:
+            buffers[spec.name] = pool.allocate(1)
+        elif shared:
+            buffers[spec.name] = cl.Buffer(
+                queue.context, FLAGS.READ_ONLY | FLAGS.USE_HOST_PTR, hostbuf=array
+            )
+        else:
+            buffers[spec.name] = pool.allocate(array.nbytes)
+            result.transfer_events.append(
+                cl.enqueue_copy(queue, buffers[spec.name], array, is_blocking=False)
+            )
+    for spec in plan.with_role("out"):
+        if spec.name not in out:
+            out[spec.name] = np.empty(spec.shape, spec.dtype)
+        if shared and out[spec.name].size:
+            buffers[spec.name] = cl.Buffer(
+                queue.context, FLAGS.READ_WRITE | FLAGS.USE_HOST_PTR, hostbuf=out[spec.name]
+            )
+        else:
+            buffers[spec.name] = pool.allocate(max(spec.nbytes, 1))
+    try:
+        result.kernel_events = executable.enqueue(queue, buffers)
+        for spec in plan.with_role("out"):
+            if out[spec.name].size:
+                _fetch(queue, buffers[spec.name], spec, out[spec.name], shared, result)
+    finally:
+        # The arrays of the caller must not be in use once this returns, even by an error.
+        queue.finish()
+    return result
+
+
+def _fetch(
+    queue: cl.CommandQueue,
+    buffer: cl.Buffer,
+    spec: Buffer,
+    array: np.ndarray[Any, Any],
+    shared: bool,
+    result: Execution,
+) -> None:
+    """Bring an output to the host: a map where memory is shared, else a copy."""
+    waits = result.kernel_events[-1:]
+    if shared:
+        mapped, event = cl.enqueue_map_buffer(
+            queue, buffer, cl.map_flags.READ, 0, spec.shape, spec.dtype, wait_for=waits
+        )
+        mapped.base.release(queue)
+    else:
+        event = cl.enqueue_copy(queue, array, buffer, is_blocking=False, wait_for=waits)
+        result.transfer_events.append(event)
+
+
+def _scratch(executable: Executable, pool: Any) -> dict[str, cl.Buffer]:
+    return {
+        spec.name: pool.allocate(max(spec.nbytes, 1))
+        for spec in executable.plan.with_role("scratch")
+    }

@@ -1,0 +1,195 @@
+"""Contexts with the programs, kernels and scratch memory that belong to them."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.tools
+
+from opencl_lab.device import Device, device_of
+from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.plan import Launch, LocalMemory, Plan, check_plan
+from opencl_lab.template import Source, render
+
+__all__ = ["Executable", "Session", "default_queue", "session_of"]
+
+MAX_EXECUTABLES = 256
+
+
+class Executable:
+    """A plan with its kernels built for one context, ready to enqueue again and again."""
+
+    def __init__(self, plan: Plan, session: Session):
+        begin = time.perf_counter()
+        self.plan = plan
+        self._lock = threading.Lock()  # arguments are state of the kernel objects
+        self._kernels = [session.kernel(launch) for launch in plan.launches]
+        for kernel, launch in zip(self._kernels, plan.launches, strict=True):
+            _set_constant_arguments(kernel, launch)
+        self.build_seconds = time.perf_counter() - begin
+
+    def enqueue(
+        self,
+        queue: cl.CommandQueue,
+        buffers: Mapping[str, cl.Buffer],
+        wait_for: Sequence[cl.Event] = (),
+    ) -> list[cl.Event]:
+        """Enqueue every launch in order and return their events."""
+        events: list[cl.Event] = []
+        in_order = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        waits = list(wait_for)
+        with self._lock:
+            if not in_order:  # scratch memory may still serve earlier commands
+                waits.append(cl.enqueue_barrier(queue))
+            for kernel, launch in zip(self._kernels, self.plan.launches, strict=True):
+                for index, argument in enumerate(launch.arguments.values()):
+                    if isinstance(argument, str):
+                        kernel.set_arg(index, buffers[argument])
+                event = cl.enqueue_nd_range_kernel(
+                    queue, kernel, launch.global_size, launch.local_size, wait_for=waits or None
+                )
+                events.append(event)
+                waits = [] if in_order else [event]
+        return events
+
+
+def _set_constant_arguments(kernel: cl.Kernel, launch: Launch) -> None:
+    for index, argument in enumerate(launch.arguments.values()):
+        if isinstance(argument, LocalMemory):
+            kernel.set_arg(index, cl.LocalMemory(argument.nbytes))
+        elif isinstance(argument, np.generic):
+            kernel.set_arg(index, argument)
+
+
+def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
+    """Compare the plan's argument names with the kernel's own, where the driver tells them."""
+    if kernel.num_args != len(launch.arguments):
+        raise LaunchError(
+            f"kernel {launch.kernel} takes {kernel.num_args} arguments, "
+            f"the plan gives {len(launch.arguments)}"
+        )
+    for index, name in enumerate(launch.arguments):
+        try:
+            declared = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
+        except cl.Error:
+            return
+        if declared and declared != name:
+            raise LaunchError(
+                f"argument {index} of kernel {launch.kernel} is {declared!r} in the source "
+                f"and {name!r} in the plan"
+            )
+
+
+class Session:
+    """One OpenCL context: its programs, executables and scratch memory."""
+
+    def __init__(self, context: cl.Context, device: Device):
+        self.context = context
+        self.device = device
+        self._lock = threading.RLock()
+        self._programs: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
+        self._executables: OrderedDict[Hashable, Executable] = OrderedDict()
+        self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
+
+    def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
+        """Build a program, or return the one built before from the same source."""
+        key = (source.digest, options)
+        with self._lock:
+            if key not in self._programs:
+                self._programs[key] = self._build(source, options)
+            return self._programs[key]
+
+    def _build(self, source: Source, options: tuple[str, ...]) -> cl.Program:
+        flags = [*options, "-cl-kernel-arg-info"]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+                return cl.Program(self.context, source.text).build(flags)
+        except cl.Error as error:
+            raise BuildError(
+                f"{source.template} did not build on {self.device.name}",
+                log=str(error),
+                source=source.text,
+                options=tuple(flags),
+            ) from error
+
+    def kernel(self, launch: Launch) -> cl.Kernel:
+        """Return a new kernel object for a launch, checked against the kernel's own limits."""
+        program = self.program(render(launch.template, launch.params), launch.options)
+        try:
+            kernel = cl.Kernel(program, launch.kernel)
+        except cl.Error as error:
+            raise LaunchError(
+                f"{launch.template} has no kernel {launch.kernel!r}: {error}"
+            ) from error
+        _check_signature(kernel, launch)
+        limit = kernel.get_work_group_info(
+            cl.kernel_work_group_info.WORK_GROUP_SIZE, self.device.handle
+        )
+        if launch.work_group > limit:
+            raise InvalidConfig(
+                f"kernel {launch.kernel} runs with at most {limit} items in a work-group on "
+                f"{self.device.name}, not {launch.work_group}"
+            )
+        return kernel
+
+    def executable(self, key: Hashable, make_plan: Callable[[], Plan]) -> Executable:
+        """Return the executable for `key`, planning and building it at the first request."""
+        with self._lock:
+            known = self._executables.get(key)
+            if known is None:
+                plan = make_plan()
+                check_plan(plan, self.device)
+                known = self._executables[key] = Executable(plan, self)
+                if len(self._executables) > MAX_EXECUTABLES:
+                    self._executables.popitem(last=False)
+            self._executables.move_to_end(key)
+            return known
+
+    def pool(self, queue: cl.CommandQueue) -> pyopencl.tools.MemoryPool:
+        """Return the pool of device memory of one queue.
+
+        A block freed here may be handed out again while earlier commands of the
+        same queue still use it; the order of the queue keeps that safe.
+        """
+        with self._lock:
+            pool = self._pools.get(queue.int_ptr)
+            if pool is None:
+                allocator = pyopencl.tools.ImmediateAllocator(queue)
+                pool = self._pools[queue.int_ptr] = pyopencl.tools.MemoryPool(allocator)
+            return pool
+
+
+@cache
+def _session(context_pointer: int, device_pointer: int) -> Session:
+    context = cl.Context.from_int_ptr(context_pointer)
+    return Session(context, device_of(cl.Device.from_int_ptr(device_pointer)))
+
+
+def session_of(queue: cl.CommandQueue) -> Session:
+    """Return the session of a queue's context and device."""
+    return _session(queue.context.int_ptr, queue.device.int_ptr)
+
+
+@cache
+def _default_queue(handle: Any) -> cl.CommandQueue:
+    try:
+        context = cl.Context([handle])
+        return cl.CommandQueue(
+            context, properties=cl.command_queue_properties.PROFILING_ENABLE
+        )
+    except cl.Error as error:
+        raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
+
+
+def default_queue(device: Device) -> cl.CommandQueue:
+    """Return the library's own queue on a device, in order and with profiling."""
+    return _default_queue(device.handle)
