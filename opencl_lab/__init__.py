@@ -1,28 +1,35 @@
 """OpenCL kernels that run on any device, measured against the libraries you would use otherwise.
 
-The public names are listed here; everything else may move.
+The public names are listed here; everything else may move. Each is imported
+when it is first used, so that `import opencl_lab`, the command line's ``--help``
+and child processes do not wait for OpenCL.
 """
 
-from opencl_lab import operations as operations
-from opencl_lab.device import (
-    Capabilities,
-    Device,
-    DeviceFallbackWarning,
-    devices,
-    select_device,
-)
-from opencl_lab.errors import (
-    BuildError,
-    DeviceNotFound,
-    InvalidConfig,
-    InvalidProblem,
-    LaunchError,
-    OclabError,
-    ReferenceUnavailable,
-)
-from opencl_lab.operations.sort import argsort, sort, sort_by_key
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from opencl_lab._version import __version__
+
+if TYPE_CHECKING:
+    from opencl_lab.comparison.measure import Measurement
+    from opencl_lab.comparison.runner import compare
+    from opencl_lab.device import (
+        Capabilities,
+        Device,
+        DeviceFallbackWarning,
+        devices,
+        select_device,
+    )
+    from opencl_lab.errors import (
+        BuildError,
+        DeviceNotFound,
+        InvalidConfig,
+        InvalidProblem,
+        LaunchError,
+        OclabError,
+        ReferenceUnavailable,
+    )
+    from opencl_lab.operations.sort import argsort, sort, sort_by_key
 
 __all__ = [
     "BuildError",
@@ -33,12 +40,43 @@ __all__ = [
     "InvalidConfig",
     "InvalidProblem",
     "LaunchError",
+    "Measurement",
     "OclabError",
     "ReferenceUnavailable",
     "__version__",
     "argsort",
+    "compare",
     "devices",
     "select_device",
     "sort",
     "sort_by_key",
 ]
+
+_HOMES = {
+    "comparison.measure": ("Measurement",),
+    "comparison.runner": ("compare",),
+    "device": ("Capabilities", "Device", "DeviceFallbackWarning", "devices", "select_device"),
+    "errors": (
+        "BuildError",
+        "DeviceNotFound",
+        "InvalidConfig",
+        "InvalidProblem",
+        "LaunchError",
+        "OclabError",
+        "ReferenceUnavailable",
+    ),
+    "operations.sort": ("argsort", "sort", "sort_by_key"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"opencl_lab.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

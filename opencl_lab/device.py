@@ -381,7 +381,7 @@ def select_device(spec: str | int | Device | None = None) -> Device:
     if selection.fallback and not _fallback_said:
         _fallback_said = True
         warnings.warn(
-            f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu to say that this is meant",
+            f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu if that is meant",
             DeviceFallbackWarning,
             stacklevel=2,
         )

@@ -16,7 +16,15 @@ from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.runtime import Execution, default_queue, execute, session_of
 from opencl_lab.space import Config, SearchSpace
 
-__all__ = ["Algorithm", "Difference", "Operation", "Option", "Problem", "operation", "operations"]
+__all__ = [
+    "Algorithm",
+    "Difference",
+    "Operation",
+    "Option",
+    "Problem",
+    "get_operation",
+    "operations",
+]
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,10 @@ class Operation(ABC, Generic[P]):
     def compare(self, problem: P, expected: Arrays, actual: Arrays) -> Difference:
         """Compare outputs with the expected ones."""
 
+    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+        """Return the result for a user's own `arrays`, in the shape that they expect."""
+        return outputs[self.output]
+
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return `options` completed by defaults.
 
@@ -262,7 +274,7 @@ def operations() -> dict[str, Operation[Any]]:
     return dict(_registry)
 
 
-def operation(name: str) -> Operation[Any]:
+def get_operation(name: str) -> Operation[Any]:
     """Return an operation by name.
 
     Raises

@@ -24,7 +24,9 @@ HASWELL_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
 def _known_processor() -> bytes:
     """Return a target that this processor can run and every LLVM since 3.7 knows."""
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    flags = next((set(line.split()) for line in text.splitlines() if line.startswith("flags")), set())
+    flags = next(
+        (set(line.split()) for line in text.splitlines() if line.startswith("flags")), set()
+    )
     return b"haswell\0" if flags >= HASWELL_FLAGS else b"x86-64\0\0"
 
 
@@ -50,7 +52,7 @@ def repair_generic_cpu(version: str, device_pointer: int) -> bool:
         return False
     try:
         # This file, unlike a pointer, answers a bad address with an error.
-        with open("/proc/self/mem", "r+b", buffering=0) as memory:
+        with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
             memory.seek(device_pointer)
             structure = memory.read(DEVICE_BYTES)
             found = []

@@ -7,7 +7,7 @@ each device and driver, and `opencl_lab.device` reads it back as `Capabilities`.
 
 from __future__ import annotations
 
-from opencl_lab.doctor.diagnose import Finding, Report, report
+from opencl_lab.doctor.diagnose import PROBES, Finding, Report, report
 from opencl_lab.doctor.toolchain import Tool, toolchain
 
-__all__ = ["Finding", "Report", "Tool", "report", "toolchain"]
+__all__ = ["PROBES", "Finding", "Report", "Tool", "report", "toolchain"]

@@ -36,10 +36,11 @@ def main(target: str, spec: str) -> None:
 
 
 def _prepare() -> None:
+    """Arrange that a crash leaves no core file and an orphan ends by itself."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # crashes are expected: leave no cores
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if hasattr(signal, "alarm"):
         signal.alarm(ORPHAN_SECONDS)
 

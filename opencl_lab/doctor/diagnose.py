@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from opencl_lab._version import __version__
 from opencl_lab.device import Capabilities, Device, probe_file
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.paths import write_json
@@ -87,12 +87,14 @@ class Finding:
     seconds: float = 0.0
 
 
-UPDATE = "update the OpenCL driver of this device; until then opencl_lab avoids it"
+UPDATE = "update the OpenCL driver of this device; until then opencl_lab works around it"
 PROBES = (
     Probe(
         "usable",
         "build and run a kernel",
-        'repair the driver, or install a CPU runtime with: pip install "pyopencl[pocl]"',
+        "repair the driver, or install another one; for a CPU: "
+        'pip install "pyopencl[pocl]", apt install pocl-opencl-icd, '
+        "or pip install intel-opencl-rt intel-cmplr-lib-rt",
         alone=True,
     ),
     Probe("vector_bytes", "built-ins on wide vectors", UPDATE),
@@ -232,7 +234,7 @@ def _environment(private: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(part for part in search if part),
         "PYTHONSAFEPATH": "1",
         "OCLAB_CACHE_DIR": str(private),
-        "XDG_CACHE_HOME": str(private),
+        "PYOPENCL_NO_CACHE": "1",
         "POCL_CACHE_DIR": str(private / "pocl"),
         "CUDA_CACHE_DISABLE": "1",
     }
@@ -295,7 +297,7 @@ def _may_start(probe: Probe, running: Sequence[_Child], together: int) -> bool:
     return len(running) < (1 if exclusive else together)
 
 
-def _capabilities(findings: Sequence[Finding]) -> dict[str, bool | int]:
+def _capabilities(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings that are capabilities; what stayed unknown is left out."""
     kinds = {item.name: type(getattr(Capabilities(), item.name)) for item in fields(Capabilities)}
     return {
@@ -303,13 +305,6 @@ def _capabilities(findings: Sequence[Finding]) -> dict[str, bool | int]:
         for finding in findings
         if finding.value is not None and type(finding.value) is kinds.get(finding.name)
     }
-
-
-def _version() -> str:
-    try:
-        return version("opencl_lab")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 @dataclass(frozen=True)
@@ -338,7 +333,7 @@ class Report:
         return {
             "schema": "oclab/1",
             "command": "doctor",
-            "version": _version(),
+            "version": __version__,
             "device": self.device.as_dict(),
             "probes": [asdict(finding) for finding in self.findings],
             "toolchain": [asdict(tool) for tool in self.tools],
@@ -353,7 +348,7 @@ def store(device: Device, findings: Sequence[Finding]) -> Path:
         path,
         {
             "key": device.key,
-            "version": _version(),
+            "version": __version__,
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "capabilities": _capabilities(findings),
             "probes": [asdict(finding) for finding in findings],

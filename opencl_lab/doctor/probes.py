@@ -22,6 +22,7 @@ only, and several build what they then compute wrongly.
 # child that may die, outside of the flow that every other kernel goes through.
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -40,10 +41,10 @@ __all__ = [
     "fp64",
     "inline_ptx",
     "int64_atomics",
-    "usable",
     "local_memory",
     "max_work_group",
     "subgroups",
+    "usable",
     "vector_bytes",
 ]
 
@@ -68,7 +69,9 @@ class _Bench:
         self.random = np.random.default_rng()
 
     def build(self, source: str, options: Sequence[str] = ()) -> cl.Program:
-        return cl.Program(self.context, source).build(list(options), cache_dir=False)
+        program = cl.Program(self.context, source)
+        program.build(list(options))
+        return program
 
     def run(
         self,
@@ -120,7 +123,12 @@ def _why(error: Exception) -> str:
     if isinstance(error, _Wrong):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "error:" in line]
+    # Some compilers name a temporary file after the word, some before it.
+    told = [
+        re.sub(r"^.*?error:(\s\S+:\d+:\d+:)?", "error:", line)
+        for line in lines
+        if re.search("error|fatal", line, re.IGNORECASE)
+    ]
     return (told or lines or [repr(error)])[0][:160]
 
 
@@ -315,8 +323,9 @@ def max_work_group(device: Device) -> Steps:
     bench = _Bench(device)
     program = bench.build(source)
     largest, groups = 0, 4
-    # Sizes up to 16 are left out: every launch of another size may be a compilation.
-    for size in [1, *(1 << bit for bit in range(5, 31) if 1 << bit < claimed), claimed]:
+    # Small sizes are left out: every launch of another size may be a compilation.
+    sizes = [1, 64, *(1 << bit for bit in range(8, 31))]
+    for size in [*(size for size in sizes if size < claimed), claimed]:
         yield {"trying": f"{size} work-items", "value": largest}
         x, sums = bench.words(groups * size), bench.words(groups)
         try:
@@ -331,9 +340,10 @@ def max_work_group(device: Device) -> Steps:
 
 def _hash(values: Array) -> Array:
     """Return the hash of local_memory.cl.mako."""
-    values = (values ^ (values >> np.uint32(16))) * np.uint32(0x7FEB352D)
-    values = (values ^ (values >> np.uint32(15))) * np.uint32(0x846CA68B)
-    return values ^ (values >> np.uint32(16))
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        values = (values ^ (values >> np.uint32(shift))) * np.uint32(factor)
+    mixed: Array = values ^ (values >> np.uint32(16))
+    return mixed
 
 
 def local_memory(device: Device) -> Steps:
@@ -342,7 +352,7 @@ def local_memory(device: Device) -> Steps:
     wg, groups, claimed = bench.size(64), 4, device.local_memory
     dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL
     place = "memory of its own" if dedicated else "carved out of ordinary memory"
-    steps = [claimed // 8, claimed // 2, claimed - 4096, claimed - 1024, claimed - 256, claimed]
+    steps = [claimed // 4, claimed // 2, claimed - 1024, claimed]
     largest = 0
     for size in (size & ~3 for size in steps if size >= 1024):
         yield {"trying": f"{size} bytes", "value": largest}
@@ -369,47 +379,43 @@ def local_memory(device: Device) -> Steps:
 def vector_bytes(device: Device) -> Steps:
     """Probe built-in functions on ever wider vectors."""
     bench = _Bench(device)
-    types: list[tuple[str, Any]] = [("float", np.float32), ("uint", np.uint32)]
+    types: dict[str, Any] = {"float": np.float32, "uint": np.uint32}
     if device.capabilities.fp64:
-        types.append(("double", np.float64))
+        types["double"] = np.float64
+    elements = [(name, np.dtype(dtype).itemsize) for name, dtype in types.items()]
     items, wg = 64, bench.size(16)
     widest = 0
     for size in (16, 32, 64):
-        # Loads come last: where they fail the compiler hangs, the others end at once.
-        for loads in (False, True):
-            for element, dtype in types:
-                width = size // np.dtype(dtype).itemsize
-                builtins = f"vload{width}, vstore{width}" if loads else "fma, min, max, clamp"
-                yield {"trying": f"{builtins} on {element}{width}", "value": widest}
-                floating = element != "uint"
-                count = items * width
-                if floating:
-                    a, b, c, out = (bench.reals(count, dtype) for _ in range(4))
-                else:
-                    a, b, c, out = (bench.words(count) for _ in range(4))
-                source = render(
-                    "doctor/vectors.cl.mako",
-                    {
-                        "element": element,
-                        "width": width,
-                        "floating": floating,
-                        "through_builtins": loads,
-                    },
-                )
-                low, high = np.minimum(a, b), np.maximum(a, b)
-                inside = np.clip(c, low, high)
-                expected = a + b * c
-                if not loads:
-                    expected = high * inside + (np.abs(low) if floating else low)
-                try:
-                    bench.run(source.text, "combine", items, wg, a, b, c, out)
-                    _check(out, expected, 1e-5 if floating else 0.0)
-                except (cl.Error, _Wrong) as error:
-                    said = f"{widest} bytes; {builtins} on {element}{width}"
-                    yield _short(widest, said, error)
-                    return
+        attempt = f"a program with vectors of {size} bytes"
+        try:
+            yield {"trying": attempt, "value": widest}
+            arguments = {"elements": elements, "size": size}
+            program = bench.build(render("doctor/vectors.cl.mako", arguments).text)
+            # Loads come last: where they fail the compiler hangs, the others end at once.
+            for way in ("combine", "load"):
+                for element, dtype in types.items():
+                    width = size // np.dtype(dtype).itemsize
+                    builtins = f"vload{width}" if way == "load" else "min, max, clamp, fma"
+                    attempt = f"{builtins} on {element}{width}"
+                    yield {"trying": attempt, "value": widest}
+                    a, b, c, out = (
+                        bench.words(items * width)
+                        if dtype is np.uint32
+                        else bench.reals(items * width, dtype)
+                        for _ in range(4)
+                    )
+                    bench.run(program, f"{way}_{element}", items, wg, a, b, c, out)
+                    expected = a + b * c
+                    if way == "combine":
+                        low, high = np.minimum(a, b), np.maximum(a, b)
+                        added = low if dtype is np.uint32 else np.abs(low)
+                        expected = high * np.clip(c, low, high) + added
+                    _check(out, expected, 0.0 if dtype is np.uint32 else 1e-5)
+        except (cl.Error, _Wrong) as error:
+            yield _short(widest, f"up to {widest} bytes; {attempt}", error)
+            return
         widest = size
-    yield {"verdict": "ok", "value": widest, "detail": f"{widest} bytes, the widest there are"}
+    yield {"verdict": "ok", "value": widest, "detail": "up to 64 bytes, the widest tried"}
 
 
 def barriers_in_loops(device: Device) -> Steps:

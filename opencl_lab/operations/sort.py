@@ -54,7 +54,7 @@ class SortProblem(Problem):
     """
 
     n: int
-    dtype: np.dtype[Any] = np.dtype("int32")
+    dtype: np.dtype[Any]
     rows: int = 1
     descending: bool = False
     indices: bool = False
@@ -129,11 +129,14 @@ class OddEvenMerge(Algorithm[SortProblem]):
         return None
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
-        """Return long runs an item on CPUs, neighbouring items on neighbours elsewhere."""
+        """Return long runs an item on CPUs; elsewhere more elements an item as n grows."""
         if device.kind == "cpu":
             config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True, NARROW=False)
+        elif problem.n < 1 << 18:  # too little work to bound searches or to share it out
+            config = Config(WG_SIZE=256, TILE=1024, WORK_PER_ITEM=1, BLOCKED=False, NARROW=False)
         else:
-            config = Config(WG_SIZE=256, TILE=2048, WORK_PER_ITEM=1, BLOCKED=False, NARROW=True)
+            work = 4 if problem.n < 1 << 22 else 8
+            config = Config(WG_SIZE=256, TILE=2048, WORK_PER_ITEM=work, BLOCKED=False, NARROW=True)
         wg_size = min(config.integer("WG_SIZE"), device.capabilities.max_work_group)
         wg_size = 1 << wg_size.bit_length() - 1
         tile = config.integer("TILE")
@@ -287,11 +290,20 @@ class Sort(Operation[SortProblem]):
         )
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[SortProblem, Arrays]:
-        """Sort along the last axis of the array `keys`."""
+        """Sort along the last axis of the array `keys`, converted to `dtype` if that is given."""
         chosen = self.with_defaults(options)
-        keys = Rows.of(_keys(arrays["keys"]), -1).data
-        rows, n = keys.shape
-        return SortProblem(n, keys.dtype, rows, chosen["descending"]), {"keys": keys}
+        if "n" in options:
+            raise InvalidProblem("n is given by the input file; leave it out")
+        keys = _keys(arrays["keys"])
+        if "dtype" in options:
+            keys = keys.astype(options["dtype"])
+        data = Rows.of(keys, -1).data
+        rows, n = data.shape
+        return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
+
+    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+        """Return the sorted keys in the shape of the user's array."""
+        return outputs[self.output].reshape(arrays["keys"].shape)
 
     def generate(self, problem: SortProblem, seed: int, **options: Any) -> Arrays:
         """Return keys over the whole range of the type, or normal floats, arranged as asked."""

@@ -15,7 +15,16 @@ from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["AnyArray", "Rows", "as_array", "is_device_array", "queue_for"]
+__all__ = [
+    "AnyArray",
+    "Rows",
+    "as_array",
+    "assign",
+    "contiguous",
+    "is_device_array",
+    "is_plain",
+    "queue_for",
+]
 
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
@@ -34,9 +43,7 @@ def as_array(value: Any) -> AnyArray:
     return value if is_device_array(value) else np.asarray(value)
 
 
-def queue_for(
-    array: AnyArray, queue: cl.CommandQueue | None
-) -> cl.CommandQueue | None:
+def queue_for(array: AnyArray, queue: cl.CommandQueue | None) -> cl.CommandQueue | None:
     """Return the queue that a device array lives on, else the one that the caller gave.
 
     Raises
@@ -116,13 +123,14 @@ def _copy_plan(dtype: np.dtype[Any], source: _View, target: _View) -> Plan:
 
 
 def _copy(
-    queue: cl.CommandQueue,
+    queue: cl.CommandQueue | None,
     source: cl.array.Array,
     source_view: _View,
     target: cl.array.Array,
     target_view: _View,
 ) -> None:
     """Enqueue a strided copy between two device arrays."""
+    assert queue is not None  # `queue_for` gives every device array one
     dtype = source.dtype
     executable = session_of(queue).executable(
         ("copy", dtype, source_view, target_view),
@@ -167,8 +175,8 @@ class Rows:
         n = array.shape[axis]
         rows = math.prod(array.shape[d] for d in range(array.ndim) if d != axis)
         if not is_device_array(array):
-            data = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
-            return cls(data, array.shape, axis)
+            plain = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
+            return cls(plain, array.shape, axis)
         view = _View.of(array, axis)
         if view.is_plain or array.size == 0:
             return cls(array.reshape(rows, n) if array.size else array, array.shape, axis)
@@ -238,8 +246,37 @@ class Rows:
         return out
 
 
-def _flatten(array: cl.array.Array, queue: cl.CommandQueue | None) -> cl.array.Array:
+def _flatten(array: AnyArray, queue: cl.CommandQueue | None) -> AnyArray:
     if array.ndim == 0:
         return array.reshape(1)
     rows = Rows.of(array, array.ndim - 1, queue)
     return rows.data.reshape(array.size)
+
+
+def is_plain(array: AnyArray) -> bool:
+    """Return whether a kernel can take `array` as it is: C order, aligned, from its buffer's start."""
+    if not array.size:
+        return True
+    if not is_device_array(array):
+        return bool(array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative)
+    return array.ndim == 0 or _View.of(array, array.ndim - 1).is_plain
+
+
+def contiguous(array: AnyArray, queue: cl.CommandQueue | None = None) -> AnyArray:
+    """Return a plain array with the elements of `array`: itself if it is plain, else a copy."""
+    if is_plain(array):
+        return array
+    if not is_device_array(array):
+        return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+    copy = cl.array.empty(queue, array.shape, array.dtype, allocator=array.allocator)
+    assign(copy, array, queue)
+    return copy
+
+
+def assign(target: AnyArray, source: AnyArray, queue: cl.CommandQueue | None = None) -> None:
+    """Copy `source` to `target`, of any strides, on the same side and without overlap."""
+    if not is_device_array(target):
+        np.copyto(target, source)
+    elif target.size:
+        axis = target.ndim - 1
+        _copy(queue, source, _View.of(source, axis), target, _View.of(target, axis))

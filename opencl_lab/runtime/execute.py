@@ -12,7 +12,7 @@ import pyopencl.array
 
 from opencl_lab.errors import LaunchError
 from opencl_lab.plan import Buffer
-from opencl_lab.runtime.session import Executable, session_of
+from opencl_lab.runtime.session import DeviceMemory, Executable, session_of
 
 __all__ = ["Execution", "execute"]
 
@@ -93,7 +93,7 @@ def _run_device(
         if spec.name not in out:
             allocator = next(iter(inputs.values())).allocator
             out[spec.name] = cl.array.empty(queue, spec.shape, spec.dtype, allocator=allocator)
-    buffers = {
+    buffers: dict[str, DeviceMemory] = {
         name: array.base_data if array.size else pool.allocate(1)
         for name, array in {**inputs, **out}.items()
     }
@@ -148,7 +148,7 @@ def _run_host(
 
 def _fetch(
     queue: cl.CommandQueue,
-    buffer: cl.Buffer,
+    buffer: DeviceMemory,
     spec: Buffer,
     array: np.ndarray[Any, Any],
     shared: bool,
@@ -166,7 +166,7 @@ def _fetch(
         result.transfer_events.append(event)
 
 
-def _scratch(executable: Executable, pool: Any) -> dict[str, cl.Buffer]:
+def _scratch(executable: Executable, pool: Any) -> dict[str, DeviceMemory]:
     return {
         spec.name: pool.allocate(max(spec.nbytes, 1))
         for spec in executable.plan.with_role("scratch")

@@ -8,7 +8,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -22,6 +22,9 @@ from opencl_lab.template import Source, render
 __all__ = ["Executable", "Session", "default_queue", "session_of"]
 
 MAX_EXECUTABLES = 256
+
+DeviceMemory: TypeAlias = Any
+"""A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
 
 
 class Executable:
@@ -39,7 +42,7 @@ class Executable:
     def enqueue(
         self,
         queue: cl.CommandQueue,
-        buffers: Mapping[str, cl.Buffer],
+        buffers: Mapping[str, DeviceMemory],
         wait_for: Sequence[cl.Event] = (),
     ) -> list[cl.Event]:
         """Enqueue every launch in order and return their events."""
@@ -61,7 +64,7 @@ class Executable:
         return events
 
 
-def _set_constant_arguments(kernel: cl.Kernel, launch: Launch) -> None:
+def _set_constant_arguments(kernel: Any, launch: Launch) -> None:
     for index, argument in enumerate(launch.arguments.values()):
         if isinstance(argument, LocalMemory):
             kernel.set_arg(index, cl.LocalMemory(argument.nbytes))
@@ -112,7 +115,9 @@ class Session:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-                return cl.Program(self.context, source.text).build(flags)
+                program = cl.Program(self.context, source.text)
+                program.build(flags)
+                return program
         except cl.Error as error:
             raise BuildError(
                 f"{source.template} did not build on {self.device.name}",
@@ -131,15 +136,24 @@ class Session:
                 f"{launch.template} has no kernel {launch.kernel!r}: {error}"
             ) from error
         _check_signature(kernel, launch)
-        limit = kernel.get_work_group_info(
-            cl.kernel_work_group_info.WORK_GROUP_SIZE, self.device.handle
-        )
+        self._check_group(kernel, launch)
+        return kernel
+
+    def _check_group(self, kernel: cl.Kernel, launch: Launch) -> None:
+        def info(name: int) -> Any:
+            return kernel.get_work_group_info(name, self.device.handle)
+
+        # A kernel built for exactly this size runs with it, also where the driver
+        # names its general limit, as NVIDIA's does.
+        required = info(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE)
+        if tuple(required[: len(launch.local_size)]) == launch.local_size:
+            return
+        limit = info(cl.kernel_work_group_info.WORK_GROUP_SIZE)
         if launch.work_group > limit:
             raise InvalidConfig(
                 f"kernel {launch.kernel} runs with at most {limit} items in a work-group on "
                 f"{self.device.name}, not {launch.work_group}"
             )
-        return kernel
 
     def executable(self, key: Hashable, make_plan: Callable[[], Plan]) -> Executable:
         """Return the executable for `key`, planning and building it at the first request."""
@@ -183,9 +197,7 @@ def session_of(queue: cl.CommandQueue) -> Session:
 def _default_queue(handle: Any) -> cl.CommandQueue:
     try:
         context = cl.Context([handle])
-        return cl.CommandQueue(
-            context, properties=cl.command_queue_properties.PROFILING_ENABLE
-        )
+        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 

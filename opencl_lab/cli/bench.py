@@ -1,0 +1,158 @@
+"""`oclab bench OPERATION`: a sweep over sizes into a folder of CSV, JSON, table and plots."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from opencl_lab.cli.common import (
+    document,
+    global_options,
+    print_json,
+    progress_bar,
+    settings,
+    whole_numbers,
+)
+from opencl_lab.cli.operation import problem_options, run_options
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.plots import plot_speedup, plot_times
+from opencl_lab.comparison.runner import BASELINE, run_comparison
+from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.comparison.table import comparison_table, write_csv
+from opencl_lab.device import Selection
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Operation, operations
+from opencl_lab.paths import replace_file, write_json
+
+__all__ = ["bench_command"]
+
+
+@click.group("bench")
+@global_options
+def bench_command() -> None:
+    """Sweep an operation over sizes and write CSV, JSON, a table and plots."""
+
+
+def _sweep_command(chosen: Operation[Any]) -> click.Command:
+    @click.command(chosen.name, help=f"Sweep {chosen.name} over {chosen.size_option}.")
+    @click.option(
+        "--sizes", required=True, metavar="A,B,C", help=f"Values of {chosen.size_option}."
+    )
+    @click.option("--out", required=True, metavar="DIR", help="Folder for the results.")
+    @problem_options(chosen, without=(chosen.size_option,))
+    @run_options
+    @global_options
+    def command(
+        sizes: str,
+        out: str,
+        algorithm: str,
+        against: str,
+        repeats: int,
+        seed: int,
+        threads: int | None,
+        **given: Any,
+    ) -> int:
+        folder = _folder(out)
+        values = whole_numbers(sizes)
+        selection = settings().select()
+        series: list[tuple[int, list[Measurement]]] = []
+        problems = []
+        for value in values:  # all of them, so that a bad one costs no time
+            options = {name: v for name, v in given.items() if v is not None}
+            complete = chosen.with_defaults({**options, chosen.size_option: value})
+            problems.append((value, chosen.problem(**complete), complete))
+        status = 0
+        with progress_bar(chosen.name) as progress:
+            for index, (value, problem, complete) in enumerate(problems):
+                comparison = run_comparison(
+                    chosen,
+                    problem,
+                    partial(chosen.generate, problem, seed, **complete),
+                    device=selection.device,
+                    algorithms=algorithm,
+                    against=against,
+                    repeats=repeats,
+                    threads=threads,
+                    progress=_part(progress, index, len(problems), f"{chosen.size_option}={value}"),
+                )
+                status = status or comparison.exit_status
+                series.append((value, comparison.measurements))
+        _write(chosen, selection, series, folder)
+        return status
+
+    return command
+
+
+def _folder(out: str) -> Path:
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidProblem(f"cannot make the folder {out}: {error.strerror or error}") from error
+    return folder
+
+
+def _part(
+    progress: Callable[[int, int, str], None], index: int, parts: int, label: str
+) -> Callable[[int, int, str], None]:
+    """Return a progress report for one of several parts of about the same length."""
+    return lambda done, total, step: progress(
+        index * 100 + done * 100 // max(total, 1), parts * 100, f"{label}, {step}"
+    )
+
+
+def _write(
+    chosen: Operation[Any],
+    selection: Selection,
+    series: list[tuple[int, list[Measurement]]],
+    folder: Path,
+) -> None:
+    name = chosen.size_option
+    content = document(
+        "bench",
+        device={**selection.device.as_dict(), "reason": selection.reason},
+        problem={"operation": chosen.name, "sizes": [size for size, _ in series]},
+        results=[{name: size, **row.as_row()} for size, rows in series for row in rows],
+        crossovers=[vars(crossover).copy() for crossover in crossovers(series)],
+    )
+    flat = (({name: size}, row) for size, rows in series for row in rows)
+    write_csv(folder / "results.csv", flat, leading=(name,))
+    title = f"{chosen.name} on {selection.device}"
+    try:
+        write_json(folder / "results.json", content)
+        with replace_file(folder / "table.txt") as temporary:
+            temporary.write_text(_tables(chosen, series, title), encoding="utf-8")
+    except OSError as error:
+        raise InvalidProblem(f"cannot write to {folder}: {error.strerror or error}") from error
+    plot_times(folder / "time.png", series, name, title)
+    plot_speedup(folder / "speedup.png", series, name, BASELINE, title)
+    if settings().json:
+        print_json(content)
+        return
+    settings().say(f"device: {selection.device}: {selection.reason}")
+    for size, rows in series:
+        settings().console.print(comparison_table(rows, f"{chosen.name}: {name}={size}"))
+    for crossover in crossovers(series):
+        settings().say(str(crossover))
+    settings().say(f"written to {folder}: results.csv results.json table.txt time.png speedup.png")
+
+
+def _tables(chosen: Operation[Any], series: list[tuple[int, list[Measurement]]], title: str) -> str:
+    console = Console(file=io.StringIO(), width=140)
+    console.print(title, markup=False)
+    for size, rows in series:
+        console.print(comparison_table(rows, f"{chosen.size_option}={size}"))
+    for crossover in crossovers(series):
+        console.print(str(crossover), markup=False)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+for _operation in operations().values():
+    bench_command.add_command(_sweep_command(_operation))

@@ -1,0 +1,164 @@
+"""What every command shares: the global options, output, progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from opencl_lab import __version__
+from opencl_lab.comparison.runner import Progress as Report
+from opencl_lab.device import Selection, choose_device
+from opencl_lab.errors import InvalidProblem
+
+__all__ = ["Settings", "document", "global_options", "print_json", "progress_bar", "settings"]
+
+BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
+FALLBACK_WIDTH = 140  # of tables that do not go to a terminal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Settings:
+    """The global options, given before or after the name of the command."""
+
+    def __init__(self) -> None:
+        self.device: str | None = None
+        self.json = False
+        self.quiet = False
+        self.verbose = 0
+        self._selection: Selection | None = None
+
+    def select(self) -> Selection:
+        """Choose the device once a command."""
+        if self._selection is None:
+            self._selection = choose_device(self.device)
+        return self._selection
+
+    @property
+    def console(self) -> Console:
+        """Standard output for people; silent where a JSON document or nothing is wanted."""
+        width = None if sys.stdout.isatty() else FALLBACK_WIDTH
+        return Console(quiet=self.quiet or self.json, width=width, highlight=False)
+
+    def say(self, text: str) -> None:
+        """Print a line for people."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+
+def settings() -> Settings:
+    """Return the settings of the running command."""
+    found = click.get_current_context().find_root().ensure_object(Settings)
+    assert isinstance(found, Settings)
+    return found
+
+
+def _store(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    target = context.find_root().ensure_object(Settings)
+    if value and parameter.name is not None:
+        given = getattr(target, parameter.name) + value if parameter.name == "verbose" else value
+        setattr(target, parameter.name, given)
+    return value
+
+
+def global_options(command: F) -> F:
+    """Add the global options to a command or group; they end up in `settings()`."""
+    keep: dict[str, Any] = {"expose_value": False, "callback": _store, "is_eager": True}
+    for option in (
+        click.option(
+            "-v", "--verbose", count=True, help="Say more; twice: with tracebacks.", **keep
+        ),
+        click.option("--quiet", is_flag=True, help="Print nothing but errors.", **keep),
+        click.option(
+            "--json", is_flag=True, help="Print one JSON document and nothing else.", **keep
+        ),
+        click.option(
+            "--device",
+            metavar="SPEC",
+            help="gpu, cpu, accelerator, an index of `oclab devices`, platform:device, "
+            "or a part of the name.",
+            **keep,
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def document(command: str, **content: Any) -> dict[str, Any]:
+    """Return a JSON document of the schema ``oclab/1``."""
+    return {"schema": "oclab/1", "command": command, "version": __version__, **content}
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print the one JSON document of a command."""
+    click.echo(json.dumps(content, indent=1, allow_nan=False))
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Return the integers of a comma-separated list.
+
+    Raises
+    ------
+    InvalidProblem
+        If there are none, or one is no whole number.
+    """
+    try:
+        numbers = [int(float(part)) if "e" in part.lower() else int(part) for part in _parts(text)]
+    except (ValueError, OverflowError) as error:
+        raise InvalidProblem(f"not a list of whole numbers: {text!r}") from error
+    if not numbers:
+        raise InvalidProblem("the list of sizes is empty")
+    return numbers
+
+
+def _parts(text: str) -> Sequence[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Report]:
+    """Yield a progress report that draws a bar on standard error after a second.
+
+    Without a terminal, or with ``--quiet`` or ``--json``, nothing is drawn.
+    """
+    console = Console(stderr=True)
+    if settings().quiet or settings().json or not console.is_terminal:
+        yield lambda done, total, label: None
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task(title, total=None)
+    timer = threading.Timer(BAR_DELAY, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda done, total, label: bar.update(
+            task, completed=done, total=total, description=f"{title}: {label}"
+        )
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:
+    """Return an output path, checked before any work is done."""
+    if text is None:
+        return None
+    path = Path(text)
+    check(path)
+    return path

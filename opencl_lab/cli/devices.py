@@ -1,0 +1,66 @@
+"""`oclab devices`: every device, its limits, which one is chosen and why."""
+
+from __future__ import annotations
+
+import click
+from rich.table import Table
+
+from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.device import Device, choose_device, devices
+from opencl_lab.errors import DeviceNotFound
+from opencl_lab.plan import size_text
+
+__all__ = ["devices_command"]
+
+
+def _capabilities(device: Device) -> str:
+    names = ("fp64", "fp16", "subgroups", "int64_atomics", "inline_ptx")
+    return " ".join(name for name in names if getattr(device.capabilities, name))
+
+
+@click.command("devices")
+@global_options
+def devices_command() -> None:
+    """List every OpenCL device with its limits, and say which one is chosen and why."""
+    found = devices()
+    if not found:
+        choose_device(None)  # raises, saying what to install
+    try:
+        selection = choose_device(settings().device)
+    except DeviceNotFound:
+        if settings().device is not None:
+            raise
+        selection = None  # $OCLAB_DEVICE matches nothing; the list shows what would
+    if settings().json:
+        chosen = None if selection is None else selection.device.as_dict()
+        content = [device.as_dict() for device in found]
+        reason = None if selection is None else selection.reason
+        print_json(document("devices", device=chosen, reason=reason, devices=content))
+        return
+    table = Table(title="OpenCL devices, the preferred one first", title_justify="left")
+    for name in ("#", "spec", "kind", "device", "platform, driver", "units", "MHz", "memory"):
+        table.add_column(name, no_wrap=name != "device" and name != "platform, driver")
+    for name in ("largest buffer", "local", "group", "capabilities"):
+        table.add_column(name)
+    for index, device in enumerate(found):
+        chosen_one = selection is not None and device == selection.device
+        table.add_row(
+            f"{index}{' *' if chosen_one else ''}",
+            device.spec,
+            device.kind + (" (simulated)" if device.simulated else ""),
+            device.name,
+            f"{device.platform}, {device.driver}",
+            str(device.compute_units),
+            str(device.clock),
+            size_text(device.global_memory),
+            size_text(device.max_allocation),
+            size_text(device.capabilities.local_memory),
+            str(device.capabilities.max_work_group),
+            _capabilities(device),
+            style="bold" if chosen_one else "",
+        )
+    settings().console.print(table)
+    if selection is not None:
+        settings().say(f"chosen: {selection.device}: {selection.reason}")
+    else:
+        settings().say("chosen: none, because $OCLAB_DEVICE matches none of these")

@@ -1,0 +1,82 @@
+"""The entry point: the group of commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from opencl_lab import __version__
+from opencl_lab.cli.bench import bench_command
+from opencl_lab.cli.cache import cache_command
+from opencl_lab.cli.common import Settings, global_options
+from opencl_lab.cli.devices import devices_command
+from opencl_lab.cli.doctor import doctor_command
+from opencl_lab.cli.operation import operation_command
+from opencl_lab.errors import BuildError, OclabError
+from opencl_lab.operation import operations
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="oclab")
+@global_options
+def cli() -> None:
+    """OpenCL kernels on any device, measured against C, OpenMP and the usual libraries."""
+
+
+cli.add_command(devices_command)
+cli.add_command(doctor_command)
+cli.add_command(bench_command)
+cli.add_command(cache_command)
+for _operation in operations().values():
+    cli.add_command(operation_command(_operation))
+
+
+def _complain(text: str) -> None:
+    print(f"oclab: {text}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    0 fine; 1 a result did not match; 2 bad usage or input; 3 no device or a
+    missing component; 4 a kernel did not build or launch; 130 interrupted.
+    """
+    settings = Settings()
+    try:
+        status = cli.main(arguments, prog_name="oclab", standalone_mode=False, obj=settings)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except OclabError as error:
+        _complain(str(error))
+        if isinstance(error, BuildError) and settings.verbose:
+            print(error.details(), file=sys.stderr)
+        if settings.verbose > 1:
+            traceback.print_exc()
+        return error.exit_status
+    except MemoryError:
+        _complain("the host ran out of memory; try a smaller problem")
+        return 2
+    except BrokenPipeError:
+        # The reader of our output went away; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        _complain(f"internal error: {error!r}; -v -v shows where, please report it")
+        if settings.verbose > 1:
+            traceback.print_exc()
+        return INTERNAL

@@ -1,0 +1,193 @@
+"""The command of one operation, made from its description: `oclab sort`, `oclab gemm`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opencl_lab.cli.common import (
+    document,
+    global_options,
+    output_path,
+    print_json,
+    progress_bar,
+    settings,
+)
+from opencl_lab.comparison.plots import check_plot, plot_comparison
+from opencl_lab.comparison.runner import Comparison, run_comparison
+from opencl_lab.comparison.table import check_csv, comparison_table, write_csv
+from opencl_lab.device import Selection
+from opencl_lab.errors import BuildError
+from opencl_lab.files import check_output, read_array, write_array
+from opencl_lab.operation import Operation, Option, Problem
+from opencl_lab.reference.descriptor import Arrays
+
+__all__ = ["operation_command", "problem_options", "run_options"]
+
+
+def _option(option: Option, hidden: bool) -> Callable[[Any], Any]:
+    flag = "--" + option.name.replace("_", "-")
+    default = f"  [default: {option.default}]" if option.type is not bool else ""
+    choices = f" One of {', '.join(option.choices)}." if option.choices else ""
+    text = option.help[0].upper() + option.help[1:] + "." + choices
+    if option.default is None:
+        default = ""
+    kwargs: dict[str, Any] = {"help": text + default, "hidden": hidden, "default": None}
+    if option.type is bool:
+        return click.option(flag, option.name, is_flag=True, **kwargs)
+    return click.option(flag, option.name, type=option.type, **kwargs)
+
+
+def problem_options(chosen: Operation[Any], without: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options of an operation."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(chosen.options):
+            if option.name not in without:
+                command = _option(option, hidden=False)(command)
+        return command
+
+    return decorate
+
+
+def run_options(command: Any) -> Any:
+    """Add the options of everything that compares implementations."""
+    for option in (
+        click.option("--threads", type=int, help="Threads of references.  [default: all]"),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the data."),
+        click.option(
+            "--repeats", type=int, default=5, show_default=True, help="Timed runs of each."
+        ),
+        click.option(
+            "--against",
+            default="all",
+            show_default=True,
+            metavar="NAME[,NAME]|all|none",
+            help="References to compare with.",
+        ),
+        click.option(
+            "--algorithm",
+            default="auto",
+            show_default=True,
+            metavar="NAME[,NAME]|auto|all",
+            help="OpenCL algorithms to run.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def operation_command(chosen: Operation[Any]) -> click.Command:
+    """Return the command of an operation."""
+
+    @click.command(chosen.name, help=_help(chosen))
+    @problem_options(chosen)
+    @run_options
+    @click.option("-o", "--output", metavar="OUT", help="Write the result to a file.")
+    @click.option("--csv", "csv_file", metavar="FILE", help="Write the rows as CSV.")
+    @click.option("--plot", "plot_file", metavar="FILE", help="Draw the rows.")
+    @global_options
+    def command(
+        output: str | None,
+        csv_file: str | None,
+        plot_file: str | None,
+        algorithm: str,
+        against: str,
+        repeats: int,
+        seed: int,
+        threads: int | None,
+        **given: Any,
+    ) -> int:
+        files = [given.pop(name) for name in chosen.inputs]
+        options = {name: value for name, value in given.items() if value is not None}
+        output_file = output_path(output, check_output)
+        csv_path = output_path(csv_file, check_csv)
+        plot_path = output_path(plot_file, check_plot)
+        selection = settings().select()
+        problem, make_inputs, arrays = _problem(chosen, files, options, seed)
+        with progress_bar(chosen.name) as progress:
+            comparison = run_comparison(
+                chosen,
+                problem,
+                make_inputs,
+                device=selection.device,
+                algorithms=algorithm,
+                against=against,
+                repeats=repeats,
+                threads=threads,
+                progress=progress,
+            )
+        if csv_path is not None:
+            write_csv(csv_path, (({}, row) for row in comparison.measurements))
+        if plot_path is not None:
+            title = f"{_title(chosen, problem)}\n{selection.device}"
+            plot_comparison(plot_path, comparison.measurements, title)
+        if output_file is not None and comparison.outputs:
+            write_array(output_file, chosen.present(arrays, comparison.outputs))
+        _print(chosen, comparison, selection)
+        return comparison.exit_status
+
+    for name in reversed(chosen.inputs):
+        command = click.argument(name, required=False, metavar=f"[{name.upper()}]")(command)
+    return command
+
+
+def _help(chosen: Operation[Any]) -> str:
+    names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
+    references = ", ".join(reference.name for reference in chosen.references)
+    return (
+        f"{chosen.summary}\n\nRuns on random data, or on files (.npy, .npz, .csv, .txt), and "
+        f"compares with references.\n\nAlgorithms: {names}\n\nReferences: {references}"
+    )
+
+
+def _problem(
+    chosen: Operation[Any], files: list[str | None], options: dict[str, Any], seed: int
+) -> tuple[Problem, Callable[[], Arrays], Arrays]:
+    """Return the problem, how to get its inputs, and the user's own arrays if there are any."""
+    given = [file for file in files if file is not None]
+    if not given:
+        complete = chosen.with_defaults(options)
+        problem = chosen.problem(**complete)
+        return problem, lambda: chosen.generate(problem, seed, **complete), {}
+    if len(given) != len(files):
+        raise click.UsageError(
+            f"{chosen.name} takes {len(files)} input files ({', '.join(chosen.inputs)}) or none"
+        )
+    about_data = [option.name for option in chosen.options if option.about_data]
+    useless = [name for name in about_data if name in options]
+    if useless:
+        raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
+    arrays = {name: read_array(Path(file)) for name, file in zip(chosen.inputs, given, strict=True)}
+    problem, inputs = chosen.problem_of(arrays, **options)
+    return problem, lambda: inputs, arrays
+
+
+def _title(chosen: Operation[Any], problem: Problem) -> str:
+    shown = (f"{name}={value}" for name, value in problem.as_dict().items() if value or value == 0)
+    return f"{chosen.name}: " + ", ".join(text for text in shown if not text.endswith("=False"))
+
+
+def _print(chosen: Operation[Any], comparison: Comparison, selection: Selection) -> None:
+    if settings().json:
+        print_json(
+            document(
+                chosen.name,
+                device={**selection.device.as_dict(), "reason": selection.reason},
+                problem=comparison.problem.as_dict(),
+                results=[row.as_row() for row in comparison.measurements],
+            )
+        )
+        return
+    settings().say(f"device: {selection.device}: {selection.reason}")
+    title = _title(chosen, comparison.problem)
+    settings().console.print(comparison_table(comparison.measurements, title))
+    for row in comparison.measurements:
+        if row.kind == "opencl" and settings().verbose:
+            settings().say(f"{row.implementation}: {dict(row.config)}, build {row.build_ms} ms")
+    for error in comparison.errors:
+        if isinstance(error, BuildError) and settings().verbose:
+            click.echo(error.details(), err=True)

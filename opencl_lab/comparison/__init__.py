@@ -1,0 +1,1 @@
+"""Measuring implementations against each other: rows, tables, plots."""

@@ -1,0 +1,241 @@
+"""The implementations that a comparison runs in turn, behind one small interface."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.comparison.measure import Measurement, Status, Times
+from opencl_lab.device import Device
+from opencl_lab.errors import (
+    BuildError,
+    InvalidConfig,
+    LaunchError,
+    OclabError,
+    ReferenceUnavailable,
+)
+from opencl_lab.operation import Difference, Operation, Problem
+from opencl_lab.reference.descriptor import Arrays, Reference
+from opencl_lab.reference.execute import Prepared, prepare
+from opencl_lab.runtime import default_queue
+
+__all__ = ["Contestant", "OpenCL", "ReferenceRun", "Task"]
+
+POISON = 0xCD
+CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem with its inputs and the right outputs."""
+
+    operation: Operation[Any]
+    problem: Problem
+    inputs: Arrays
+    expected: Arrays
+
+    def poisoned_outputs(self) -> Arrays:
+        """Return output arrays full of a byte that no right result is made of."""
+        outputs = {}
+        for name, array in self.expected.items():
+            outputs[name] = np.empty(array.shape, array.dtype)
+            outputs[name].reshape(-1).view(np.uint8)[:] = POISON
+        return outputs
+
+
+@dataclass
+class Contestant(ABC):
+    """Something that solves the task again and again; a failure ends its part, not the run."""
+
+    task: Task
+    name: str
+    kind: str
+    algorithm: str
+    status: Status = "correct"
+    reason: str = ""
+    totals: list[float] = field(default_factory=list)
+    difference: Difference | None = None
+    error: OclabError | None = None
+
+    @abstractmethod
+    def start(self) -> None:
+        """Get ready: build, load, start a process. May run beside the start of others."""
+
+    @abstractmethod
+    def run(self) -> float:
+        """Solve the task once; return the total time in milliseconds."""
+
+    @abstractmethod
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last run."""
+
+    @abstractmethod
+    def measurement(self) -> Measurement:
+        """Return what was measured."""
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to free)
+        """Free what `start` took."""
+
+    def attempt(self, step: Any) -> Any:
+        """Run one step; an error becomes the status of this contestant."""
+        if self.status != "correct":
+            return None
+        try:
+            return step()
+        except OclabError as error:
+            self.error, self.reason = error, str(error)
+            self.status = _status_of(error)
+            return None
+
+    def check(self) -> None:
+        """Run once with poisoned outputs and compare the result with the right one."""
+        self.attempt(self.run)
+        if self.status != "correct":
+            return
+        task = self.task
+        self.difference = task.operation.compare(task.problem, task.expected, self.outputs())
+        if not self.difference.ok:
+            self.status = "correctness"
+            self.reason = f"wrong result: max_rel_diff {self.difference.max_rel:.3g}"
+
+    def measure(self) -> None:
+        """Run once more and keep the time."""
+        total = self.attempt(self.run)
+        if total is not None:
+            self.totals.append(total)
+
+    def _measurement(self, **more: Any) -> Measurement:
+        """Return the fields that every kind shares, with `more`."""
+        return Measurement(
+            self.name,
+            self.kind,
+            self.algorithm,
+            self.status,
+            self.reason,
+            total_ms=Times.of(self.totals) if self.totals else None,
+            work=self.task.problem.work,
+            difference=self.difference,
+            **more,
+        )
+
+
+def _status_of(error: OclabError) -> Status:
+    if isinstance(error, ReferenceUnavailable):
+        return "unavailable"
+    if isinstance(error, BuildError):
+        return "compile"
+    if isinstance(error, InvalidConfig):
+        return "constraints"
+    return "runtime"
+
+
+class OpenCL(Contestant):
+    """An algorithm of the operation on an OpenCL device, from host array to host array."""
+
+    def __init__(
+        self, task: Task, device: Device, algorithm: str, config: Mapping[str, Any] | None = None
+    ):
+        super().__init__(task, f"opencl:{algorithm}", "opencl", algorithm)
+        self.device = device
+        self.config: Mapping[str, Any] = dict(config or {})
+        self._kernel_ms: list[float] = []
+        self._transfer_ms: list[float] = []
+        self._outputs: Arrays = {}
+        self._first_ms = 0.0
+
+    def start(self) -> None:
+        """Settle the configuration; the first run builds."""
+        algorithm = self.task.operation.choose(self.task.problem, self.device, self.algorithm)
+        self.config = algorithm.configure(self.task.problem, self.device, self.config)
+
+    def run(self) -> float:
+        """Solve once and read the events."""
+        first = not self._outputs
+        if first:
+            self._outputs = self.task.poisoned_outputs()
+        queue = default_queue(self.device)
+        begin = time.perf_counter()
+        execution = self.task.operation.run(
+            self.task.problem,
+            self.task.inputs,
+            algorithm=self.algorithm,
+            config=self.config,
+            queue=queue,
+            out=self._outputs,
+        )
+        total = (time.perf_counter() - begin) * 1e3
+        if first:
+            self._first_ms = total
+            return total
+        if self.device.capabilities.event_timing:
+            kernel, transfer = execution.kernel_ms, execution.transfer_ms
+            if kernel > total * CLOCK_SLACK:
+                raise LaunchError(
+                    f"the events claim {kernel:.3g} ms in kernels where the host's clock saw "
+                    f"{total:.3g} ms in all; this timing cannot be believed"
+                )
+            self._kernel_ms.append(kernel)
+            self._transfer_ms.append(transfer)
+        return total
+
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last run."""
+        return self._outputs
+
+    def measurement(self) -> Measurement:
+        """Return the row, with event times."""
+        return self._measurement(
+            config=dict(self.config),
+            workers=self.device.compute_units,
+            kernel_ms=float(np.median(self._kernel_ms)) if self._kernel_ms else None,
+            transfer_ms=float(np.median(self._transfer_ms)) if self._transfer_ms else None,
+            build_ms=max(0.0, self._first_ms - float(np.median(self.totals)))
+            if self.totals
+            else None,
+        )
+
+
+class ReferenceRun(Contestant):
+    """A reference implementation of the operation."""
+
+    def __init__(self, task: Task, reference: Reference, threads: int):
+        super().__init__(task, reference.name, reference.kind, reference.name)
+        self.reference = reference
+        self.threads = threads if reference.threaded else 1
+        self._prepared: Prepared | None = None
+
+    def start(self) -> None:
+        """Compile, or start the child process."""
+        like = {name: (array.shape, array.dtype) for name, array in self.task.expected.items()}
+        self._prepared = prepare(
+            self.reference, self.task.problem, self.task.inputs, like, self.threads
+        )
+
+    @property
+    def prepared(self) -> Prepared:
+        """The reference, ready to run."""
+        if self._prepared is None:
+            raise ReferenceUnavailable(f"{self.name} was not started")
+        return self._prepared
+
+    def run(self) -> float:
+        """Solve once."""
+        return self.prepared.run() * 1e3
+
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last run."""
+        return self.prepared.outputs()
+
+    def measurement(self) -> Measurement:
+        """Return the row."""
+        return self._measurement(threads=self.threads, workers=self.threads)
+
+    def close(self) -> None:
+        """Stop a child process."""
+        if self._prepared is not None:
+            self._prepared.close()

@@ -1,0 +1,185 @@
+"""What one measured implementation is: times, rates, correctness, and its row in every report."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, Literal, TypeAlias
+
+from opencl_lab.operation import Difference
+from opencl_lab.plan import Work
+
+__all__ = ["COLUMNS", "Measurement", "Status", "Times"]
+
+Status: TypeAlias = Literal[
+    "correct", "correctness", "compile", "runtime", "timeout", "constraints", "unavailable"
+]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Median, least and greatest of several runs, in milliseconds."""
+
+    median: float
+    min: float
+    max: float
+    runs: int
+
+    @classmethod
+    def of(cls, samples: Sequence[float]) -> Times:
+        """Summarise samples in milliseconds."""
+        return cls(median(samples), min(samples), max(samples), len(samples))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One implementation on one problem.
+
+    Parameters
+    ----------
+    implementation : str
+        Name of the row, such as ``"opencl:odd-even-merge"`` or ``"c:seq"``.
+    kind : str
+        ``opencl``, ``c``, ``mpi`` or ``library``.
+    algorithm : str
+    config : mapping
+        Kernel parameters; empty for references.
+    threads : int
+        Threads it was told to use; 1 for sequential code and for OpenCL.
+    workers : int
+        What efficiency divides by: threads, ranks, or the device's compute units.
+    status : str
+        ``correct``, or what went wrong; `reason` says it in words.
+    kernel_ms, transfer_ms : float, optional
+        Medians of the time in kernels and in copies, from events; OpenCL only.
+    total_ms : Times, optional
+        Host clock from arrays in host memory to the result in host memory.
+    build_ms : float, optional
+        Rendering and building, and what the first run took beyond a later one.
+    work : Work, optional
+        What rates are computed from.
+    speedup : float, optional
+        Total time of ``c:seq`` over this one's.
+    difference : Difference, optional
+        Distance from the expected result.
+    """
+
+    implementation: str
+    kind: str
+    algorithm: str
+    status: Status = "correct"
+    reason: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 1
+    workers: int = 1
+    kernel_ms: float | None = None
+    transfer_ms: float | None = None
+    total_ms: Times | None = None
+    build_ms: float | None = None
+    work: Work | None = None
+    speedup: float | None = None
+    difference: Difference | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran and its result was right."""
+        return self.status == "correct"
+
+    @property
+    def efficiency(self) -> float | None:
+        """Speed-up over workers."""
+        return None if self.speedup is None else self.speedup / self.workers
+
+    def _rate(self, amount: float) -> float | None:
+        """Return `amount` over the kernel time where there is one, else over the total time."""
+        if self.total_ms is None or not amount:
+            return None
+        milliseconds = self.kernel_ms or self.total_ms.median
+        return amount / milliseconds * 1e-6 if milliseconds else None
+
+    @property
+    def gflops(self) -> float | None:
+        """Needed arithmetic per time in GFLOP/s."""
+        return None if self.work is None else self._rate(self.work.flops)
+
+    @property
+    def gbps(self) -> float | None:
+        """Needed memory traffic per time in GB/s."""
+        return None if self.work is None else self._rate(self.work.bytes)
+
+    def against(self, baseline: Measurement | None) -> Measurement:
+        """Return a copy with the speed-up over `baseline`."""
+        if baseline is None or baseline.total_ms is None or self.total_ms is None:
+            return self
+        if not (self.ok and baseline.ok and self.total_ms.median):
+            return self
+        return replace(self, speedup=baseline.total_ms.median / self.total_ms.median)
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the row of the JSON document ``oclab/1``."""
+        difference = self.difference
+        return {
+            "implementation": self.implementation,
+            "kind": self.kind,
+            "algorithm": self.algorithm,
+            "config": dict(self.config),
+            "threads": self.threads,
+            "workers": self.workers,
+            "status": self.status,
+            "reason": self.reason,
+            "kernel_ms": self.kernel_ms,
+            "transfer_ms": self.transfer_ms,
+            "total_ms": None if self.total_ms is None else vars(self.total_ms).copy(),
+            "build_ms": self.build_ms,
+            "gflops": self.gflops,
+            "gbps": self.gbps,
+            "speedup": self.speedup,
+            "efficiency": self.efficiency,
+            "max_abs_diff": None if difference is None else _finite(difference.max_abs),
+            "max_rel_diff": None if difference is None else _finite(difference.max_rel),
+            "ok": self.ok,
+        }
+
+    def as_csv(self) -> dict[str, Any]:
+        """Return the same row flat: the median as ``total_ms``, then its spread."""
+        row = self.as_row()
+        times = row.pop("total_ms") or dict.fromkeys(("median", "min", "max", "runs"))
+        row["config"] = json.dumps(row["config"])
+        row["total_ms"] = times["median"]
+        row.update({f"total_ms_{name}": times[name] for name in ("min", "max", "runs")})
+        return {column: row[column] for column in COLUMNS}
+
+
+COLUMNS = (
+    "implementation",
+    "kind",
+    "algorithm",
+    "config",
+    "threads",
+    "workers",
+    "status",
+    "reason",
+    "kernel_ms",
+    "transfer_ms",
+    "total_ms",
+    "total_ms_min",
+    "total_ms_max",
+    "total_ms_runs",
+    "build_ms",
+    "gflops",
+    "gbps",
+    "speedup",
+    "efficiency",
+    "max_abs_diff",
+    "max_rel_diff",
+    "ok",
+)
+"""Columns of a CSV file, in order."""
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows no infinity and no NaN; a difference that is none is no number."""
+    return value if math.isfinite(value) else None

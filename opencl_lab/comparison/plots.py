@@ -1,0 +1,140 @@
+"""Plots of comparisons and sweeps, written to files. Matplotlib is imported only here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.paths import replace_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["check_plot", "plot_comparison", "plot_speedup", "plot_times"]
+
+FORMATS = (".png", ".svg", ".pdf", ".jpg")
+OPENCL, OTHER = "#c0392b", "#5d6d7e"
+MARKERS = "os^Dv*<>pPX"
+
+
+def check_plot(path: Path) -> None:
+    """Check early that a plot can be written to `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        If its format is unknown or its folder does not exist.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise InvalidProblem(f"cannot plot to {path}: its name must end in {' '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise InvalidProblem(f"cannot plot to {path}: the folder {path.parent} does not exist")
+
+
+def _figure(path: Path, draw: Callable[[Axes], None], width: float, height: float) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as NewFigure
+
+    check_plot(path)
+    figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    draw(figure.add_subplot())
+    try:
+        with replace_file(path) as temporary:
+            figure.savefig(temporary)
+    except OSError as error:
+        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def plot_comparison(path: Path, rows: Sequence[Measurement], title: str) -> None:
+    """Draw the total time of each implementation as a bar, with its spread and speed-up."""
+    measured = [row for row in rows if row.total_ms is not None]
+    measured.sort(key=lambda row: row.total_ms.median if row.total_ms else 0, reverse=True)
+
+    def draw(axes: Axes) -> None:
+        for position, row in enumerate(measured):
+            times = row.total_ms
+            assert times is not None  # kept above
+            spread = [[times.median - times.min], [times.max - times.median]]
+            axes.barh(
+                position,
+                times.median,
+                xerr=spread,
+                color=OPENCL if row.kind == "opencl" else OTHER,
+                error_kw={"elinewidth": 1, "capsize": 2},
+            )
+            speedup = "" if row.speedup is None else f", {row.speedup:.2f}x"
+            verdict = "" if row.ok else f"  {row.status}"
+            axes.annotate(
+                f" {times.median:.3g} ms{speedup}{verdict}",
+                (times.max, position),
+                va="center",
+                fontsize=8,
+            )
+        axes.set_yticks(range(len(measured)), [row.implementation for row in measured])
+        axes.set_xlabel("total time in ms, from host array to host array (median, min and max)")
+        axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(title, loc="left", fontsize=10)
+
+    _figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1))
+
+
+Series = Sequence[tuple[int, Sequence[Measurement]]]
+"""Size and the rows measured at it."""
+
+
+def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | None]) -> None:
+    """Draw one line an implementation; OpenCL bold, in red tones."""
+    names = list(dict.fromkeys(row.implementation for _, rows in series for row in rows))
+    for index, name in enumerate(names):
+        points = [
+            (size, value(row))
+            for size, rows in series
+            for row in rows
+            if row.implementation == name and row.ok and value(row) is not None
+        ]
+        if not points:
+            continue
+        style: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4}
+        if name.startswith("opencl:"):
+            style["linewidth"] = 2.2
+        axes.plot(*zip(*points, strict=True), label=name, **style)
+    axes.set_xscale("log")
+    axes.grid(True, which="major", color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.lines:
+        axes.legend(fontsize=8, frameon=False)
+
+
+def plot_times(path: Path, series: Series, size_name: str, title: str) -> None:
+    """Draw total time against size, both logarithmic, one line an implementation."""
+
+    def draw(axes: Axes) -> None:
+        _lines(axes, series, lambda row: row.total_ms.median if row.total_ms else None)
+        axes.set_yscale("log")
+        axes.set_xlabel(size_name)
+        axes.set_ylabel("total time in ms (median)")
+        axes.set_title(title, loc="left", fontsize=10)
+
+    _figure(path, draw, 7.5, 5)
+
+
+def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
+    """Draw the speed-up over the baseline against size."""
+
+    def draw(axes: Axes) -> None:
+        _lines(axes, series, lambda row: row.speedup)
+        axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
+        if axes.lines[:-1]:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+        axes.set_xlabel(size_name)
+        axes.set_ylabel(f"speed-up over {baseline} (total time)")
+        axes.set_title(title, loc="left", fontsize=10)
+
+    _figure(path, draw, 7.5, 5)

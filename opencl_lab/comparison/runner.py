@@ -1,0 +1,238 @@
+"""Running implementations against each other, interleaved, on one problem or a sweep of sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from opencl_lab.comparison.contestants import Contestant, OpenCL, ReferenceRun, Task
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.device import Device, select_device
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operation import Operation, Problem, get_operation
+from opencl_lab.plan import check_plan
+from opencl_lab.reference.descriptor import Arrays, Reference
+
+__all__ = ["BASELINE", "Comparison", "Progress", "compare", "default_threads", "run_comparison"]
+
+BASELINE = "c:seq"
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Called with steps done, steps in all, and what comes next."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The measured rows of one problem, and the outputs of the first OpenCL algorithm."""
+
+    problem: Problem
+    device: Device
+    measurements: list[Measurement]
+    outputs: Arrays
+    errors: list[Exception]
+
+    @property
+    def exit_status(self) -> int:
+        """0 when all is right, 4 when a kernel did not build or run, 1 for a wrong result."""
+        failed = {row.status for row in self.measurements if row.kind == "opencl"}
+        if failed & {"compile", "runtime", "timeout"}:
+            return 4
+        if failed & {"constraints"}:
+            return 2
+        wrong = any(row.status in ("correctness", "runtime") for row in self.measurements)
+        return 1 if wrong else 0
+
+
+def default_threads() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _names(value: str | Sequence[str]) -> list[str]:
+    names = value.split(",") if isinstance(value, str) else list(value)
+    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def _algorithms(
+    chosen: Operation[Any], problem: Problem, device: Device, wanted: str | Sequence[str]
+) -> list[str]:
+    """Return the names of the algorithms to run: those that support the problem, for ``all``."""
+    names = _names(wanted)
+    if names == ["all"]:
+        able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
+        return able or [chosen.choose(problem, device).name]  # raises, saying why
+    return [chosen.choose(problem, device, name).name for name in names]
+
+
+def _references(
+    chosen: Operation[Any], wanted: str | Sequence[str]
+) -> tuple[list[Reference], bool]:
+    """Return the references to run, and whether each was asked for by name."""
+    names = _names(wanted)
+    if names == ["none"] or not names:
+        return [], False
+    if names == ["all"]:
+        return list(chosen.references), False
+    known = {reference.name: reference for reference in chosen.references}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InvalidConfig(
+            f"{chosen.name} has no reference {', '.join(unknown)}; "
+            f"it has: all, none, {', '.join(known)}"
+        )
+    return [known[name] for name in names], True
+
+
+def run_comparison(
+    chosen: Operation[Any],
+    problem: Problem,
+    make_inputs: Callable[[], Arrays],
+    *,
+    device: Device,
+    algorithms: str | Sequence[str] = "auto",
+    against: str | Sequence[str] = "all",
+    config: Mapping[str, Any] | None = None,
+    repeats: int = 5,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Measure algorithms and references on one problem, taking turns.
+
+    Every implementation first runs once with poisoned outputs and is checked
+    against `Operation.expected`; then all run `repeats` times, one after the other
+    in each round, so that a change in the machine's speed meets all of them.
+
+    Parameters
+    ----------
+    chosen : Operation
+    problem : Problem
+    make_inputs : callable
+        Makes the input arrays; called only after the problem was found to fit
+        the device.
+    device : Device
+    algorithms, against : str or sequence of str
+        Names, comma-separated in a string; ``auto`` or ``all``; ``all`` or ``none``.
+    config : mapping, optional
+        Kernel parameters in place of the default ones.
+    repeats : int
+        Timed runs of each.
+    threads : int, optional
+        For references that use several; default: all processors.
+    progress : callable, optional
+
+    Raises
+    ------
+    InvalidProblem, InvalidConfig
+        If the problem does not fit, or a name is unknown.
+    ReferenceUnavailable
+        If a reference asked for by name cannot run here.
+    """
+    if repeats < 1:
+        raise InvalidProblem(f"repeats must be at least 1, not {repeats}")
+    threads = default_threads() if threads is None else threads
+    if threads < 1:
+        raise InvalidProblem(f"threads must be at least 1, not {threads}")
+    names = _algorithms(chosen, problem, device, algorithms)
+    references, by_name = _references(chosen, against)
+    for name in names:
+        algorithm = chosen.algorithm(name)
+        settled = algorithm.configure(problem, device, config)
+        check_plan(algorithm.plan(problem, settled, device), device)
+
+    report = progress or (lambda done, total, label: None)
+    rounds = (repeats + 1) * (len(names) + len(references)) + 1
+    report(0, rounds, "input")
+    inputs = make_inputs()
+    task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
+    done = 1
+    with ExitStack() as stack:
+        contestants: list[Contestant] = [OpenCL(task, device, name, config) for name in names]
+        contestants += [ReferenceRun(task, reference, threads) for reference in references]
+        for contestant in contestants:
+            stack.callback(contestant.close)
+            contestant.attempt(contestant.start)
+            if by_name and contestant.status == "unavailable" and contestant.error is not None:
+                raise contestant.error
+        for contestant in contestants:
+            report(done, rounds, contestant.name)
+            contestant.check()
+            done += 1
+        for _ in range(repeats):
+            for contestant in contestants:
+                report(done, rounds, contestant.name)
+                contestant.measure()
+                done += 1
+        report(rounds, rounds, "done")
+        rows = [contestant.measurement() for contestant in contestants]
+        outputs = contestants[0].outputs() if names and contestants[0].status == "correct" else {}
+    baseline = next((row for row in rows if row.implementation == BASELINE), None)
+    errors = [c.error for c in contestants if c.error is not None and c.kind == "opencl"]
+    return Comparison(
+        problem, device, [row.against(baseline) for row in rows], outputs, list(errors)
+    )
+
+
+def compare(
+    operation: str,
+    *,
+    algorithms: str | Sequence[str] = "auto",
+    against: str | Sequence[str] = "all",
+    repeats: int = 5,
+    seed: int = 0,
+    threads: int | None = None,
+    config: Mapping[str, Any] | None = None,
+    device: str | int | Device | None = None,
+    **problem: Any,
+) -> list[Measurement]:
+    """Compare OpenCL algorithms with the references of an operation on random data.
+
+    Parameters
+    ----------
+    operation : str
+        Such as ``"sort"``.
+    algorithms : str or sequence of str
+        Names, ``"auto"`` (the one the library would take) or ``"all"``.
+    against : str or sequence of str
+        Names of references, ``"all"`` or ``"none"``.
+    repeats : int
+        Timed runs of each implementation.
+    seed : int
+        Seed of the data.
+    threads : int, optional
+        Threads of references that use several; default: all processors.
+    config : mapping, optional
+        Kernel parameters in place of the default ones.
+    device : str, int or Device, optional
+        As `select_device` takes it.
+    **problem
+        Options of the operation, such as ``n=50_000, dtype="float32"``.
+
+    Returns
+    -------
+    list of Measurement
+        OpenCL algorithms first, then references.
+
+    Raises
+    ------
+    OclabError
+        Of the kind that says what is wrong.
+    """
+    chosen = get_operation(operation)
+    options = chosen.with_defaults(problem)
+    settled = chosen.problem(**options)
+    return run_comparison(
+        chosen,
+        settled,
+        lambda: chosen.generate(settled, seed, **options),
+        device=select_device(device),
+        algorithms=algorithms,
+        against=against,
+        config=config,
+        repeats=repeats,
+        threads=threads,
+    ).measurements

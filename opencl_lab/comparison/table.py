@@ -1,0 +1,88 @@
+"""Rows as a table for the terminal, as CSV, and as the JSON document."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.comparison.measure import COLUMNS, Measurement
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.paths import replace_file
+
+__all__ = ["check_csv", "comparison_table", "number", "write_csv"]
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number with so many significant digits, plainly written where that is short."""
+    if value is None:
+        return "-"
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        text = f"{value:.{digits}g}"
+        return f"{value:.0f}" if "e" in text else text
+    return f"{value:.2e}"
+
+
+def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
+    """Return the rows as a table: times, rate, speed-up and whether the result is right."""
+    flops = any(row.gflops for row in rows)
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("implementation", no_wrap=True)
+    rate = "GFLOP/s" if flops else "GB/s"
+    for name in ("kernel ms", "transfer ms", "total ms", "min..max", rate, "speed-up", "max rel"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("result")
+    for row in rows:
+        times = row.total_ms
+        verdict = Text("ok", "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
+        table.add_row(
+            row.implementation + (f" x{row.threads}" if row.threads > 1 else ""),
+            number(row.kernel_ms),
+            number(row.transfer_ms, 3),
+            number(times.median if times else None),
+            f"{number(times.min, 3)}..{number(times.max, 3)}" if times else "-",
+            number(row.gflops if flops else row.gbps),
+            "-" if row.speedup is None else f"{row.speedup:.2f}x",
+            number(row.difference.max_rel if row.difference else None, 2),
+            verdict if row.status != "unavailable" else Text(row.reason, "dim"),
+        )
+    return table
+
+
+def check_csv(path: Path) -> None:
+    """Check early that a CSV file can be written to `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        If its folder does not exist.
+    """
+    if not path.parent.is_dir():
+        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+
+
+def write_csv(
+    path: Path, rows: Iterable[tuple[Mapping[str, Any], Measurement]], leading: Sequence[str] = ()
+) -> None:
+    """Write measurements as CSV, each after values of its own for the `leading` columns.
+
+    Raises
+    ------
+    InvalidProblem
+        If the file cannot be written.
+    """
+    try:
+        with (
+            replace_file(path) as temporary,
+            temporary.open("w", newline="", encoding="utf-8") as file,
+        ):
+            writer = csv.DictWriter(file, [*leading, *COLUMNS])
+            writer.writeheader()
+            for before, row in rows:
+                writer.writerow({**before, **row.as_csv()})
+    except OSError as error:
+        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,115 @@
+"""Arrays in files: `.npy`, `.npz`, and numbers in `.csv` or `.txt`."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.paths import replace_file
+
+__all__ = ["check_output", "read_array", "write_array"]
+
+FORMATS = (".npy", ".npz", ".csv", ".txt")
+
+
+def read_array(path: Path) -> np.ndarray[Any, Any]:
+    """Read one array of numbers.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npy``; ``.npz`` with one array; ``.csv`` with commas, or ``.txt`` with
+        white space. Text becomes int64 if every number is whole (uint64 if that
+        takes it), else float64.
+
+    Raises
+    ------
+    InvalidProblem
+        If the file is missing, unreadable, of another format, not numeric, or
+        holds Python objects.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise InvalidProblem(f"cannot read {path}: its name must end in {' '.join(FORMATS)}")
+    try:
+        array = _read_text(path) if path.suffix.lower() in (".csv", ".txt") else _read_numpy(path)
+    except OSError as error:
+        raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it is damaged"
+        raise InvalidProblem(f"cannot read {path}: {reason}") from error
+    if array.dtype.kind not in "biufc":
+        raise InvalidProblem(f"{path} holds values of dtype {array.dtype}, not numbers")
+    return array
+
+
+def _read_numpy(path: Path) -> np.ndarray[Any, Any]:
+    loaded = np.load(path, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded:
+        if len(loaded.files) != 1:
+            names = ", ".join(loaded.files) or "none"
+            raise ValueError(f"it must hold exactly one array and holds: {names}")
+        return np.asarray(loaded[loaded.files[0]])
+
+
+def _read_text(path: Path) -> np.ndarray[Any, Any]:
+    delimiter = "," if path.suffix.lower() == ".csv" else None
+    with path.open(encoding="utf-8") as file:
+        if not any(line.strip() for line in file):
+            return np.empty(0)  # loadtxt would warn
+    for dtype in (np.int64, np.uint64):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy would cut 1.5 to 1 with a warning
+                return np.loadtxt(path, dtype=dtype, delimiter=delimiter, encoding="utf-8")
+        except (ValueError, DeprecationWarning):
+            continue
+    return np.loadtxt(path, dtype=np.float64, delimiter=delimiter, encoding="utf-8")
+
+
+def check_output(path: Path) -> None:
+    """Check early that `write_array` could write to `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        If its format is unknown or its folder does not exist.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise InvalidProblem(f"cannot write {path}: its name must end in {' '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+
+
+def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
+    """Write an array in the format that the name of `path` says, all of it or nothing.
+
+    Raises
+    ------
+    InvalidProblem
+        If the format is unknown, or the file cannot be written.
+    """
+    check_output(path)
+    try:
+        with replace_file(path) as temporary:
+            if path.suffix.lower() == ".npy":
+                np.save(temporary, array, allow_pickle=False)
+            elif path.suffix.lower() == ".npz":
+                np.savez(temporary, array)
+            else:
+                _write_text(temporary, array, "," if path.suffix.lower() == ".csv" else " ")
+    except OSError as error:
+        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _write_text(path: Path, array: np.ndarray[Any, Any], delimiter: str) -> None:
+    if array.ndim > 2:
+        raise InvalidProblem(f"text files hold at most two dimensions, not {array.ndim}")
+    digits = {4: "%.9g", 8: "%.17g"}.get(array.dtype.itemsize, "%.9g")
+    np.savetxt(path, array, fmt=digits if array.dtype.kind == "f" else "%d", delimiter=delimiter)

@@ -1,0 +1,60 @@
+"""What every test shares: a private cache, a device that is asked for by name, seeded examples.
+
+OCLAB_DEVICE        the device under test, as `select_device` takes it; default ``cpu``
+OCLAB_TEST_DEVICES  ``all``: every device of the machine in turn, not only that one
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+# Before opencl_lab is imported anywhere: discovery reads the reports in the
+# cache, and collection reads the devices.
+_cache = tempfile.TemporaryDirectory(prefix="oclab-tests-")
+os.environ["OCLAB_CACHE_DIR"] = _cache.name
+os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.path.join(_cache.name, "hypothesis")  # noqa: PTH118
+os.environ.setdefault("OCLAB_DEVICE", "cpu")
+
+import hypothesis
+import numpy as np
+import pytest
+
+from opencl_lab.device import devices, select_device
+from opencl_lab.runtime import default_queue
+
+hypothesis.settings.register_profile(
+    "oclab", deadline=None, derandomize=True, database=None, max_examples=40
+)
+hypothesis.settings.load_profile("oclab")
+
+
+def pytest_unconfigure(config):
+    _cache.cleanup()
+
+
+def tested_devices():
+    """Return the devices to test on."""
+    if os.environ.get("OCLAB_TEST_DEVICES") == "all":
+        return devices()
+    return [select_device()]
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        found = tested_devices()
+        metafunc.parametrize(
+            "device", found, ids=[f"{item.kind}-{item.spec}" for item in found], scope="session"
+        )
+
+
+@pytest.fixture(scope="session")
+def queue(device):
+    """The library's own queue on the device under test."""
+    return default_queue(device)
+
+
+@pytest.fixture
+def rng():
+    """Random numbers, the same in every run."""
+    return np.random.default_rng(20240229)

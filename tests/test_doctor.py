@@ -1,0 +1,217 @@
+"""The doctor: however a probe ends, that is a finding, and findings become capabilities."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from opencl_lab import device as device_module
+from opencl_lab.cli.doctor import render_table
+from opencl_lab.device import Capabilities, Device, devices, probe_file
+from opencl_lab.doctor import diagnose, toolchain
+from opencl_lab.doctor.diagnose import PROBES, Finding, Probe, Report, examine, store
+
+PLANTED = """
+import ctypes, os, time
+
+def segfault(device):
+    yield {"trying": "16 bytes", "value": 0}
+    yield {"trying": "64 bytes", "value": 32}
+    ctypes.string_at(0)  # a real fault: the handler that LLVM installs swallows a sent signal
+
+def unclaimed_crash(device):
+    yield {"trying": "a feature", "claimed": False}
+    os.abort()
+
+def claimed_crash(device):
+    yield {"trying": "a feature", "claimed": True}
+    os.abort()
+
+def hang(device):
+    yield {"trying": "patience"}
+    if os.fork() == 0:  # a compiler that the driver has started
+        with open(os.environ["PLANTED_PID"], "w") as out:
+            out.write(str(os.getpid()))
+        time.sleep(600)
+    while True:
+        pass
+
+def garbage(device):
+    yield ["not", "a", "step"]
+    time.sleep(600)
+
+def raises(device):
+    yield {"trying": "arithmetic"}
+    1 / 0
+
+def silent(device):
+    return iter(())
+
+def ends_the_process(device):
+    yield {"trying": "arithmetic", "value": 7}
+    print("to stdout, as drivers do", flush=True)
+    os.write(2, b"LLVM ERROR: planted\\n")
+    os._exit(1)
+
+def chatty(device):
+    print("to stdout, as drivers do", flush=True)
+    yield {"trying": "x"}
+    yield {"verdict": "ok", "value": 8, "detail": "eight"}
+"""
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "planted_probes.py").write_text(PLANTED)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PLANTED_PID", str(tmp_path / "pid"))
+    return tmp_path
+
+
+def plant(name: str) -> Probe:
+    return Probe(name, name, "do something", target=f"planted_probes:{name}")
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    found = devices()
+    if not found:
+        pytest.skip("no OpenCL device")
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def findings(device: Device) -> dict[str, Finding]:
+    """All probes but the slowest ones, on the real device."""
+    names = ("usable", "fp64", "int64_atomics", "barriers_in_loops", "forward_progress")
+    found = {f.name: f for f in examine(device, [p for p in PROBES if p.name in names])}
+    if found["usable"].verdict != "ok":
+        pytest.skip(f"{device} runs no kernel: {found['usable'].detail}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "value", "told"),
+    [
+        ("segfault", "limited", 32, "up to 32; 64 bytes: the driver crashed (SIGSEGV)"),
+        ("unclaimed_crash", "no", False, "the driver crashed (SIGABRT)"),
+        ("claimed_crash", "broken", False, "the driver crashed (SIGABRT)"),
+        ("garbage", "unknown", None, "not a finding"),
+        ("raises", "unknown", None, "ZeroDivisionError"),
+        ("silent", "unknown", None, "without a verdict"),
+        ("ends_the_process", "limited", 7, "status 1 (LLVM ERROR: planted)"),
+        ("chatty", "ok", 8, "eight"),
+        ("not_there", "unknown", None, "AttributeError"),
+    ],
+)
+def test_every_end_of_a_probe_is_a_finding(
+    planted: Path, device: Device, name: str, verdict: str, value: object, told: str
+) -> None:
+    (finding,) = examine(device, [plant(name)], time_limit=10)
+    assert (finding.verdict, finding.value) == (verdict, value), finding
+    assert told in finding.detail
+
+
+def test_a_hanging_probe_is_killed_with_all_that_it_started(planted: Path, device: Device) -> None:
+    found = {f.name: f for f in examine(device, [plant("hang"), plant("chatty")], time_limit=4)}
+    assert found["hang"].verdict == "broken"
+    assert "no answer within 4 s" in found["hang"].detail
+    assert found["chatty"].verdict == "ok"
+    grandchild = Path("/proc", (planted / "pid").read_text(), "stat")
+    deadline = time.monotonic() + 5
+    while grandchild.exists() and grandchild.read_text().split()[2] not in "ZX":
+        assert time.monotonic() < deadline, "the grandchild lives on"
+        time.sleep(0.05)
+
+
+def test_leaving_early_kills_the_children(planted: Path, device: Device) -> None:
+    running = examine(device, [plant("chatty"), plant("hang")], time_limit=60)
+    assert next(running).name == "chatty"
+    begin = time.monotonic()
+    running.close()
+    assert time.monotonic() - begin < 5
+
+
+def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
+    assert findings["barriers_in_loops"].verdict == "ok"
+    assert findings["fp64"].verdict in ("ok", "no")
+    assert findings["int64_atomics"].verdict in ("ok", "no")
+    assert isinstance(findings["forward_progress"].value, bool)
+
+
+def test_each_capability_has_a_probe() -> None:
+    names = {probe.name for probe in PROBES}
+    assert {item.name for item in fields(Capabilities)} <= names
+
+
+def test_stored_findings_come_back_as_capabilities(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
+    device_module._discover.cache_clear()
+    try:
+        claimed = next(d for d in devices() if d.key == device.key).capabilities
+        found = [
+            Finding("vector_bytes", "", "limited", "", 32),
+            Finding("forward_progress", "", "ok", "", True),
+            Finding("max_work_group", "", "limited", "", 16),
+            Finding("fp64", "", "unknown", "", None),
+            Finding("fp16", "", "ok", "", 7),  # of a wrong type: left out
+        ]
+        path = store(device, found)
+        device_module._discover.cache_clear()
+        probed = next(d for d in devices() if d.key == device.key).capabilities
+        expected = replace(claimed, vector_bytes=32, forward_progress=True, max_work_group=16)
+        assert probed == expected
+        document = json.loads(path.read_text())
+        assert set(document) == {"key", "version", "date", "capabilities", "probes"}
+        for corrupt in ("", '{"key": ', "[]", '{"key": "another", "capabilities": {}}'):
+            path.write_text(corrupt)
+            device_module._discover.cache_clear()
+            assert next(d for d in devices() if d.key == device.key).capabilities == claimed
+    finally:
+        monkeypatch.undo()
+        device_module._discover.cache_clear()
+
+
+def test_report_stops_where_no_kernel_runs(
+    planted: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(planted / "cache"))
+    broken = replace(plant("claimed_crash"), name="usable")
+    monkeypatch.setattr(diagnose, "PROBES", (broken, plant("hang")))
+    told: list[str] = []
+    report = diagnose.report(device, lambda finding: told.append(finding.name))
+    assert told == ["usable"]
+    assert report.stored == probe_file(device.key)
+    assert report.stored is not None and report.stored.exists()
+
+
+def test_report_renders_as_table_and_document(device: Device) -> None:
+    found = (
+        Finding("fp64", "double precision", "ok", "right", True),
+        Finding("fp16", "half", "no", "[red]markup", False),
+    )
+    report = Report(device, found, toolchain(), None)
+    console = Console(width=100, record=True, file=None, quiet=False)
+    with console.capture() as capture:
+        console.print(render_table(report))
+    assert "double precision" in capture.get() and "[red]markup" in capture.get()
+    document = json.loads(json.dumps(report.as_dict()))
+    assert document["schema"] == "oclab/1" and document["command"] == "doctor"
+    assert [probe["name"] for probe in document["probes"]] == ["fp64", "fp16"]
+    assert {"name", "verdict", "detail", "advice"} <= set(document["probes"][0])
+    assert [tool["name"] for tool in document["toolchain"]] == ["C compiler", "OpenMP", "MPI"]
+
+
+def test_missing_tools_come_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    tools = {tool.name: tool for tool in toolchain()}
+    assert tools["C compiler"].verdict == "no" and "no-such-compiler" in tools["C compiler"].detail
+    assert tools["C compiler"].advice and tools["OpenMP"].advice
+    assert tools["MPI"].verdict == "ok" or "pip install mpi4py mpich" in tools["MPI"].advice

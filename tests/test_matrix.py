@@ -1,0 +1,152 @@
+"""Every operation, algorithm, case, configuration and device: right results, nothing else touched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from conftest import tested_devices
+from matrix import ROWS, around_parameters, corners, sample
+
+from opencl_lab.operation import operations
+from opencl_lab.runtime import default_queue
+
+GUARD = 4096  # bytes; a multiple of the alignment that any device asks of sub-buffers
+POISON = 0xA5
+
+
+def matrix_rows():
+    """Yield operation, algorithm, device, case and configuration (None: the default)."""
+    for name, operation in operations().items():
+        row = ROWS.get(name, [])
+        for device in tested_devices():
+            for algorithm in operation.algorithms:
+                edges = around_parameters(operation, algorithm, device)
+                for case in (*row, *edges):
+                    yield operation, algorithm, device, case, None
+                for case in row:
+                    if not case.sweep:
+                        continue
+                    problem, _, _ = case.make(operation)
+                    if algorithm.supports(problem, device) is not None:
+                        continue
+                    configs = {
+                        **dict.fromkeys(corners(algorithm, problem, device)),
+                        **dict.fromkeys(sample(algorithm, problem, device)),
+                    }
+                    for config in configs:
+                        yield operation, algorithm, device, case, config
+
+
+def pytest_generate_tests(metafunc):
+    if "row" in metafunc.fixturenames:
+        rows = list(matrix_rows())
+        names = [
+            f"{operation.name}-{algorithm.name}-{device.spec}-{case.name}"
+            + ("" if config is None else "-" + "-".join(map(str, config.values())))
+            for operation, algorithm, device, case, config in rows
+        ]
+        metafunc.parametrize("row", rows, ids=names)
+
+
+def poisoned_host(spec):
+    """Return an array for an output and the bytes of it and its surroundings."""
+    raw = np.full(GUARD + spec.nbytes + GUARD, POISON, np.uint8)
+    array = raw[GUARD : GUARD + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+    return array, raw
+
+
+def poisoned_device(spec, queue):
+    """Return a device array for an output and the buffer that it is a region of."""
+    raw = np.full(GUARD + spec.nbytes + GUARD, POISON, np.uint8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffer = cl.Buffer(queue.context, flags, hostbuf=raw)
+    if not spec.nbytes:
+        return cl.array.empty(queue, spec.shape, spec.dtype), buffer
+    region = buffer.get_sub_region(GUARD, spec.nbytes)
+    return cl.array.Array(queue, spec.shape, spec.dtype, data=region), buffer
+
+
+def assert_guarded(raw, name):
+    assert (raw[:GUARD] == POISON).all(), f"memory before {name} was written"
+    assert (raw[raw.size - GUARD :] == POISON).all(), f"memory after {name} was written"
+
+
+def assert_right(operation, case, problem, expected, actual):
+    if case.build is not None:
+        for name, right in expected.items():
+            np.testing.assert_array_equal(actual[name], right, err_msg=name)
+        return
+    difference = operation.compare(problem, expected, actual)
+    assert difference.ok, f"off by {difference.max_abs} ({difference.max_rel} relative)"
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_matrix(row, side):
+    operation, algorithm, device, case, config = row
+    problem, inputs, expected = case.make(operation)
+    reason = algorithm.supports(problem, device)
+    if reason is not None:
+        pytest.skip(f"{algorithm.name} on {device.name}: {reason}")
+    queue = default_queue(device)
+    settled = algorithm.configure(problem, device, config)
+    outputs = algorithm.plan(problem, settled, device).with_role("out")
+    before = {name: array.tobytes() for name, array in inputs.items()}
+
+    def run(given, out):
+        return operation.run(
+            problem, given, algorithm=algorithm.name, config=config, queue=queue, out=out
+        )
+
+    if side == "host":
+        made = {spec.name: poisoned_host(spec) for spec in outputs}
+        frozen = {name: array.copy() for name, array in inputs.items()}
+        for array in frozen.values():
+            array.flags.writeable = False
+        result = run(frozen, {name: array for name, (array, _) in made.items()})
+        after = {name: array.tobytes() for name, array in frozen.items()}
+        actual = result.outputs
+        surroundings = {name: raw for name, (_, raw) in made.items()}
+    else:
+        made = {spec.name: poisoned_device(spec, queue) for spec in outputs}
+        given = {name: cl.array.to_device(queue, array) for name, array in inputs.items()}
+        result = run(given, {name: array for name, (array, _) in made.items()})
+        after = {name: array.get().tobytes() for name, array in given.items()}
+        actual = {name: array.get() for name, array in result.outputs.items()}
+        surroundings = {}
+        for name, (_, buffer) in made.items():
+            surroundings[name] = np.empty(buffer.size, np.uint8)
+            cl.enqueue_copy(queue, surroundings[name], buffer, wait_for=result.kernel_events)
+
+    assert_right(operation, case, problem, expected, actual)
+    for name, raw in surroundings.items():
+        assert_guarded(raw, name)
+    assert after == before, "an input was changed"
+
+
+def test_every_operation_has_a_row():
+    assert set(ROWS) == set(operations())
+
+
+def test_names_of_cases_are_unique():
+    for row in ROWS.values():
+        names = [case.name for case in row]
+        assert len(names) == len(set(names))
+
+
+def test_every_row_sweeps_configurations_and_sizes():
+    for name, operation in operations().items():
+        assert any(case.sweep for case in ROWS[name]), f"{name} sweeps no configuration"
+        for algorithm in operation.algorithms:
+            for device in tested_devices():
+                assert around_parameters(operation, algorithm, device)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_canaries_see_one_byte_outside(before):
+    raw = np.full(3 * GUARD, POISON, np.uint8)
+    assert_guarded(raw, "out")
+    raw[GUARD - 1 if before else 2 * GUARD] = 0
+    with pytest.raises(AssertionError, match="before out" if before else "after out"):
+        assert_guarded(raw, "out")
