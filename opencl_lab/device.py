@@ -17,12 +17,15 @@ from typing import Any
 # Without it PoCL's workers often share one core and run at half speed. PoCL
 # reads it once, at the first OpenCL call of the process.
 os.environ.setdefault("POCL_AFFINITY", "1")
+# pyopencl's own caches fail for good at a damaged file or a folder they cannot
+# write to; PoCL and NVIDIA, where building takes long, keep caches of their own.
+os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 import pyopencl as cl
 
 from opencl_lab.errors import DeviceNotFound
 from opencl_lab.paths import cache_dir, read_json
-from opencl_lab.pocl import repair_generic_cpu
+from opencl_lab.pocl import prepare_cache, repair_generic_cpu
 
 __all__ = [
     "Capabilities",
@@ -49,6 +52,8 @@ class Capabilities:
 
     Parameters
     ----------
+    usable : bool
+        A kernel builds, runs and gives the right result at all.
     fp64, fp16, subgroups, int64_atomics : bool
         Optional features of OpenCL C that work.
     inline_ptx : bool
@@ -67,6 +72,7 @@ class Capabilities:
         Work-groups of one launch progress independently of each other.
     """
 
+    usable: bool = True
     fp64: bool = False
     fp16: bool = False
     subgroups: bool = False
@@ -254,9 +260,10 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
     return _probed(device)
 
 
-def _preference(device: Device) -> tuple[int, bool, int, int, int, int]:
-    """Sort key: GPU first, simulators last, then the largest, then the platform's order."""
+def _preference(device: Device) -> tuple[bool, int, bool, int, int, int, int]:
+    """Sort key: what works, GPU first, simulators last, the largest, the platform's order."""
     return (
+        not device.capabilities.usable,
         KINDS.index(device.kind),
         device.simulated,
         -device.compute_units * max(device.clock, 1),
@@ -268,6 +275,7 @@ def _preference(device: Device) -> tuple[int, bool, int, int, int, int]:
 
 @cache
 def _discover() -> tuple[Device, ...]:
+    prepare_cache()
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # the loader's way to say that there is no platform
@@ -293,7 +301,8 @@ def devices() -> list[Device]:
     -------
     list of Device
         GPUs, then accelerators, then CPUs; within a kind the largest (compute
-        units times clock) first, simulators such as Oclgrind last. Empty when
+        units times clock) first, simulators such as Oclgrind last. A device on
+        which `oclab doctor` saw nothing work comes after all others. Empty when
         the machine has no OpenCL driver.
     """
     return list(_discover())

@@ -1,24 +1,78 @@
-"""A repair for PoCL releases that are older than the processor they run on.
+"""Repairs for PoCL, so that the OpenCL that pip installs works on every machine.
 
-PoCL asks LLVM for the name of the host's processor. An LLVM that does not know
-the processor answers ``generic``, which its own compiler then refuses, so every
-build fails with "unknown target CPU 'generic'" (PoCL issues 512 and 1049).
-PoCL 3.0, the one that pip installs, with LLVM 14 fails so on AMD Zen 5. It
-reads no setting that would name another processor (PoCL 6 has
-``POCL_LLVM_CPU_NAME``), so the name is changed where PoCL keeps it.
+**Processors that are newer than PoCL's compiler.** PoCL asks LLVM for the name
+of the host's processor. An LLVM that does not know the processor answers
+``generic``, which its own compiler then refuses, so every build fails with
+"unknown target CPU 'generic'" (PoCL issues 512 and 1049). PoCL 3.0, the one
+that pip installs, with LLVM 14 fails so on AMD Zen 5. It reads no setting that
+would name another processor (PoCL 6 has ``POCL_LLVM_CPU_NAME``), so the name is
+changed where PoCL keeps it.
+
+**Its cache of compiled kernels.** PoCL loads what it finds there unseen: a file
+cut short, by a full disk say, ends the process at every run, and without a
+folder that it can write to its device disappears or every build fails.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
 import platform
+import shutil
 import struct
+import tempfile
 from pathlib import Path
 
-__all__ = ["repair_generic_cpu"]
+from opencl_lab.paths import cache_dir
+
+__all__ = ["prepare_cache", "repair_generic_cpu"]
 
 UNKNOWN = b"generic\0"
 DEVICE_BYTES = 4096  # well beyond the field, which lies in PoCL's device structure
 HASWELL_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
+BITCODE_MAGIC = b"BC\xc0\xde"
+ELF_HEADER = 64
+
+
+def prepare_cache() -> None:
+    """Point PoCL to a cache that it can use, without damaged files; call before OpenCL.
+
+    A folder that the user chose by ``$POCL_CACHE_DIR`` is kept if it can be written to.
+    """
+    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="opencl_lab-pocl-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["POCL_CACHE_DIR"] = str(folder)
+    for pattern, is_whole in (
+        ("*/*/program.bc", _is_bitcode),
+        ("*/*/*/*/*.so", _is_shared_library),
+    ):
+        for path in folder.glob(pattern):
+            try:
+                if not is_whole(path):
+                    path.unlink()  # PoCL makes it again
+            except OSError:
+                continue
+
+
+def _is_bitcode(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(BITCODE_MAGIC)) == BITCODE_MAGIC
+
+
+def _is_shared_library(path: Path) -> bool:
+    """Return whether an ELF file reaches to the end of its section table, which comes last."""
+    with path.open("rb") as file:
+        header = file.read(ELF_HEADER)
+    if len(header) < ELF_HEADER or header[:4] != b"\x7fELF":
+        return False
+    (offset,) = struct.unpack_from("=Q", header, 0x28)
+    size, count = struct.unpack_from("=HH", header, 0x3A)
+    return bool(offset + size * count <= path.stat().st_size)
 
 
 def _known_processor() -> bytes:

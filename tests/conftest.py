@@ -7,13 +7,13 @@ OCLAB_TEST_DEVICES  ``all``: every device of the machine in turn, not only that 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 
 # Before opencl_lab is imported anywhere: discovery reads the reports in the
 # cache, and collection reads the devices.
-_cache = tempfile.TemporaryDirectory(prefix="oclab-tests-")
-os.environ["OCLAB_CACHE_DIR"] = _cache.name
-os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.path.join(_cache.name, "hypothesis")  # noqa: PTH118
+os.environ["OCLAB_CACHE_DIR"] = tempfile.mkdtemp(prefix="oclab-tests-")
+os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.environ["OCLAB_CACHE_DIR"] + "/hypothesis"
 os.environ.setdefault("OCLAB_DEVICE", "cpu")
 
 import hypothesis
@@ -23,6 +23,8 @@ import pytest
 from opencl_lab.device import devices, select_device
 from opencl_lab.runtime import default_queue
 
+CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
+
 hypothesis.settings.register_profile(
     "oclab", deadline=None, derandomize=True, database=None, max_examples=40
 )
@@ -30,10 +32,10 @@ hypothesis.settings.load_profile("oclab")
 
 
 def pytest_unconfigure(config):
-    _cache.cleanup()
+    shutil.rmtree(CACHE_DIR, ignore_errors=True)
 
 
-def tested_devices():
+def devices_under_test():
     """Return the devices to test on."""
     if os.environ.get("OCLAB_TEST_DEVICES") == "all":
         return devices()
@@ -42,7 +44,7 @@ def tested_devices():
 
 def pytest_generate_tests(metafunc):
     if "device" in metafunc.fixturenames:
-        found = tested_devices()
+        found = devices_under_test()
         metafunc.parametrize(
             "device", found, ids=[f"{item.kind}-{item.spec}" for item in found], scope="session"
         )

@@ -1,4 +1,4 @@
-"""Every operation, algorithm, case, configuration and device: right results, nothing else touched."""
+"""Operations x algorithms x cases x configurations x devices: right, and nothing else touched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from conftest import tested_devices
+from conftest import devices_under_test
 from matrix import ROWS, around_parameters, corners, sample
 
 from opencl_lab.operation import operations
@@ -20,7 +20,7 @@ def matrix_rows():
     """Yield operation, algorithm, device, case and configuration (None: the default)."""
     for name, operation in operations().items():
         row = ROWS.get(name, [])
-        for device in tested_devices():
+        for device in devices_under_test():
             for algorithm in operation.algorithms:
                 edges = around_parameters(operation, algorithm, device)
                 for case in (*row, *edges):
@@ -139,7 +139,7 @@ def test_every_row_sweeps_configurations_and_sizes():
     for name, operation in operations().items():
         assert any(case.sweep for case in ROWS[name]), f"{name} sweeps no configuration"
         for algorithm in operation.algorithms:
-            for device in tested_devices():
+            for device in devices_under_test():
                 assert around_parameters(operation, algorithm, device)
 
 

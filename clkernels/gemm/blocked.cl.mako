@@ -106,13 +106,6 @@
             else f"vstore{step}({lanes(value, first, step, width)}, {first // step}, {pointer});"
             for first, step in pieces(width)
         ]
-
-
-    def element(matrix, row, column, transposed):
-        """Name an element of op(matrix), by its indices there."""
-        width = {"a": ("k", "m"), "b": ("n", "k")}[matrix][transposed]
-        major, minor = (column, row) if transposed else (row, column)
-        return f"{matrix}[({major}) * {width} + {minor}]"
 %>\
 typedef ${REAL_T} real_t;
 typedef ${vec(VECTOR_WIDTH)} vec_t;
@@ -172,12 +165,13 @@ ${v * group_n * VECTOR_WIDTH});
                 const vec_t b_${v} = ${load(f"b + (first + {p}) * n + {column}", VECTOR_WIDTH)};
 % else:
                 const vec_t b_${v} = (vec_t)(${", ".join(
-                    element("b", f"first + {p}", one, TRANS_B) for one in clamped)});
+                    f"b[({one}) * k + first + {p}]" if TRANS_B else f"b[(first + {p}) * n + {one}]"
+                    for one in clamped)});
 % endif
 % endfor
 % for r in range(WORK_M):
 % if not STAGE_A:
-                const real_t a_${r} = ${element("a", f"row_{r}", f"first + {p}", TRANS_A)};
+                const real_t a_${r} = a_${r}_first[${f"({p}) * m" if TRANS_A else p}];
 % elif VECTOR_ROWS == 1:
                 const real_t a_${r} = a_line[(${p}) * ${line_a} + ${r}];
 % elif r % VECTOR_ROWS == 0:
@@ -223,7 +217,7 @@ ${f" + beta * c[place + {l}]" if HAS_C else ""};
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(${group_n}, ${group_m}, 1)))
+__kernel __attribute__((reqd_work_group_size(${wg_size}, 1, 1)))
 void gemm_blocked(__global const real_t *restrict a,
                   __global const real_t *restrict b,
 % if HAS_C:
@@ -236,9 +230,9 @@ void gemm_blocked(__global const real_t *restrict a,
                   const real_t alpha,
                   const real_t beta)
 {
-    const uint x = get_local_id(0);
-    const uint y = get_local_id(1);
-    const uint item = y * ${group_n} + x;
+    const uint item = get_local_id(0);
+    const uint x = item % ${group_n};
+    const uint y = item / ${group_n};
     const index_t first_row = (index_t)get_group_id(1) * ${TILE_M};
     const index_t first_column = (index_t)get_group_id(0) * ${TILE_N};
 ## Vectors are read from the tiles, so these are aligned like the widest one.
@@ -273,6 +267,12 @@ ${stage("b_tile", "b", TILE_N, line_b, not TRANS_B, "first_column", "n")}\
 % endif
 % if synchronise:
         barrier(CLK_LOCAL_MEM_FENCE); /* the tiles are complete */
+% endif
+% if not STAGE_A:
+% for r in range(WORK_M):
+        __global const real_t *a_${r}_first =
+            a + ${f"first * m + row_{r}" if TRANS_A else f"row_{r} * k + first"};
+% endfor
 % endif
 
         /* Add the products: whole steps unrolled, the rest one by one. */

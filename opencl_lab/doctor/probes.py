@@ -170,9 +170,9 @@ def usable(device: Device) -> Steps:
         seconds = time.perf_counter() - begin
         _check(out, a + b)
     except (cl.Error, _Wrong) as error:
-        yield {"verdict": "broken", "detail": _why(error)}
+        yield {"verdict": "broken", "detail": _why(error), "value": False}
         return
-    yield {"verdict": "ok", "detail": f"built and run in {seconds * 1e3:.0f} ms"}
+    yield {"verdict": "ok", "detail": f"built and run in {seconds * 1e3:.0f} ms", "value": True}
 
 
 def fp64(device: Device) -> Steps:

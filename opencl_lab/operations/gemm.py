@@ -206,8 +206,8 @@ class Naive(_Product):
     )
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return a square group on GPUs, a long row elsewhere."""
-        rows, columns = (1, 64) if device.kind == "cpu" else (8, 32)
+        """Return groups along the rows on GPUs, whose items share memory transactions."""
+        rows, columns = (32, 8) if device.kind == "cpu" else (8, 32)
         columns = _fit(columns, min(device.capabilities.max_work_group, device.max_work_items[0]))
         rows = _fit(
             rows, min(device.capabilities.max_work_group // columns, device.max_work_items[1])
@@ -248,7 +248,7 @@ class Tiled(_Product):
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
         """Return the largest tile that suits the kind of device and fits it."""
-        tile = 32 if device.kind == "cpu" else 16
+        tile = 32
         while tile > 8 and not self._fits(tile, problem, device):
             tile //= 2
         return Config(TILE=tile, LOCAL_PAD=1, UNROLL=8)
@@ -276,8 +276,8 @@ class Blocked(_Product):
     kernel = "gemm_blocked"
     space = SearchSpace(
         (
-            Parameter("TILE_M", (8, 16, 32, 48, 64, 96, 128, 192), "rows of a work-group"),
-            Parameter("TILE_N", (16, 32, 64, 128, 256), "columns of a work-group"),
+            Parameter("TILE_M", (12, 16, 24, 32, 48, 64, 96, 128, 192), "rows of a work-group"),
+            Parameter("TILE_N", (8, 16, 32, 64, 128, 256), "columns of a work-group"),
             Parameter("TILE_K", (4, 8, 16, 32, 64, 128, 256), "length of a step along k"),
             Parameter("WORK_M", (1, 2, 4, 6, 8, 12, 16), "rows of an item"),
             Parameter("WORK_N", (1, 2, 4, 8, 16, 32), "columns of an item"),
@@ -318,40 +318,95 @@ class Blocked(_Product):
                 "more than 512 sums an item do not fit in any registers",
             ),
             Constraint(
-                lambda c: c.integer("WORK_M") * c.integer("WORK_N") // c.integer("VECTOR_WIDTH")
-                * c.integer("UNROLL") <= 2048,
+                lambda c: (
+                    c.integer("WORK_M")
+                    * c.integer("WORK_N")
+                    // c.integer("VECTOR_WIDTH")
+                    * c.integer("UNROLL")
+                    <= 2048
+                ),
                 "more than 2048 statements a trip take too long to compile",
             ),
         ),
     )
 
+    def supports(self, problem: GemmProblem, device: Device) -> str | None:
+        """Need local memory and a work-group for the least of the built-in configurations."""
+        reason = super().supports(problem, device)
+        if reason is None and not self._fits(self._configs(problem, device)[-1], problem, device):
+            return "the device has no room for the smallest tiles"
+        return reason
+
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return large tiles for caches on CPUs and for registers elsewhere, cut to fit."""
-        itemsize = problem.dtype.itemsize
+        """Return the largest tiles that fit the device, occupy it, and waste little at the edges."""
+        configs = self._configs(problem, device)
+        for config in configs:
+            tile_m, tile_n = config.integer("TILE_M"), config.integer("TILE_N")
+            rows, columns = round_up(problem.m, tile_m), round_up(problem.n, tile_n)
+            if (
+                self._fits(config, problem, device)
+                and rows * columns >= 2 * device.compute_units * tile_m * tile_n
+                and rows * columns <= 2 * problem.m * problem.n
+            ):
+                return config
+        return configs[-1]
+
+    @staticmethod
+    def _configs(problem: GemmProblem, device: Device) -> list[Config]:
+        """Return the built-in configurations for this kind of device, large tiles first."""
+        word = problem.dtype.itemsize
         if device.kind == "cpu":
-            config = Config(
-                TILE_M=96, TILE_N=256, TILE_K=256, WORK_M=6, WORK_N=64 // itemsize,
-                VECTOR_WIDTH=32 // itemsize, VECTOR_ROWS=1, LOCAL_PAD=1, UNROLL=1,
-                STAGE_A=True, STAGE_B=True,
-            )  # fmt: skip
-        else:
-            config = Config(
-                TILE_M=128, TILE_N=128, TILE_K=16, WORK_M=8, WORK_N=8,
-                VECTOR_WIDTH=16 // itemsize, VECTOR_ROWS=16 // itemsize, LOCAL_PAD=1, UNROLL=4,
-                STAGE_A=True, STAGE_B=True,
-            )  # fmt: skip
-        return config
+            # Items run one after the other: a few long steps along k, tiles that live in the
+            # second cache. Rows of A are read in place, where they lie along k.
+            common = Config(
+                TILE_K=128,
+                WORK_M=6,
+                WORK_N=64 // word,
+                VECTOR_WIDTH=64 // word,
+                VECTOR_ROWS=1,
+                LOCAL_PAD=1,
+                UNROLL=1,
+                STAGE_A=problem.trans_a,
+                STAGE_B=True,
+            )
+            return [
+                common.replace(TILE_M=6 * factor, TILE_N=factor * 32 // word)
+                for factor in (16, 8, 4, 2)
+            ]
+        common = Config(
+            TILE_K=16,
+            VECTOR_WIDTH=16 // word,
+            VECTOR_ROWS=16 // word,
+            LOCAL_PAD=1,
+            UNROLL=4,
+            STAGE_A=True,
+            STAGE_B=True,
+        )
+        return [
+            common.replace(TILE_M=tile, TILE_N=tile, WORK_M=work, WORK_N=work)
+            for tile, work in ((128, 8), (64, 4), (32, 4), (16, 4))
+        ]
+
+    def _fits(self, config: Config, problem: GemmProblem, device: Device) -> bool:
+        local = self._local_elements(config) * problem.dtype.itemsize
+        limit = min(device.capabilities.max_work_group, device.max_work_items[0])
+        return self._items(config) <= limit and local <= device.capabilities.local_memory
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, a group of items a tile of the result."""
         tile = config.integer("TILE_M"), config.integer("TILE_N")
-        group = tile[0] // config.integer("WORK_M"), tile[1] // config.integer("WORK_N")
+        group = 1, self._items(config)
         vector = config.integer("VECTOR_WIDTH")
         # Built-in functions may not take every vector; the kernel puts these together from pieces.
         load = min(vector, max(1, device.capabilities.vector_bytes // problem.dtype.itemsize))
         return self._plan(
             problem, {**config, "LOAD_WIDTH": load}, tile, group, self._local_elements(config)
         )
+
+    @staticmethod
+    def _items(config: Config) -> int:
+        rows = config.integer("TILE_M") // config.integer("WORK_M")
+        return rows * (config.integer("TILE_N") // config.integer("WORK_N"))
 
     @staticmethod
     def _local_elements(config: Config) -> int:

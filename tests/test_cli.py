@@ -1,0 +1,267 @@
+"""The command line through its real entry point, in processes of its own."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opencl_lab.comparison.measure import COLUMNS
+
+ROW_KEYS = {
+    "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
+    "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "speedup", "efficiency",
+    "max_abs_diff", "max_rel_diff", "ok",
+}  # fmt: skip
+QUICK = ("--repeats", "1", "--against", "none")
+
+
+def command(*arguments):
+    script = Path(sys.executable).with_name("oclab")
+    start = [str(script)] if script.exists() else [sys.executable, "-m", "opencl_lab"]
+    return [*start, *map(str, arguments)]
+
+
+def oclab(*arguments, **environment):
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def one_sentence(result):
+    """A failure prints one line for people and no traceback."""
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    return "Traceback" not in result.stderr and len(lines) == 1 and result.stdout == ""
+
+
+def test_version_and_help():
+    assert oclab("--version").stdout.startswith("oclab, version ")
+    text = oclab("--help").stdout
+    assert all(name in text for name in ("devices", "doctor", "sort", "bench", "cache"))
+    assert "--order" in oclab("sort", "--help").stdout
+
+
+def test_sort_prints_a_table_with_every_reference():
+    result = oclab("sort", "--n", 5000, "--repeats", 2)
+    assert result.returncode == 0, result.stderr
+    for name in ("opencl:odd-even-merge", "c:seq", "c:omp", "c:qsort", "numpy", "device:"):
+        assert name in result.stdout
+
+
+@pytest.mark.parametrize("position", ["before", "after"])
+def test_json_is_one_document_and_nothing_else(position):
+    arguments = ["sort", "--n", 3000, "--dtype", "float32", "--descending", "--repeats", 2]
+    arguments = ["--json", *arguments] if position == "before" else [*arguments, "--json"]
+    result = oclab(*arguments)
+    content = json.loads(result.stdout)
+    assert content["schema"] == "oclab/1" and content["command"] == "sort"
+    assert content["problem"]["n"] == 3000 and content["problem"]["dtype"] == "float32"
+    assert content["device"]["kind"] == "cpu" and content["device"]["reason"]
+    rows = {row["implementation"]: row for row in content["results"]}
+    assert all(set(row) == ROW_KEYS for row in rows.values())
+    ours = rows["opencl:odd-even-merge"]
+    assert ours["ok"] and ours["status"] == "correct" and ours["max_abs_diff"] == 0
+    assert ours["total_ms"]["runs"] == 2 and ours["total_ms"]["min"] <= ours["total_ms"]["median"]
+    assert ours["kernel_ms"] > 0 and ours["transfer_ms"] == 0 and ours["build_ms"] >= 0
+    assert ours["speedup"] == pytest.approx(
+        rows["c:seq"]["total_ms"]["median"] / ours["total_ms"]["median"]
+    )
+    assert ours["efficiency"] == pytest.approx(ours["speedup"] / ours["workers"])
+    assert rows["c:omp"]["threads"] >= 1 and rows["c:seq"]["kernel_ms"] is None
+
+
+def test_csv_and_plot(tmp_path):
+    table, plot = tmp_path / "rows.csv", tmp_path / "rows.png"
+    result = oclab("sort", "--n", 2000, "--repeats", 1, "--csv", table, "--plot", plot, "--quiet")
+    assert result.returncode == 0 and result.stdout == ""
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS and rows[0]["implementation"] == "opencl:odd-even-merge"
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".txt"])
+def test_real_input_and_output(tmp_path, suffix):
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(-1000, 1000, 777) if suffix != ".txt" else rng.standard_normal(777)
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    if suffix == ".npy":
+        np.save(source, numbers)
+    elif suffix == ".npz":
+        np.savez(source, numbers)
+    else:
+        np.savetxt(source, numbers, fmt="%d" if suffix == ".csv" else "%.17g")
+    result = oclab("sort", source, "-o", target, *QUICK)
+    assert result.returncode == 0, result.stderr
+    if suffix in (".npy", ".npz"):
+        sorted_numbers = np.load(target)
+        if suffix == ".npz":
+            sorted_numbers = sorted_numbers["arr_0"]
+        assert sorted_numbers.dtype == numbers.dtype
+    else:
+        sorted_numbers = np.loadtxt(target)
+    np.testing.assert_array_equal(sorted_numbers, np.sort(numbers))
+
+
+def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
+    numbers = np.asfortranarray(np.random.default_rng(6).random((7, 300)))
+    np.save(tmp_path / "in.npy", numbers)
+    result = oclab("sort", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--descending", *QUICK)
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.sort(numbers)[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--dtype", "float16x"], 2, "dtype"),
+        (["--n", "-1"], 2, "negative"),
+        (["--n", "1000000000000"], 2, "allocates at most"),
+        (["--order", "upside-down"], 2, "order"),
+        (["--repeats", "0"], 2, "repeats"),
+        (["--threads", "0"], 2, "threads"),
+        (["--algorithm", "bogo"], 2, "bogo"),
+        (["--against", "c:bogo"], 2, "c:bogo"),
+        (["--device", "no-such-device"], 3, "no-such-device"),
+        (["missing.npy"], 2, "missing.npy"),
+        (["--csv", "no/such/folder/x.csv"], 2, "no/such/folder"),
+        (["--plot", "no/such/folder/x.png"], 2, "no/such/folder"),
+        (["--plot", "x.bogus"], 2, "x.bogus"),
+        (["-o", "no/such/folder/x.npy"], 2, "no/such/folder"),
+        (["-o", "x.bogus"], 2, "x.bogus"),
+    ],
+)
+def test_bad_usage_is_one_sentence(arguments, status, words):
+    result = oclab("sort", *arguments)
+    assert result.returncode == status, result.stderr
+    assert one_sentence(result) and words in result.stderr
+
+
+def test_unknown_options_and_commands():
+    for arguments in (["sort", "--bogus"], ["bogus"], ["sort", "--n", "many"]):
+        result = oclab(*arguments)
+        assert result.returncode == 2 and "Traceback" not in result.stderr
+
+
+def _write_bad(folder):
+    (folder / "words.csv").write_text("1\n2\nthree\n")
+    (folder / "short.npy").write_bytes(b"\x93NUMPY\x01\x00")
+    (folder / "empty.npz").write_bytes(b"")
+    np.save(folder / "objects.npy", np.array([1, "a", None], dtype=object), allow_pickle=True)
+    np.save(folder / "complex.npy", np.ones(3, complex))
+    np.save(folder / "text.npy", np.array(["a", "b"]))
+    np.save(folder / "scalar.npy", np.float32(3))
+    np.savez(folder / "two.npz", a=np.ones(3), b=np.ones(3))
+    (folder / "folder.npy").mkdir()
+    (folder / "numbers.bin").write_bytes(b"1234")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "words.csv", "short.npy", "empty.npz", "objects.npy", "complex.npy", "text.npy",
+        "scalar.npy", "two.npz", "folder.npy", "numbers.bin",
+    ],
+)  # fmt: skip
+def test_bad_files_are_one_sentence_and_leave_nothing(tmp_path, name):
+    _write_bad(tmp_path)
+    result = oclab("sort", tmp_path / name, "-o", tmp_path / "out.npy", *QUICK)
+    assert result.returncode == 2 and one_sentence(result), result.stderr
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_options_that_a_file_already_answers(tmp_path):
+    np.save(tmp_path / "in.npy", np.arange(5))
+    for option in (["--n", "7"], ["--order", "equal"]):
+        result = oclab("sort", tmp_path / "in.npy", *option, *QUICK)
+        assert result.returncode == 2 and option[0].strip("-") in result.stderr
+
+
+def test_empty_input(tmp_path):
+    (tmp_path / "in.csv").write_text("")
+    result = oclab("sort", tmp_path / "in.csv", "-o", tmp_path / "out.csv", *QUICK)
+    assert result.returncode == 0 and (tmp_path / "out.csv").read_text() == ""
+    assert oclab("sort", "--n", 0, "--repeats", 1).returncode == 0
+
+
+def test_without_a_compiler_the_c_rows_say_why(tmp_path):
+    nowhere = {"CC": "/nonexistent/cc", "PATH": str(tmp_path), "OCLAB_CACHE_DIR": str(tmp_path)}
+    result = oclab("sort", "--n", 1000, "--repeats", 1, "--json", **nowhere)
+    assert result.returncode == 0, result.stderr
+    rows = {row["implementation"]: row for row in json.loads(result.stdout)["results"]}
+    assert rows["c:seq"]["status"] == "unavailable" and "compiler" in rows["c:seq"]["reason"]
+    assert rows["opencl:odd-even-merge"]["ok"] and rows["numpy"]["ok"]
+    assert rows["numpy"]["speedup"] is None
+    result = oclab("sort", "--n", 1000, "--against", "c:seq", **nowhere)
+    assert result.returncode == 3 and one_sentence(result)
+
+
+def test_ctrl_c_is_one_line_and_130(tmp_path):
+    target = tmp_path / "out.npy"
+    process = subprocess.Popen(
+        command("sort", "--n", 5_000_000, "--repeats", 100, "--against", "none", "-o", target),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)  # well inside the run, which takes minutes
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stderr.strip() == "oclab: interrupted" and stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_devices():
+    result = oclab("devices")
+    assert result.returncode == 0 and "chosen:" in result.stdout
+    content = json.loads(oclab("devices", "--json").stdout)
+    assert content["devices"] and content["device"]["key"] in {d["key"] for d in content["devices"]}
+    assert content["reason"]
+
+
+def test_bench_writes_everything(tmp_path):
+    out = tmp_path / "new" / "folder"
+    result = oclab(
+        "bench", "sort", "--sizes", "100,1000,3000", "--out", out, "--repeats", 1,
+        "--against", "c:seq,numpy",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    with (out / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == ("n", *COLUMNS) and len(rows) == 9
+    assert [row["n"] for row in rows[::3]] == ["100", "1000", "3000"]
+    content = json.loads((out / "results.json").read_text())
+    assert len(content["results"]) == 9 and len(content["crossovers"]) == 2
+    assert "n=3000" in (out / "table.txt").read_text()
+    for name in ("time.png", "speedup.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("sizes", ["", "ten", "10,-5", "10;20"])
+def test_bench_with_bad_sizes(tmp_path, sizes):
+    result = oclab("bench", "sort", "--sizes", sizes, "--out", tmp_path)
+    assert result.returncode == 2 and one_sentence(result), result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_cache_info_and_clear(tmp_path):
+    environment = {"OCLAB_CACHE_DIR": str(tmp_path / "cache")}
+    assert "empty" in oclab("cache", "info", **environment).stdout
+    (tmp_path / "cache" / "c").mkdir(parents=True)
+    (tmp_path / "cache" / "c" / "x.so").write_bytes(b"12345")
+    content = json.loads(oclab("cache", "info", "--json", **environment).stdout)
+    assert {"name": "c", "files": 1, "bytes": 5} in content["sections"]
+    assert oclab("cache", "clear", **environment).returncode == 0
+    assert not list((tmp_path / "cache").glob("c/*"))

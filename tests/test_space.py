@@ -1,0 +1,117 @@
+"""Configurations and search spaces."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+
+SPACE = SearchSpace(
+    (
+        Parameter("SIZE", (1, 2, 4), "a size"),
+        Parameter("WIDE", (False, True), "a switch"),
+        Parameter("MODE", ("a", "b"), "a word"),
+    ),
+    (
+        Constraint(lambda c: c.integer("SIZE") > 0, "SIZE must be positive"),
+        Constraint(lambda c: not c["WIDE"] or c.integer("SIZE") >= 2, "WIDE needs a SIZE of 2"),
+    ),
+)
+DEFAULT = Config(SIZE=1, WIDE=False, MODE="a")
+
+
+def test_config_is_a_mapping():
+    config = Config({"A": 1}, B=True)
+    assert dict(config) == {"A": 1, "B": True}
+    assert len(config) == 2
+    assert list(config) == ["A", "B"]
+    assert config["A"] == 1
+    assert "C" not in config
+    with pytest.raises(KeyError):
+        config["C"]
+    with pytest.raises(TypeError):
+        config["A"] = 2
+
+
+def test_config_is_hashable_whatever_the_order():
+    first, second = Config(A=1, B=2), Config(B=2, A=1)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first == {"A": 1, "B": 2}
+    assert len({first, second, Config(A=1, B=3)}) == 2
+
+
+def test_config_copies_its_values():
+    values = {"A": 1}
+    config = Config(values)
+    values["A"] = 2
+    assert config["A"] == 1
+
+
+def test_config_replace():
+    config = Config(A=1, B=2)
+    assert config.replace(B=3) == Config(A=1, B=3)
+    assert config == Config(A=1, B=2)
+
+
+def test_config_as_text():
+    assert json.loads(str(DEFAULT)) == {"SIZE": 1, "WIDE": False, "MODE": "a"}
+    assert repr(Config(A=1, B="x")) == "Config(A=1, B='x')"
+    assert Config(A=True).integer("A") == 1
+
+
+def test_points_of_a_space():
+    points = list(SPACE.all_points())
+    assert len(points) == len(set(points)) == 12
+    allowed = list(SPACE)
+    assert len(allowed) == 10
+    assert all(SPACE.violation(config) is None for config in allowed)
+    assert {config["WIDE"] for config in allowed if config["SIZE"] == 1} == {False}
+    assert SPACE.names == ("SIZE", "WIDE", "MODE")
+
+
+def test_violation_gives_the_first_reason():
+    assert SPACE.violation(DEFAULT) is None
+    assert SPACE.violation(DEFAULT.replace(WIDE=True)) == "WIDE needs a SIZE of 2"
+    assert SPACE.violation(DEFAULT.replace(SIZE=0, WIDE=True)) == "SIZE must be positive"
+
+
+def test_check_completes_by_the_default():
+    assert SPACE.check({}, DEFAULT) == DEFAULT
+    assert SPACE.check({"SIZE": 2, "WIDE": True}, DEFAULT) == Config(SIZE=2, WIDE=True, MODE="a")
+
+
+def test_check_allows_values_between_the_listed_ones():
+    assert SPACE.check({"SIZE": 3, "WIDE": True}, DEFAULT)["SIZE"] == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"SIZ": 1, "MOD": 2}, "unknown parameter MOD, SIZ; this algorithm has: SIZE, WIDE, MODE"),
+        ({"SIZE": 1.0}, "SIZE must be int, not 1.0"),
+        ({"SIZE": True}, "SIZE must be int, not True"),
+        ({"WIDE": 1}, "WIDE must be bool, not 1"),
+        ({"MODE": None}, "MODE must be str, not None"),
+        ({"WIDE": True}, "is not a valid configuration: WIDE needs a SIZE of 2"),
+        ({"SIZE": 0}, "SIZE must be positive"),
+    ],
+)
+def test_check_refuses(values, message):
+    with pytest.raises(InvalidConfig, match=message):
+        SPACE.check(values, DEFAULT)
+
+
+def test_a_space_without_parameters():
+    empty = SearchSpace(())
+    assert list(empty) == [Config()]
+    with pytest.raises(InvalidConfig, match="this algorithm has: none"):
+        empty.check({"A": 1}, Config())
+
+
+def test_invalid_config_is_a_value_error():
+    assert issubclass(InvalidConfig, ValueError)
+    assert InvalidConfig.exit_status == 2

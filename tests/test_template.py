@@ -1,0 +1,120 @@
+"""Rendering is strict: every argument declared, every argument given, no name left over."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from opencl_lab.errors import BuildError, OclabError
+from opencl_lab.template import Source, render
+
+
+@pytest.fixture
+def template(tmp_path):
+    """Return a function that writes a template and returns its absolute path."""
+
+    def write(text, name="kernel.cl.mako"):
+        path = tmp_path / name
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_renders_with_exactly_its_arguments(template):
+    path = template('<%page args="A, B=2"/>a = ${A}, b = ${B};\n')
+    assert render(path, {"A": 1}) == Source(path, "a = 1, b = 2;\n")
+    assert render(path, {"A": 1, "B": 3}).text == "a = 1, b = 3;\n"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "arguments missing A"),
+        ({"B": 1}, "arguments missing A"),
+        ({"A": 1, "C": 1, "D": 1}, "arguments unknown C, D"),
+        ({"C": 1}, "arguments missing A and unknown C"),
+        ({"A": 1, "context": 1}, "arguments unknown context"),
+        ({"A": 1, "pageargs": 1}, "arguments unknown pageargs"),
+    ],
+)
+def test_strict_both_ways(params, message, template):
+    with pytest.raises(BuildError, match=message):
+        render(template('<%page args="A, B=2"/>${A}${B}'), params)
+
+
+def test_a_template_without_arguments(template):
+    path = template("plain\n")
+    assert render(path, {}).text == "plain\n"
+    with pytest.raises(BuildError, match="unknown A"):
+        render(path, {"A": 1})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "${UNDECLARED}",
+        "% if UNDECLARED:\nx\n% endif\n",
+        "<%def name='f()'>${UNDECLARED}</%def>${f()}",
+    ],
+)
+def test_an_undeclared_name_is_an_error(body, template):
+    with pytest.raises(BuildError, match="UNDECLARED"):
+        render(template(f'<%page args="A"/>\n{body}\n'), {"A": 1})
+
+
+@pytest.mark.parametrize("name", ["sort/no_such.cl.mako", "/no/such/folder/kernel.cl.mako"])
+def test_a_missing_template(name):
+    with pytest.raises(BuildError, match=re.escape(name)):
+        render(name, {})
+
+
+def test_templates_stay_inside_their_folder():
+    with pytest.raises(BuildError):
+        render("../pyproject.toml", {})
+
+
+@pytest.mark.parametrize("body", ["% if True:\n", "${1 +}", "<%nosuch:tag/>", "<%def>"])
+def test_a_malformed_template(body, template):
+    with pytest.raises(BuildError, match="did not render"):
+        render(template(body), {})
+
+
+def test_an_error_inside_a_template_names_its_place(template):
+    with pytest.raises(BuildError, match="ZeroDivisionError") as caught:
+        render(template('<%page args="A"/>\nfirst\n${1 // A}\n'), {"A": 0})
+    assert "ZeroDivisionError" in caught.value.log
+    assert "${1 // A}" in caught.value.log
+
+
+def test_a_template_of_the_user_may_include_ours(template):
+    text = '<%page args="A"/><%include file="/prelude.cl.mako" args="REQUIRE_FP64=A"/>'
+    path = template(text)
+    assert "cl_khr_fp64" in render(path, {"A": True}).text
+    assert render(path, {"A": False}).text == ""
+
+
+def test_digest_names_the_text_alone():
+    assert Source("a", "text").digest == Source("b", "text").digest
+    assert Source("a", "text").digest != Source("a", "texts").digest
+    assert re.fullmatch("[0-9a-f]{64}", Source("a", "").digest)
+
+
+def test_details_of_a_build_error():
+    source = "\n".join(f"line {number};" for number in range(1, 12))
+    error = BuildError("it failed", log="  kernel:3: oh no\n", source=source, options=("-w", "-x"))
+    assert isinstance(error, OclabError)
+    assert error.exit_status == 4
+    assert str(error) == "it failed"
+    numbered = error.numbered_source().splitlines()
+    assert numbered[0] == " 1 | line 1;"
+    assert numbered[2] == " 3 | line 3;"
+    assert numbered[10] == "11 | line 11;"
+    assert (
+        error.details() == f"build options: -w -x\n\nkernel:3: oh no\n\n{error.numbered_source()}"
+    )
+
+
+def test_details_without_any():
+    assert BuildError("it failed").details().startswith("build options: (none)")
