@@ -34,6 +34,11 @@ class Problem(ABC):
     Subclasses are frozen dataclasses, so that problems are hashable.
     """
 
+    sizes: ClassVar[tuple[str, ...]]
+    """The fields that say how large the problem is."""
+    layout: ClassVar[tuple[str, ...]]
+    """The other fields that change which configuration is the fastest, such as the dtype."""
+
     @property
     @abstractmethod
     def work(self) -> Work:
@@ -135,6 +140,8 @@ class Operation(ABC, Generic[P]):
     """Names of the arrays that a user supplies, in the order of the command line."""
     output: ClassVar[str]
     """Name of the array that a user wants back."""
+    awkward: ClassVar[Mapping[str, int]]
+    """Small sizes that no tile divides; every configuration is checked with them."""
     algorithms: ClassVar[tuple[Algorithm[Any], ...]]
     """In order of preference: ``auto`` takes the first that supports the problem."""
     references: ClassVar[tuple[Reference, ...]]

@@ -21,6 +21,7 @@ import platform
 import shutil
 import struct
 import tempfile
+import time
 from pathlib import Path
 
 from opencl_lab.paths import cache_dir
@@ -28,10 +29,11 @@ from opencl_lab.paths import cache_dir
 __all__ = ["prepare_cache", "repair_generic_cpu"]
 
 UNKNOWN = b"generic\0"
-DEVICE_BYTES = 4096  # well beyond the field, which lies in PoCL's device structure
+DEVICE_BYTES = 1024  # beyond the field, which PoCL 3.0 has at 640, and inside the structure
 HASWELL_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
 BITCODE_MAGIC = b"BC\xc0\xde"
 ELF_HEADER = 64
+WRITING_SECONDS = 10  # a younger file may be incomplete because another process writes it
 
 
 def prepare_cache() -> None:
@@ -53,7 +55,8 @@ def prepare_cache() -> None:
     ):
         for path in folder.glob(pattern):
             try:
-                if not is_whole(path):
+                settled = time.time() - path.stat().st_mtime > WRITING_SECONDS
+                if settled and not is_whole(path):
                     path.unlink()  # PoCL makes it again
             except OSError:
                 continue

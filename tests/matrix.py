@@ -20,8 +20,6 @@ from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.sort import KEY_TYPES, ORDERS, SortProblem
 from opencl_lab.plan import check_plan
 
-MAX_CORNERS = 32
-SAMPLE = 8
 TRIES = 2000
 
 
@@ -40,15 +38,16 @@ class Case:
     build : callable, optional
         ``build(rng)`` gives a problem that options cannot describe, its inputs
         and its expected outputs; those must be met exactly.
-    sweep : bool
-        Also run with the corners and the sample of configurations.
+    sweep : int
+        Also run with so many corners of the space, at most, and a quarter as many
+        configurations from all over it. Each of them builds kernels of its own.
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     arrays: Callable[[np.random.Generator], dict[str, np.ndarray]] | None = None
     build: Callable[[np.random.Generator], tuple[Any, dict, dict]] | None = None
-    sweep: bool = False
+    sweep: int = 0
 
     def make(self, operation, seed=7):
         """Return the problem, its inputs, and the expected outputs."""
@@ -82,7 +81,7 @@ def feasible(algorithm, problem, config, device):
     return True
 
 
-def corners(algorithm, problem, device):
+def corners(algorithm, problem, device, count):
     """Return feasible points whose parameters all have their first or their last value."""
     names = algorithm.space.names
     ends = [
@@ -94,10 +93,10 @@ def corners(algorithm, problem, device):
     random.Random(1).shuffle(points)
     found = (default.replace(**dict(zip(names, point, strict=True))) for point in points[:TRIES])
     allowed = (config for config in found if feasible(algorithm, problem, config, device))
-    return list(itertools.islice(allowed, MAX_CORNERS))
+    return list(itertools.islice(allowed, count))
 
 
-def sample(algorithm, problem, device, seed=2):
+def sample(algorithm, problem, device, count, seed=2):
     """Return feasible points drawn from the whole space."""
     source = random.Random(seed)
     default = algorithm.default_config(problem, device)
@@ -105,7 +104,7 @@ def sample(algorithm, problem, device, seed=2):
     for _ in range(TRIES):
         point = {item.name: source.choice(item.values) for item in algorithm.space.parameters}
         config = default.replace(**point)
-        if len(found) < SAMPLE and feasible(algorithm, problem, config, device):
+        if len(found) < count and feasible(algorithm, problem, config, device):
             found[config] = None
     return list(found)
 
@@ -139,6 +138,15 @@ def _pairs(rng):
     return problem, {"keys": keys, "values": values}, expected
 
 
+def _special_matrices(rng):
+    """A NaN and infinities: they must reach their rows and columns, and no others."""
+    a, b = rng.standard_normal((2, 70, 70)).astype(np.float32)
+    a[3, 5], a[40, 0], b[69, 69] = np.nan, np.inf, -np.inf
+    return {"a": a, "b": b}
+
+
+GEMM_SIZES = (0, 1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129)
+RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
 
 ROWS: dict[str, list[Case]] = {
@@ -153,8 +161,36 @@ ROWS: dict[str, list[Case]] = {
         Case("rows", arrays=lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
         Case("special-float32", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
         Case("special-float64", {"descending": True}, arrays=lambda rng: {"keys": _floats(rng)}),
-        Case("sweep", {"n": 5_003, "order": "few-unique"}, sweep=True),
-        Case("argsort", build=_argsort, sweep=True),
+        Case("sweep", {"n": 5_003, "order": "few-unique"}, sweep=32),
+        Case("argsort", build=_argsort, sweep=32),
         Case("pairs", build=_pairs),
+    ],
+    "gemm": [
+        *(Case(f"size-{size}", {"size": size}) for size in (*GEMM_SIZES, 300)),
+        *(
+            Case(f"shape-{m}x{n}x{k}", {"m": m, "n": n, "k": k})
+            for m, n, k in (
+                (0, 5, 3),
+                (5, 0, 3),
+                (5, 3, 0),
+                (1, 700, 3),
+                (700, 1, 65),
+                (33, 65, 700),
+            )
+        ),
+        *(
+            Case(
+                f"blas-{'NT'[ta]}{'NT'[tb]}-{alpha}-{beta}",
+                {**RECTANGLE, "trans_a": ta, "trans_b": tb, "alpha": alpha, "beta": beta},
+            )
+            for ta, tb in itertools.product((False, True), repeat=2)
+            for alpha, beta in ((1.0, 0.0), (-0.5, 2.0))
+        ),
+        Case("no-product", {**RECTANGLE, "alpha": 0.0, "beta": -1.0}),
+        Case("empty-sum", {**RECTANGLE, "k": 0, "beta": 3.0}),
+        Case("float64", {**RECTANGLE, "dtype": "float64", "beta": 1.0}),
+        Case("special", arrays=_special_matrices),
+        Case("sweep", RECTANGLE, sweep=16),
+        Case("sweep-TT", {**RECTANGLE, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=8),
     ],
 }

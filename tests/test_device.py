@@ -100,6 +100,13 @@ def test_an_unknown_clock_still_counts_compute_units(machine):
     assert ol.devices()[0] == large
 
 
+def test_a_device_on_which_nothing_works_comes_last(machine):
+    broken = replace(NVIDIA, capabilities=replace(NVIDIA.capabilities, usable=False))
+    machine(broken, CPU, SIMULATOR)
+    assert ol.devices() == [CPU, SIMULATOR, broken]
+    assert ol.select_device("gpu") == broken
+
+
 def test_devices_is_a_list_of_the_callers_own(machine):
     machine(CPU)
     ol.devices().clear()
@@ -490,7 +497,7 @@ def test_workers_of_pocl_are_pinned_unless_the_user_says_otherwise(given, expect
     environment = {name: value for name, value in os.environ.items() if name != "POCL_AFFINITY"}
     if given is not None:
         environment["POCL_AFFINITY"] = given
-    program = "import os, opencl_lab; print(os.environ['POCL_AFFINITY'])"
+    program = "import os, opencl_lab as ol; ol.devices(); print(os.environ['POCL_AFFINITY'])"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env=environment,

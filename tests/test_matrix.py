@@ -32,8 +32,8 @@ def matrix_rows():
                     if algorithm.supports(problem, device) is not None:
                         continue
                     configs = {
-                        **dict.fromkeys(corners(algorithm, problem, device)),
-                        **dict.fromkeys(sample(algorithm, problem, device)),
+                        **dict.fromkeys(corners(algorithm, problem, device, case.sweep)),
+                        **dict.fromkeys(sample(algorithm, problem, device, case.sweep // 4)),
                     }
                     for config in configs:
                         yield operation, algorithm, device, case, config

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import uuid
+from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
@@ -105,6 +107,61 @@ def test_the_known_names_fit_into_the_place_of_the_old_one():
     name = pocl._known_processor()
     assert len(name) == len(pocl.UNKNOWN)
     assert name.rstrip(b"\0") in KNOWN
+
+
+# ------------------------------------------------------------------- the cache
+
+WHOLE_ELF = b"\x7fELF" + bytes(0x24) + (128).to_bytes(8, "little") + bytes(10)
+WHOLE_ELF += (32).to_bytes(2, "little") + (2).to_bytes(2, "little") + bytes(2 + 128)
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """An empty folder that POCL_CACHE_DIR names."""
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kept"),
+    [
+        ("ab/cd/program.bc", b"BC\xc0\xde and more", True),
+        ("ab/cd/program.bc", b"", False),
+        ("ab/cd/program.bc", b"BC", False),
+        ("ab/cd/f/1-1-1/f.so", WHOLE_ELF, True),
+        ("ab/cd/f/1-1-1/f.so", WHOLE_ELF[:-1], False),
+        ("ab/cd/f/1-1-1/f.so", WHOLE_ELF[:20], False),
+        ("ab/cd/f/1-1-1/f.so", b"", False),
+        ("ab/cd/f/1-1-1/f.so", b"x" + WHOLE_ELF[1:], False),
+        ("ab/cd/build.log", b"", True),
+    ],
+)
+def test_damaged_files_of_the_cache_are_removed(name, content, kept, folder):
+    path = folder / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    pocl.prepare_cache()
+    assert path.exists() == kept
+    assert os.environ["POCL_CACHE_DIR"] == str(folder)
+    if kept:
+        assert path.read_bytes() == content
+
+
+def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path):
+    monkeypatch.setenv("POCL_CACHE_DIR", "")
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
+    pocl.prepare_cache()
+    assert os.environ["POCL_CACHE_DIR"] == str(tmp_path / "pocl")
+    assert (tmp_path / "pocl").is_dir()
+
+
+def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):
+    (folder / "a file").touch()
+    monkeypatch.setenv("POCL_CACHE_DIR", str(folder / "a file" / "pocl"))
+    pocl.prepare_cache()
+    other = Path(os.environ["POCL_CACHE_DIR"])
+    assert other.is_dir()
+    assert folder not in other.parents
 
 
 def test_builds_work(queue):

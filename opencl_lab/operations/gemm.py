@@ -28,6 +28,7 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 __all__ = ["GEMM", "Blocked", "Gemm", "GemmProblem", "Naive", "Tiled", "gemm"]
 
 REAL_TYPES = {"float32": "float", "float64": "double"}
+FLOAT32 = np.dtype("float32")
 PRECISIONS = ("native",)
 INDEX_LIMIT = 2**31
 """Matrices of fewer elements are indexed with 32 bits."""
@@ -56,7 +57,7 @@ class GemmProblem(Problem):
     m: int
     n: int
     k: int
-    dtype: np.dtype[Any] = np.dtype("float32")
+    dtype: np.dtype[Any] = FLOAT32
     alpha: float = 1.0
     beta: float = 0.0
     trans_a: bool = False
@@ -105,11 +106,8 @@ class GemmProblem(Problem):
         )
 
 
-def _positive(*names: str) -> tuple[Constraint, ...]:
-    return tuple(
-        Constraint(lambda c, name=name: c.integer(name) > 0, f"{name} must be positive")
-        for name in names
-    )
+def _positive(name: str) -> Constraint:
+    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
 
 
 def _divides(divisor: str, number: str, why: str) -> Constraint:
@@ -117,6 +115,11 @@ def _divides(divisor: str, number: str, why: str) -> Constraint:
         lambda c: c.integer(number) % c.integer(divisor) == 0,
         f"{divisor} must divide {number}: {why}",
     )
+
+
+def _vectors(config: Config) -> int:
+    """Return how many vectors of sums an item of `Blocked` has."""
+    return config.integer("WORK_M") * config.integer("WORK_N") // config.integer("VECTOR_WIDTH")
 
 
 class _Product(Algorithm[GemmProblem]):
@@ -202,7 +205,7 @@ class Naive(_Product):
             Parameter("WG_M", (1, 2, 4, 8, 16, 32), "rows of a work-group"),
             Parameter("WG_N", (1, 4, 8, 16, 32, 64, 128, 256), "columns of a work-group"),
         ),
-        _positive("WG_M", "WG_N"),
+        (_positive("WG_M"), _positive("WG_N")),
     )
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
@@ -233,7 +236,8 @@ class Tiled(_Product):
             Parameter("UNROLL", (1, 2, 4, 8, 16, 32), "products a trip of the inner loop"),
         ),
         (
-            *_positive("TILE", "UNROLL"),
+            _positive("TILE"),
+            _positive("UNROLL"),
             Constraint(lambda c: c.integer("LOCAL_PAD") >= 0, "LOCAL_PAD must not be negative"),
             _divides("UNROLL", "TILE", "the inner loop makes whole trips"),
         ),
@@ -289,7 +293,7 @@ class Blocked(_Product):
             Parameter("STAGE_B", (False, True), "B goes through local memory"),
         ),
         (
-            *_positive("TILE_M", "TILE_N", "TILE_K", "WORK_M", "WORK_N", "UNROLL"),
+            *map(_positive, ("TILE_M", "TILE_N", "TILE_K", "WORK_M", "WORK_N", "UNROLL")),
             Constraint(
                 lambda c: c["VECTOR_WIDTH"] in (1, 2, 4, 8, 16),
                 "VECTOR_WIDTH must be a width of OpenCL's vectors: 1, 2, 4, 8 or 16",
@@ -318,14 +322,12 @@ class Blocked(_Product):
                 "more than 512 sums an item do not fit in any registers",
             ),
             Constraint(
-                lambda c: (
-                    c.integer("WORK_M")
-                    * c.integer("WORK_N")
-                    // c.integer("VECTOR_WIDTH")
-                    * c.integer("UNROLL")
-                    <= 2048
-                ),
-                "more than 2048 statements a trip take too long to compile",
+                lambda c: _vectors(c) <= 64,
+                "more than 64 vectors of sums an item do not stay in registers",
+            ),
+            Constraint(
+                lambda c: _vectors(c) * c.integer("UNROLL") <= 512,
+                "more than 512 statements a trip take too long to compile",
             ),
         ),
     )
@@ -338,7 +340,7 @@ class Blocked(_Product):
         return reason
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return the largest tiles that fit the device, occupy it, and waste little at the edges."""
+        """Return the largest tiles that fit the device, fill it, and waste little at edges."""
         configs = self._configs(problem, device)
         for config in configs:
             tile_m, tile_n = config.integer("TILE_M"), config.integer("TILE_N")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Algorithm, Difference, Operation, Option, Problem, register
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, Work, round_up
-from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
+from opencl_lab.reference.host import no_avx512_sort, numpy_avx2_environment, numpy_sort
 from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, is_device_array, queue_for
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -52,6 +54,9 @@ class SortProblem(Problem):
     value_bytes : int
         Size of one value that travels with each key; 0 for none.
     """
+
+    sizes = ("n", "rows")
+    layout = ("dtype", "indices", "value_bytes")
 
     n: int
     dtype: np.dtype[Any]
@@ -265,6 +270,30 @@ class _Values:
         return self.type is not None
 
 
+C_TYPES = {"float32": "float", "float64": "double"}
+
+
+def _c_defines(problem: SortProblem) -> dict[str, str]:
+    name = problem.dtype.name
+    return {
+        "KEY_T": C_TYPES.get(name, f"{name}_t"),
+        "KEY_IS_FLOAT": str(int(problem.dtype.kind == "f")),
+        "DESCENDING": str(int(problem.descending)),
+    }
+
+
+def _c_arguments(
+    problem: SortProblem, inputs: Arrays, outputs: Arrays, threads: int
+) -> tuple[Any, ...]:
+    return (inputs["keys"], outputs["sorted"], problem.rows, problem.n)
+
+
+def _c_threaded(
+    problem: SortProblem, inputs: Arrays, outputs: Arrays, threads: int
+) -> tuple[Any, ...]:
+    return (*_c_arguments(problem, inputs, outputs, threads), threads)
+
+
 class Sort(Operation[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
@@ -277,10 +306,17 @@ class Sort(Operation[SortProblem]):
         Option("descending", bool, False, "the largest key first"),
     )
     size_option = "n"
+    awkward = MappingProxyType({"n": 20_011, "rows": 3})
     inputs = ("keys",)
     output = "sorted"
     algorithms = (OddEvenMerge(),)
-    references = ()
+    references = (
+        CReference("c:seq", "sort.c", "sort_merge_seq", _c_defines, _c_arguments),
+        CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_threaded, threaded=True),
+        CReference("c:qsort", "sort.c", "sort_qsort", _c_defines, _c_arguments),
+        HostReference("numpy", numpy_sort),
+        HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
+    )
 
     def problem(self, **options: Any) -> SortProblem:
         """Return the problem that the options describe."""

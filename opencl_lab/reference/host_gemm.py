@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,24 @@ from opencl_lab.reference.descriptor import Arrays
 __all__ = ["blas_gemm"]
 
 
-def _limited(threads: int) -> AbstractContextManager[Any]:
-    """Hold NumPy's BLAS to so many threads, where threadpoolctl is installed to do it."""
+@cache
+def _controller() -> Any:
+    """Return what can hold BLAS to some threads, or None where threadpoolctl is missing."""
     try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-not-found,unused-ignore]
+        from threadpoolctl import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            ThreadpoolController,
+        )
     except ImportError:
+        return None
+    return ThreadpoolController()
+
+
+def _limited(threads: int) -> AbstractContextManager[Any]:
+    """Hold NumPy's BLAS to so many threads, where that can be done."""
+    controller = _controller()
+    if controller is None:
         return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(threads, user_api="blas")
+    limits: AbstractContextManager[Any] = controller.limit(limits=threads, user_api="blas")
     return limits
 
 
@@ -37,10 +49,10 @@ def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     if problem.depth:
         a = inputs["a"].T if problem.trans_a else inputs["a"]
         b = inputs["b"].T if problem.trans_b else inputs["b"]
-        with _limited(threads):
+        with _limited(threads), np.errstate(all="ignore"):
             result = a @ b
-        if problem.alpha != 1:
-            result *= dtype(problem.alpha)
+            if problem.alpha != 1:
+                result *= dtype(problem.alpha)
     else:
         result = np.zeros((problem.m, problem.n), dtype)
     if problem.beta:

@@ -254,7 +254,7 @@ def _flatten(array: AnyArray, queue: cl.CommandQueue | None) -> AnyArray:
 
 
 def is_plain(array: AnyArray) -> bool:
-    """Return whether a kernel can take `array` as it is: C order, aligned, from its buffer's start."""
+    """Return whether a kernel can take `array` as it is: C order, from its buffer's start."""
     if not array.size:
         return True
     if not is_device_array(array):

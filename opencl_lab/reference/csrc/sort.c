@@ -58,16 +58,15 @@ static void insertion_sort(const KEY_T *keys, KEY_T *target, int64_t n) {
     }
 }
 
-/* Merge stably: of equal keys those of a come first. */
+/* Merge stably: of equal keys those of a come first. Both lie in one buffer. */
 static void merge(const KEY_T *a, int64_t a_length, const KEY_T *b, int64_t b_length,
                   KEY_T *target) {
     const KEY_T *const a_end = a + a_length, *const b_end = b + b_length;
 
-    /* Without branches on the keys: on random keys they would be guessed wrong half the time. */
+    /* No branch depends on a key: on random keys it would be guessed wrong half the time. */
     while (a < a_end && b < b_end) {
-        const KEY_T first = *a, second = *b;
-        const bool take_b = before(second, first);
-        *target++ = take_b ? second : first;
+        const bool take_b = before(*b, *a);
+        *target++ = a[(b - a) & -(int64_t)take_b]; /* take_b ? *b : *a, without the branch */
         a += !take_b;
         b += take_b;
     }

@@ -1,0 +1,62 @@
+"""What became of one configuration: the record that tuner, journal and interchange share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal, TypeAlias
+
+from opencl_lab.space import Config
+
+__all__ = ["Evaluation", "Status"]
+
+Status: TypeAlias = Literal[
+    "timeout", "compile", "runtime", "correctness", "constraints", "correct"
+]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One configuration, tried.
+
+    Parameters
+    ----------
+    config : Config
+    status : str
+        ``correct``, or what went wrong; `reason` says it in words.
+    times_ms : tuple of float
+        Kernel time of each timed run in milliseconds; empty unless correct.
+    build_ms : float
+        Time to render, build and launch first.
+    check_ms : float
+        Time to check the results.
+    timestamp : str
+        When it ended, in ISO 8601 with a time zone.
+    """
+
+    config: Config
+    status: Status
+    reason: str = ""
+    times_ms: tuple[float, ...] = ()
+    build_ms: float = 0.0
+    check_ms: float = 0.0
+    timestamp: str = ""
+
+    @property
+    def time_ms(self) -> float:
+        """Median kernel time in milliseconds; infinite if the configuration failed."""
+        return median(self.times_ms) if self.times_ms else math.inf
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return {**vars(self), "config": dict(self.config), "times_ms": list(self.times_ms)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Evaluation:
+        """Return the evaluation that `as_dict` described; KeyError or TypeError if none."""
+        values = dict(record)
+        values["config"] = Config(values["config"])
+        values["times_ms"] = tuple(map(float, values["times_ms"]))
+        return cls(**values)

@@ -1,0 +1,371 @@
+"""Plans are pure data: written and checked without any OpenCL device."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, check_plan, round_up, size_text
+from opencl_lab.runtime.arrays import _copy_plan, _View
+from opencl_lab.template import render
+
+INT32 = np.dtype(np.int32)
+GPU = Device(
+    "Paper GPU",
+    "gpu",
+    max_work_group=1024,
+    max_work_items=(1024, 1024, 64),
+    local_memory=48 << 10,
+    capabilities=Capabilities(fp64=True, max_work_group=1024, local_memory=48 << 10),
+)
+CPU = replace(GPU, name="Paper CPU", kind="cpu")
+(ODD_EVEN,) = (item for item in SORT.algorithms if item.name == "odd-even-merge")
+
+BUFFERS = (Buffer("x", "in", (64,), INT32), Buffer("y", "out", (64,), INT32))
+
+
+def launch(**changes):
+    values = {
+        "template": "a.cl.mako",
+        "kernel": "f",
+        "params": {},
+        "global_size": (64,),
+        "local_size": (32,),
+        "arguments": {"x": "x", "y": "y"},
+    }
+    return Launch(**{**values, **changes})
+
+
+# --------------------------------------------------------------------- limits
+
+
+def test_a_plan_at_every_limit_passes():
+    limits = replace(
+        GPU,
+        max_allocation=256,
+        global_memory=512,
+        max_work_items=(32, 1, 1),
+        capabilities=Capabilities(max_work_group=32, local_memory=100),
+    )
+    check_plan(Plan(BUFFERS, (launch(local_bytes=100),)), limits)
+    check_plan(Plan((), ()), limits)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"global_size": (2048,), "local_size": (2048,)}, "work-group of 2048 items.*most 1024"),
+        ({"global_size": (64, 64), "local_size": (64, 32)}, "work-group of 2048 items"),
+        ({"global_size": (1, 1, 128), "local_size": (1, 1, 128)}, "128 items in dimension 2.*64"),
+        ({"global_size": (48,)}, "global size 48 is no positive multiple of the work-group's 32"),
+        ({"global_size": (0,)}, "global size 0 is no positive multiple"),
+        ({"global_size": (64, 3), "local_size": (32, 2)}, "global size 3.*dimension 1"),
+        ({"local_bytes": (48 << 10) + 1}, "of local memory, the device has 48 KiB"),
+        ({"arguments": {"t": LocalMemory(49 << 10)}}, "49 KiB of local memory"),
+        (
+            {
+                "arguments": {"s": LocalMemory(24 << 10), "t": LocalMemory(1)},
+                "local_bytes": 24 << 10,
+            },
+            "of local memory",
+        ),
+        ({"arguments": {"x": "z"}}, "argument x names no buffer of the plan: z"),
+    ],
+)
+def test_launches_beyond_a_limit(changes, message):
+    with pytest.raises(InvalidConfig, match=f"kernel f: .*{message}"):
+        check_plan(Plan(BUFFERS, (launch(), launch(**changes))), GPU)
+
+
+def test_found_limits_count_and_not_claimed_ones():
+    weak = replace(GPU, capabilities=replace(GPU.capabilities, max_work_group=16))
+    with pytest.raises(InvalidConfig, match="at most 16"):
+        check_plan(Plan(BUFFERS, (launch(),)), weak)
+    weak = replace(GPU, capabilities=replace(GPU.capabilities, local_memory=8))
+    with pytest.raises(InvalidConfig, match="the device has 8 bytes"):
+        check_plan(Plan(BUFFERS, (launch(local_bytes=9),)), weak)
+
+
+def test_one_buffer_too_large():
+    with pytest.raises(InvalidProblem, match=r"'x' takes 256 bytes.*Paper GPU.*at most 255 bytes"):
+        check_plan(Plan(BUFFERS, ()), replace(GPU, max_allocation=255))
+
+
+def test_all_buffers_too_large():
+    with pytest.raises(InvalidProblem, match=r"needs 512 bytes of device memory.*has 511 bytes"):
+        check_plan(Plan(BUFFERS, ()), replace(GPU, global_memory=511))
+
+
+def test_sizes_do_not_overflow():
+    huge = Buffer("x", "in", (2**33, 2**33), np.dtype(np.float64))
+    assert huge.nbytes == 2**69
+    with pytest.raises(InvalidProblem, match="TiB"):
+        check_plan(Plan((huge,), ()), GPU)
+
+
+def test_launch_counts_its_memory_and_items():
+    item = launch(local_size=(8, 4), local_bytes=10, arguments={"t": LocalMemory(5), "x": "x"})
+    assert item.work_group == 32
+    assert item.local_memory == 15
+
+
+def test_plan_finds_buffers():
+    plan = Plan(BUFFERS, ())
+    assert plan.by_name == {"x": BUFFERS[0], "y": BUFFERS[1]}
+    assert plan.with_role("in") == (BUFFERS[0],)
+    assert plan.with_role("scratch") == ()
+    assert plan == Plan(BUFFERS, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "multiple", "result"), [(0, 8, 0), (1, 8, 8), (8, 8, 8), (9, 8, 16), (5, 1, 5)]
+)
+def test_round_up(value, multiple, result):
+    assert round_up(value, multiple) == result
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1536, "1.5 KiB"),
+        (1 << 30, "1 GiB"),
+        (3 << 50, "3072 TiB"),
+    ],
+)
+def test_size_text(nbytes, text):
+    assert size_text(nbytes) == text
+
+
+# ------------------------------------------------------- the plans of sorting
+
+SIZES_OF_TYPES = {
+    "char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "long": 8, "ulong": 8,
+    "float": 4, "double": 8, "ulong2": 16,
+}  # fmt: skip
+
+KINDS = {
+    "keys": {"dtype": INT32},
+    "down": {"dtype": np.dtype(np.float64), "descending": True},
+    "indices": {"dtype": np.dtype(np.int8), "indices": True},
+    "pairs": {"dtype": np.dtype(np.uint16), "value_bytes": 16},
+}
+SHAPES = ((1, 1), (2, 1), (3, 5), (2047, 1), (2048, 1), (2049, 2), (50_000, 1), (2**31, 1))
+CONFIGS = {
+    "default": (GPU, {}),
+    "default-cpu": (CPU, {}),
+    "no-tile": (GPU, {"TILE": 0}),
+    "odd": (
+        GPU,
+        {"TILE": 0, "WG_SIZE": 6, "WORK_PER_ITEM": 5, "BLOCKED": False, "NARROW": False},
+    ),
+    "narrow": (
+        GPU,
+        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 1, "BLOCKED": False, "NARROW": True},
+    ),
+    "blocked": (
+        GPU,
+        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 16, "BLOCKED": True, "NARROW": False},
+    ),
+}
+
+
+@pytest.fixture(params=KINDS)
+def problems(request):
+    return [SortProblem(n, rows=rows, **KINDS[request.param]) for n, rows in SHAPES]
+
+
+@pytest.fixture(params=CONFIGS)
+def plans(request, problems):
+    """Pairs of problem and plan, for devices on paper: a plan that asked them anything fails."""
+    paper, values = CONFIGS[request.param]
+    assert paper.handle is None
+    large = replace(paper, max_allocation=1 << 60, global_memory=1 << 61)
+    made = []
+    for problem in problems:
+        config = ODD_EVEN.configure(problem, paper, values)
+        plan = ODD_EVEN.plan(problem, config, paper)
+        assert plan == ODD_EVEN.plan(problem, config, paper)
+        check_plan(plan, large)
+        made.append((problem, plan))
+    return made
+
+
+def test_geometry_covers_every_element_and_row(plans):
+    for problem, plan in plans:
+        for item in plan.launches:
+            span = item.params["TILE"]
+            if item.kernel == "merge_pass":
+                span = item.params["WG_SIZE"] * item.params["WORK_PER_ITEM"]
+            groups = item.global_size[0] // item.local_size[0]
+            assert groups * span >= problem.n > (groups - 1) * span
+            assert item.global_size[1] == problem.rows
+            assert item.local_size == (item.params["WG_SIZE"], 1)
+            assert int(item.arguments["n"]) == problem.n
+
+
+def test_blocks_double_until_the_row_is_one(plans):
+    for problem, plan in plans:
+        widths = [int(item.arguments.get("width", 0)) for item in plan.launches]
+        tile = plan.launches[0].params["TILE"]
+        assert widths[0] == (0 if tile else 1)
+        for before, after in itertools.pairwise(widths):
+            assert after == (2 * before or tile)
+        assert (2 * widths[-1] or tile) >= problem.n
+
+
+def test_data_flow_from_inputs_to_outputs(plans):
+    """Nothing is read before it is written, no input is written, and the outputs come last."""
+    for problem, plan in plans:
+        written = {buffer.name for buffer in plan.with_role("in")}
+        for item in plan.launches:
+            for kind in ("", "_values"):
+                source = item.arguments.get(f"source{kind}")
+                target = item.arguments.get(f"target{kind}")
+                assert source is None or source in written
+                assert target is None or plan.by_name[target].role != "in"
+                assert target is None or target != source
+            written |= {item.arguments[name] for name in item.arguments if "target" in name}
+        assert written == set(plan.by_name)
+        last = plan.launches[-1].arguments
+        assert last["target"] == "sorted"
+        outputs = {buffer.name for buffer in plan.with_role("out")}
+        assert outputs <= set(last.values())
+        if problem.indices:
+            assert outputs == {"sorted_values"}
+
+
+def typedefs(source):
+    return {alias: name for name, alias in re.findall(r"typedef (\w+) (\w+);", source)}
+
+
+def signature(source, kernel):
+    """Return C type, whether a pointer, and whether const, of a kernel's arguments by name."""
+    aliases = typedefs(source)
+    (text,) = re.findall(rf"void {kernel}\((.*?)\)\s*\{{", source, re.DOTALL)
+    arguments = {}
+    for argument in text.split(","):
+        c_type, name = re.sub(r"\*|__global|__local|const|restrict", " ", argument).split()
+        arguments[name] = (aliases.get(c_type, c_type), "*" in argument, "const" in argument)
+    return arguments
+
+
+def assert_arguments_match(plan, item):
+    declared = signature(render(item.template, item.params).text, item.kernel)
+    assert list(item.arguments) == list(declared)
+    for name, (c_type, is_pointer, is_const) in declared.items():
+        argument = item.arguments[name]
+        assert isinstance(argument, str) == is_pointer, name
+        size = SIZES_OF_TYPES[c_type]
+        if is_pointer:
+            buffer = plan.by_name[argument]
+            assert is_const or buffer.role != "in", name
+            # An output may serve narrower elements on the way, but not in the end.
+            on_the_way = buffer.role == "out" and item is not plan.launches[-1]
+            assert buffer.dtype.itemsize == size or (on_the_way and buffer.dtype.itemsize > size)
+        else:
+            assert argument.dtype.itemsize == size, name
+            assert (argument.dtype.kind == "u") == c_type.startswith("u"), name
+
+
+def test_arguments_are_those_of_the_kernel(plans):
+    for _, plan in plans:
+        for item in plan.launches:
+            assert_arguments_match(plan, item)
+
+
+def test_local_memory_is_what_the_kernel_declares(plans):
+    for _, plan in plans:
+        for item in plan.launches:
+            text = render(item.template, item.params).text
+            body = text[text.index(f"void {item.kernel}(") :]
+            if item.kernel == "sort_tile":
+                body = body[: body.index("void merge_pass(")]
+            aliases = typedefs(text)
+            declared = sum(
+                SIZES_OF_TYPES[aliases.get(c_type, c_type)] * math.prod(map(int, count.split("*")))
+                for c_type, count in re.findall(r"__local (\w+) \w+\[([\d* ]+)\]", body)
+            )
+            assert item.local_memory == declared
+
+
+def test_indices_count_64_bits_only_where_they_must(plans):
+    for problem, plan in plans:
+        for item in plan.launches:
+            assert item.params["INDEX_T"] == ("ulong" if problem.n >= 2**31 else "uint")
+
+
+@pytest.mark.parametrize(("n", "rows"), [(0, 1), (0, 0), (5, 0)])
+def test_nothing_to_sort_is_nothing_to_launch(n, rows):
+    problem = SortProblem(n, INT32, rows=rows)
+    plan = ODD_EVEN.plan(problem, ODD_EVEN.default_config(problem, GPU), GPU)
+    assert plan.launches == ()
+    assert {buffer.role for buffer in plan.buffers} == {"in", "out"}
+
+
+@pytest.mark.parametrize("max_work_group", [1, 2, 100, 4096])
+@pytest.mark.parametrize("local_memory", [1 << 10, 16 << 10, 1 << 20])
+@pytest.mark.parametrize("barriers", [False, True])
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_default_configurations_fit_weak_devices(
+    max_work_group, local_memory, barriers, kind, problems
+):
+    weak = replace(
+        GPU,
+        kind=kind,
+        max_allocation=1 << 60,
+        global_memory=1 << 61,
+        max_work_items=(max_work_group,) * 3,
+        capabilities=Capabilities(
+            max_work_group=max_work_group, local_memory=local_memory, barriers_in_loops=barriers
+        ),
+    )
+    for problem in problems:
+        config = ODD_EVEN.configure(problem, weak)
+        check_plan(ODD_EVEN.plan(problem, config, weak), weak)
+        if not barriers:
+            assert config["TILE"] == 0 or config["WG_SIZE"] == 1
+
+
+def test_float64_needs_double_precision():
+    weak = replace(GPU, capabilities=replace(GPU.capabilities, fp64=False))
+    assert "double precision" in ODD_EVEN.supports(SORT.problem(dtype="float64"), weak)
+    assert ODD_EVEN.supports(SORT.problem(dtype="float32"), weak) is None
+    with pytest.raises(InvalidConfig, match="odd-even-merge: the device has no double precision"):
+        SORT.choose(SORT.problem(dtype="float64"), weak)
+    assert SORT.choose(SORT.problem(dtype="float64"), GPU) is ODD_EVEN
+
+
+# ------------------------------------------------------------- strided copies
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8", "c16", "V16"])
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 4, 5), (0, 5)])
+def test_plan_of_a_strided_copy(dtype, shape):
+    strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+    source = _View(shape, tuple(-2 * stride for stride in strides), 1000)
+    plan = _copy_plan(np.dtype(dtype), source, _View(shape, strides, 7))
+    check_plan(plan, GPU)
+    if 0 in shape:
+        assert plan.launches == ()
+        return
+    (item,) = plan.launches
+    assert_arguments_match(plan, item)
+    count = math.prod(shape)
+    assert int(item.arguments["count"]) == count
+    assert count <= item.global_size[0] < count + item.local_size[0]
+
+
+def test_copies_of_odd_elements_are_refused():
+    view = _View((4,), (1,), 0)
+    with pytest.raises(InvalidProblem, match="cannot copy strided device arrays of dtype"):
+        _copy_plan(np.dtype("V3"), view, view)

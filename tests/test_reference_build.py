@@ -1,0 +1,331 @@
+"""Finding a compiler, compiling, and a cache that is never trusted."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opencl_lab.errors import BuildError, LaunchError, ReferenceUnavailable
+from opencl_lab.reference import build
+from opencl_lab.reference.build import compiler, describe, load
+from opencl_lab.reference.descriptor import CReference
+from opencl_lab.reference.execute import prepare
+
+SOURCE = """
+#include <errno.h>
+#include <stdint.h>
+int scale(const TYPE *x, TYPE *y, int64_t n, double factor) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (TYPE)(factor * (double)x[i]);
+    return 0;
+}
+int threads(int64_t *y, int64_t wanted) {
+#ifdef _OPENMP
+#pragma omp parallel num_threads((int)wanted)
+#pragma omp atomic
+    *y += 1;
+    return 0;
+#else
+    return wanted > 1 ? EINVAL : (int)(*y = 0);
+#endif
+}
+int fail(void) { return ENOMEM; }
+"""
+
+
+@dataclass(frozen=True)
+class ScaleProblem:
+    n: int
+    type: str = "float"
+
+
+def define(problem):
+    return {"TYPE": problem.type}
+
+
+def scale_arguments(problem, inputs, outputs, threads):
+    return inputs["x"], outputs["y"], problem.n, 2.5
+
+
+SCALE = CReference("c:scale", "scale.c", "scale", define, scale_arguments)
+THREADS = CReference(
+    "c:threads", "scale.c", "threads", define, lambda p, i, o, t: (o["y"], t), threaded=True
+)
+FAIL = CReference("c:fail", "scale.c", "fail", define, lambda p, i, o, t: ())
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """Give each test a cache and a folder of sources of its own; return the cache."""
+    sources = tmp_path / "csrc"
+    sources.mkdir()
+    (sources / "scale.c").write_text(SOURCE)
+    monkeypatch.setattr(build, "SOURCES", sources)
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "c"
+
+
+def fake_compiler(folder, script):
+    """Return a shell script that stands for a compiler; it logs its calls."""
+    path = folder / "fakecc"
+    path.write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\n{script}\nexec {real_cc()} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def real_cc():
+    path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if path is None:
+        pytest.skip("needs a C compiler")
+    return path
+
+
+def scaled(n=5):
+    x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    load(SCALE, ScaleProblem(n))(x, y, n, 2.5)
+    np.testing.assert_array_equal(y, 2.5 * x)
+
+
+def libraries(place):
+    return sorted(place.glob("*.so"))
+
+
+def test_arrays_ints_and_floats_arrive():
+    scaled()
+
+
+def test_macros_make_libraries_of_their_own(place):
+    scaled()
+    load(SCALE, ScaleProblem(5, "double"))
+    assert len(libraries(place)) == 2
+
+
+def test_second_load_compiles_nothing(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", str(fake_compiler(tmp_path, "")))
+    scaled()
+    calls = (tmp_path / "calls").read_text()
+    scaled()
+    assert (tmp_path / "calls").read_text() == calls
+
+
+def test_second_lookup_is_cheap():
+    first = compiler()
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        assert compiler() == first
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.01
+
+
+def test_changed_source_and_header_are_compiled_again(place):
+    scaled()
+    (build.SOURCES / "scale.c").write_text(SOURCE.replace("factor *", "1 + factor *"))
+    x, y = np.ones(1, np.float32), np.zeros(1, np.float32)
+    load(SCALE, ScaleProblem(1))(x, y, 1, 2.5)
+    assert y[0] == 3.5
+    (build.SOURCES / "common.h").write_text("/* new */")
+    load(SCALE, ScaleProblem(1))
+    assert len(libraries(place)) == 3
+
+
+def test_another_processor_does_not_take_our_library(place, monkeypatch):
+    scaled()
+    monkeypatch.setattr(build, "_cpu", lambda: "another")
+    scaled()
+    assert len(libraries(place)) == 2
+    assert len(list(place.glob("compiler-*.json"))) == 2
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
+def test_a_damaged_library_is_built_again(place, damage):
+    load_in_a_child()  # here it would be mapped, and damage to it would end this process
+    (library,) = libraries(place)
+    good = library.read_bytes()
+    middle = len(good) // 2
+    bad = {
+        "truncated": good[:middle],
+        "empty": b"",
+        "flipped": good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :],
+    }
+    library.write_bytes(bad[damage])
+    scaled()
+    (rebuilt,) = libraries(place)
+    assert rebuilt.read_bytes() == good
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": "x"}'])
+def test_a_damaged_record_of_the_compiler_is_made_again(place, text):
+    first = compiler()
+    (record,) = place.glob("compiler-*.json")
+    record.write_text(text)
+    assert compiler() == first
+    assert json.loads(record.read_text())["version"] == first.version
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from opencl_lab.reference import build
+build.SOURCES = Path({sources!r})
+import test_reference_build as t
+t.scaled()
+print("fine")
+"""
+
+
+def start_child():
+    tests = str(Path(__file__).parent)
+    script = CHILD.format(tests=tests, sources=str(build.SOURCES))
+    root = str(Path(build.__file__).parents[2])
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": root},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def load_in_a_child():
+    output, _ = start_child().communicate(timeout=120)
+    assert output.strip() == "fine"
+
+
+def test_processes_build_at_once(place):
+    outputs = [child.communicate(timeout=120)[0] for child in [start_child() for _ in range(4)]]
+    assert [output.strip() for output in outputs] == ["fine"] * 4
+    scaled()
+    assert not list(place.glob(".build-*"))
+
+
+def test_missing_compiler_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("CC", "/nonexistent/cc -O1")
+    with pytest.raises(ReferenceUnavailable, match=r"CC=/nonexistent/cc -O1 is not there.*apt"):
+        load(SCALE, ScaleProblem(1))
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ReferenceUnavailable, match="no cc, gcc, clang on PATH"):
+        load(SCALE, ScaleProblem(1))
+    assert describe()["compiler"] is None
+    assert "install" in describe()["problem"]
+
+
+@pytest.mark.parametrize("value", ["'", "''", "a 'b"])
+def test_malformed_cc(monkeypatch, value):
+    monkeypatch.setenv("CC", value)
+    with pytest.raises(ReferenceUnavailable, match="CC="):
+        compiler()
+
+
+def test_a_broken_compiler_is_passed_over_but_not_one_asked_for(monkeypatch, tmp_path):
+    real = real_cc()
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "cc").write_text("#!/bin/sh\necho 'fatal error: broken' >&2\nexit 1\n")
+    (folder / "cc").chmod(0o755)
+    (folder / "gcc").symlink_to(real)
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    assert compiler().command == (str(folder / "gcc"),)
+    monkeypatch.setenv("CC", "cc")
+    with pytest.raises(ReferenceUnavailable, match="fatal error: broken"):
+        compiler()
+
+
+def test_arguments_in_cc_reach_the_compiler(monkeypatch, tmp_path):
+    fake = fake_compiler(tmp_path, "")
+    monkeypatch.setenv("CC", f"{fake} -g0 '-DSPACED=a b'")
+    scaled()
+    assert compiler().command == (str(fake), "-g0", "-DSPACED=a b")
+    assert "-g0 -DSPACED=a b -O3" in (tmp_path / "calls").read_text()
+
+
+REFUSE = 'case "$*" in *{flag}*) echo "error: unknown option {flag}" >&2; exit 1;; esac'
+
+
+def test_compiler_without_openmp(place, monkeypatch, tmp_path):
+    fake = fake_compiler(tmp_path, REFUSE.format(flag="-fopenmp"))
+    monkeypatch.setenv("CC", str(fake))
+    scaled()
+    with pytest.raises(ReferenceUnavailable, match=r"c:threads needs OpenMP.*libgomp") as caught:
+        load(THREADS, ScaleProblem(1))
+    assert "unknown option -fopenmp" in str(caught.value)
+    assert describe()["openmp"] is False
+    assert "libomp" in describe()["problem"]
+    # Once it is installed it is found, although the compiler is the same.
+    assert not list(place.glob("compiler-*.json"))
+
+
+def test_compiler_without_native_code(monkeypatch, tmp_path):
+    monkeypatch.setenv("CC", str(fake_compiler(tmp_path, REFUSE.format(flag="-march"))))
+    scaled()
+    assert "-march=native" not in compiler().flags
+
+
+def test_threads_are_honoured():
+    if compiler().no_openmp:
+        pytest.skip(compiler().no_openmp)
+    for threads in (1, 2, 3):
+        like = {"y": ((1,), np.dtype(np.int64))}
+        prepared = prepare(THREADS, ScaleProblem(1), {}, like, threads)
+        prepared.outputs()["y"][:] = 0
+        prepared.run()
+        assert prepared.outputs()["y"][0] == prepared.workers == threads
+
+
+def test_source_that_does_not_compile():
+    (build.SOURCES / "scale.c").write_text("int scale(void) { return missing; }\n")
+    with pytest.raises(BuildError, match=r"does not compile scale\.c.*missing") as caught:
+        load(SCALE, ScaleProblem(1))
+    assert "missing" in caught.value.log
+    assert "1 | int scale" in caught.value.details()
+    assert "-DTYPE=float" in caught.value.options
+
+
+def test_error_number_of_the_function():
+    prepared = prepare(FAIL, ScaleProblem(1), {}, {}, 1)
+    with pytest.raises(LaunchError, match="c:fail: Cannot allocate memory"):
+        prepared.run()
+
+
+def test_arguments_that_c_cannot_take():
+    function = load(SCALE, ScaleProblem(2))
+    with pytest.raises(TypeError, match="contiguous"):
+        function(np.zeros((4, 4))[:, 1])
+    with pytest.raises(TypeError, match="str"):
+        function("text")
+
+
+def test_cache_folder_that_cannot_be_written(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(ReferenceUnavailable, match="OCLAB_CACHE_DIR"):
+        load(SCALE, ScaleProblem(1))
+
+
+def test_inputs_are_made_contiguous_and_outputs_poisoned():
+    x = np.arange(10, dtype=np.float32)[::2]
+    prepared = prepare(SCALE, ScaleProblem(5), {"x": x}, {"y": ((6,), x.dtype)}, 3)
+    assert (prepared.outputs()["y"].view(np.uint8) == 0xCD).all()
+    assert prepared.run() > 0
+    assert prepared.workers == 1
+    np.testing.assert_array_equal(prepared.outputs()["y"][:5], 2.5 * x)
+    assert (prepared.outputs()["y"][5:].view(np.uint8) == 0xCD).all()
+    prepared.close()
+
+
+def test_describe():
+    found = describe()
+    assert found["compiler"] == compiler().version
+    assert "-O3" in found["flags"]
+    assert found["problem"] == "" or "OpenMP" in found["problem"]
+    json.dumps(found)
