@@ -22,6 +22,11 @@ class OclabError(Exception):
 
     exit_status = 2
 
+    @property
+    def sentence(self) -> str:
+        """What was wrong and what to do, in one sentence."""
+        return str(self.args[0]) if self.args else type(self).__name__
+
 
 class DeviceNotFound(OclabError):
     """No OpenCL device matches what was asked for."""
@@ -65,6 +70,11 @@ class BuildError(OclabError):
         self.log = log
         self.source = source
         self.options = options
+
+    def __str__(self) -> str:
+        if not (self.log or self.source):
+            return self.sentence
+        return f"{self.sentence}\n\n{self.details()}"
 
     def numbered_source(self) -> str:
         """Return the source with the line numbers that the build log refers to."""

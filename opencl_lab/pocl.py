@@ -11,6 +11,9 @@ changed where PoCL keeps it.
 **Its cache of compiled kernels.** PoCL loads what it finds there unseen: a file
 cut short, by a full disk say, ends the process at every run, and without a
 folder that it can write to its device disappears or every build fails.
+
+**The linker.** It links every kernel with the system's `ld` and ends the process
+where there is none.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import atexit
 import os
 import platform
+import re
 import shutil
 import struct
 import tempfile
@@ -26,7 +30,7 @@ from pathlib import Path
 
 from opencl_lab.paths import cache_dir
 
-__all__ = ["prepare_cache", "repair_generic_cpu"]
+__all__ = ["linker_missing", "prepare_cache", "repair_generic_cpu"]
 
 UNKNOWN = b"generic\0"
 DEVICE_BYTES = 1024  # beyond the field, which PoCL 3.0 has at 640, and inside the structure
@@ -76,6 +80,17 @@ def _is_shared_library(path: Path) -> bool:
     (offset,) = struct.unpack_from("=Q", header, 0x28)
     size, count = struct.unpack_from("=HH", header, 0x3A)
     return bool(offset + size * count <= path.stat().st_size)
+
+
+def linker_missing(platform_version: str) -> str | None:
+    """Return what a PoCL that links with the system's `ld` lacks, or None.
+
+    Later releases than 5 can have a linker of their own.
+    """
+    release = re.search(r"PoCL (\d+)", platform_version)
+    if release is None or int(release[1]) > 5 or shutil.which("ld"):
+        return None
+    return "PoCL links kernels with `ld`, which is not on the PATH: apt install binutils"
 
 
 def _known_processor() -> bytes:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -196,6 +197,7 @@ def test_empty_input(tmp_path):
 
 
 def test_without_a_compiler_the_c_rows_say_why(tmp_path):
+    (tmp_path / "ld").symlink_to(shutil.which("ld"))  # PoCL needs it
     nowhere = {"CC": "/nonexistent/cc", "PATH": str(tmp_path), "OCLAB_CACHE_DIR": str(tmp_path)}
     result = oclab("sort", "--n", 1000, "--repeats", 1, "--json", **nowhere)
     assert result.returncode == 0, result.stderr
@@ -205,6 +207,11 @@ def test_without_a_compiler_the_c_rows_say_why(tmp_path):
     assert rows["numpy"]["speedup"] is None
     result = oclab("sort", "--n", 1000, "--against", "c:seq", **nowhere)
     assert result.returncode == 3 and one_sentence(result)
+
+
+def test_pocl_without_a_linker_is_one_sentence(tmp_path):
+    result = oclab("sort", "--n", 1000, *QUICK, PATH=str(tmp_path), OCLAB_CACHE_DIR=str(tmp_path))
+    assert result.returncode == 4 and "binutils" in result.stdout
 
 
 def test_ctrl_c_is_one_line_and_130(tmp_path):

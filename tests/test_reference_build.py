@@ -282,6 +282,16 @@ def test_threads_are_honoured():
         assert prepared.outputs()["y"][0] == prepared.workers == threads
 
 
+def test_environment_is_left_as_it_was(monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    before = dict(os.environ)
+    scaled()
+    assert dict(os.environ) == before
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    scaled()
+    assert os.environ["OMP_WAIT_POLICY"] == "active"
+
+
 def test_source_that_does_not_compile():
     (build.SOURCES / "scale.c").write_text("int scale(void) { return missing; }\n")
     with pytest.raises(BuildError, match=r"does not compile scale\.c.*missing") as caught:

@@ -111,6 +111,20 @@ typedef ${REAL_T} real_t;
 typedef ${vec(VECTOR_WIDTH)} vec_t;
 typedef ${INDEX_T} index_t;
 
+## Share `count` steps among the items. Every item makes the same trips: PoCL 5 fails to compile
+## a barrier after a loop whose number of trips depends on the item (its issue 1435).
+<%def name="share(count)">\
+            for (uint trip = 0; trip < ${-(-count // wg_size)}; ++trip) {
+                const uint i = item + trip * ${wg_size};
+% if count % wg_size:
+                if (i < ${count}) {
+% else:
+                {
+% endif
+${caller.body()}\
+                }
+            }
+</%def>\
 ## Stage TILE_K x `extent` elements into `tile`. `along`: the lines of the tile lie along the
 ## rows of the stored matrix; if not, the tile is filled across them.
 <%def name="stage(tile, source, extent, line, along, first_index, size)">\
@@ -119,35 +133,36 @@ typedef ${INDEX_T} index_t;
     across = TILE_K // width
 %>\
         if (${first_index} + ${extent} <= ${size} && depth == ${TILE_K}) {
-            for (uint i = item; i < ${TILE_K * extent // width}; i += ${wg_size}) {
+<%call expr="share(TILE_K * extent // width)">\
 % if along:
-                const uint p = i / ${extent // width};
-                const uint e = i % ${extent // width} * ${width};
-                *(__local ${vec(width)} *)(${tile} + p * ${line} + e) =
-                    ${load(f"{source} + (first + p) * {size} + {first_index} + e", width)};
+                    const uint p = i / ${extent // width};
+                    const uint e = i % ${extent // width} * ${width};
+                    *(__local ${vec(width)} *)(${tile} + p * ${line} + e) =
+                        ${load(f"{source} + (first + p) * {size} + {first_index} + e", width)};
 % else:
-                const uint p = i % ${across} * ${width};
-                const uint e = i / ${across};
-                const ${vec(width)} v =
-                    ${load(f"{source} + ({first_index} + e) * k + first + p", width)};
+                    const uint p = i % ${across} * ${width};
+                    const uint e = i / ${across};
+                    const ${vec(width)} v =
+                        ${load(f"{source} + ({first_index} + e) * k + first + p", width)};
 % for l in range(width):
-                ${tile}[(p + ${l}) * ${line} + e] = ${lanes("v", l, 1, width)};
+                    ${tile}[(p + ${l}) * ${line} + e] = ${lanes("v", l, 1, width)};
 % endfor
 % endif
-            }
+</%call>\
         } else {
-            for (uint i = item; i < ${TILE_K * extent}; i += ${wg_size}) {
+<%call expr="share(TILE_K * extent)">\
 % if along:
-                const uint p = i / ${extent};
-                const uint e = i % ${extent};
-                const index_t place = (first + p) * ${size} + ${first_index} + e;
+                    const uint p = i / ${extent};
+                    const uint e = i % ${extent};
+                    const index_t place = (first + p) * ${size} + ${first_index} + e;
 % else:
-                const uint p = i % ${TILE_K};
-                const uint e = i / ${TILE_K};
-                const index_t place = (${first_index} + e) * k + first + p;
+                    const uint p = i % ${TILE_K};
+                    const uint e = i / ${TILE_K};
+                    const index_t place = (${first_index} + e) * k + first + p;
 % endif
-                ${tile}[p * ${line} + e] = p < depth && ${first_index} + e < ${size} ? ${source}[place] : 0;
-            }
+                    const bool inside = p < depth && ${first_index} + e < ${size};
+                    ${tile}[p * ${line} + e] = inside ? ${source}[place] : 0;
+</%call>\
         }
 </%def>\
 ## Add the products of one p. `inside`: whether no column lies past the end.

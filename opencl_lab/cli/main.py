@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except OclabError as error:
-        _complain(str(error))
+        _complain(error.sentence)
         if isinstance(error, BuildError) and settings.verbose:
             print(error.details(), file=sys.stderr)
         if settings.verbose > 1:

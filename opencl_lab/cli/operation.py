@@ -167,8 +167,10 @@ def _problem(
 
 
 def _title(chosen: Operation[Any], problem: Problem) -> str:
-    shown = (f"{name}={value}" for name, value in problem.as_dict().items() if value or value == 0)
-    return f"{chosen.name}: " + ", ".join(text for text in shown if not text.endswith("=False"))
+    shown = (
+        f"{name}={value}" for name, value in problem.as_dict().items() if value or name in problem.sizes
+    )
+    return f"{chosen.name}: {', '.join(shown)}"
 
 
 def _print(chosen: Operation[Any], comparison: Comparison, selection: Selection) -> None:
@@ -187,7 +189,10 @@ def _print(chosen: Operation[Any], comparison: Comparison, selection: Selection)
     settings().console.print(comparison_table(comparison.measurements, title))
     for row in comparison.measurements:
         if row.kind == "opencl" and settings().verbose:
-            settings().say(f"{row.implementation}: {dict(row.config)}, build {row.build_ms} ms")
+            build = "" if row.build_ms is None else f", build {row.build_ms:.0f} ms"
+            settings().say(f"{row.implementation}: {dict(row.config)}{build}")
+            for line in comparison.profiles.get(row.implementation, ()):
+                settings().say(f"  {line}")
     for error in comparison.errors:
         if isinstance(error, BuildError) and settings().verbose:
             click.echo(error.details(), err=True)

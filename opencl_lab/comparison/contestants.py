@@ -22,7 +22,7 @@ from opencl_lab.errors import (
 from opencl_lab.operation import Difference, Operation, Problem
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, prepare
-from opencl_lab.runtime import default_queue
+from opencl_lab.runtime import Execution, default_queue
 
 __all__ = ["Contestant", "OpenCL", "ReferenceRun", "Task"]
 
@@ -88,7 +88,7 @@ class Contestant(ABC):
         try:
             return step()
         except OclabError as error:
-            self.error, self.reason = error, str(error)
+            self.error, self.reason = error, error.sentence
             self.status = _status_of(error)
             return None
 
@@ -147,6 +147,7 @@ class OpenCL(Contestant):
         self._transfer_ms: list[float] = []
         self._outputs: Arrays = {}
         self._first_ms = 0.0
+        self._execution: Execution | None = None
 
     def start(self) -> None:
         """Settle the configuration; the first run builds."""
@@ -172,6 +173,7 @@ class OpenCL(Contestant):
         if first:
             self._first_ms = total
             return total
+        self._execution = execution
         if self.device.capabilities.event_timing:
             kernel, transfer = execution.kernel_ms, execution.transfer_ms
             if kernel > total * CLOCK_SLACK:
@@ -186,6 +188,12 @@ class OpenCL(Contestant):
     def outputs(self) -> Arrays:
         """Return the outputs of the last run."""
         return self._outputs
+
+    def profile(self) -> list[str]:
+        """Return a line a launch of the last run: its time and what the driver says of it."""
+        if self._execution is None:
+            return []
+        return [f"{time:.4g} ms  {kernel}" for kernel, time in self._execution.profile()]
 
     def measurement(self) -> Measurement:
         """Return the row, with event times."""

@@ -26,13 +26,17 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of one problem, and the outputs of the first OpenCL algorithm."""
+    """The measured rows of one problem, and the outputs of the first OpenCL algorithm.
+
+    `profiles` has lines for people about every launch, by the name of the row.
+    """
 
     problem: Problem
     device: Device
     measurements: list[Measurement]
     outputs: Arrays
     errors: list[Exception]
+    profiles: dict[str, list[str]]
 
     @property
     def exit_status(self) -> int:
@@ -169,12 +173,12 @@ def run_comparison(
                 done += 1
         report(rounds, rounds, "done")
         rows = [contestant.measurement() for contestant in contestants]
+        profiles = {c.name: c.profile() for c in contestants if isinstance(c, OpenCL)}
         outputs = contestants[0].outputs() if names and contestants[0].status == "correct" else {}
     baseline = next((row for row in rows if row.implementation == BASELINE), None)
     errors = [c.error for c in contestants if c.error is not None and c.kind == "opencl"]
-    return Comparison(
-        problem, device, [row.against(baseline) for row in rows], outputs, list(errors)
-    )
+    measured = [row.against(baseline) for row in rows]
+    return Comparison(problem, device, measured, outputs, list(errors), profiles)
 
 
 def compare(

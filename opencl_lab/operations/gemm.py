@@ -376,18 +376,22 @@ class Blocked(_Product):
                 for factor in (16, 8, 4, 2)
             ]
         common = Config(
-            TILE_K=16,
+            TILE_K=32,
             VECTOR_WIDTH=16 // word,
             VECTOR_ROWS=16 // word,
             LOCAL_PAD=1,
-            UNROLL=4,
+            UNROLL=8,
             STAGE_A=True,
             STAGE_B=True,
         )
-        return [
-            common.replace(TILE_M=tile, TILE_N=tile, WORK_M=work, WORK_N=work)
-            for tile, work in ((128, 8), (64, 4), (32, 4), (16, 4))
+        smaller = [
+            common.replace(TILE_M=tile, TILE_N=tile, TILE_K=min(32, tile), WORK_M=4, WORK_N=4)
+            for tile in (64, 32, 16)
         ]
+        largest = common.replace(TILE_M=128, TILE_N=128, WORK_M=8, WORK_N=8)
+        if word == 8:  # the same tiles would leave room for one group on a processor
+            largest = largest.replace(TILE_M=64, TILE_K=16, UNROLL=16)
+        return [largest, *smaller]
 
     def _fits(self, config: Config, problem: GemmProblem, device: Device) -> bool:
         local = self._local_elements(config) * problem.dtype.itemsize

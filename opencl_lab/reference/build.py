@@ -331,7 +331,7 @@ def load(reference: CReference, problem: Any) -> CFunction:
         library = _cached(folder, f"{source.stem}-{key}") or _compile(
             found, source, macros, folder, f"{source.stem}-{key}"
         )
-        function = getattr(ctypes.CDLL(str(library)), reference.function)
+        function = getattr(_open(library), reference.function)
     except OSError as error:
         raise ReferenceUnavailable(
             f"{reference.name}: {folder} cannot hold a shared library ({error}); "
@@ -339,6 +339,20 @@ def load(reference: CReference, problem: Any) -> CFunction:
         ) from error
     function.restype = ctypes.c_int
     return CFunction(reference.name, function)
+
+
+def _open(library: Path) -> ctypes.CDLL:
+    """Load a library. OpenMP, which reads its settings now, is to sleep when it waits.
+
+    Threads that spin after a parallel region would slow down whatever is measured next.
+    """
+    if "OMP_WAIT_POLICY" in os.environ:
+        return ctypes.CDLL(str(library))
+    os.environ["OMP_WAIT_POLICY"] = "passive"
+    try:
+        return ctypes.CDLL(str(library))
+    finally:
+        os.environ.pop("OMP_WAIT_POLICY", None)
 
 
 def _checksum(library: Path) -> str:

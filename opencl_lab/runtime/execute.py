@@ -12,7 +12,7 @@ import pyopencl.array
 
 from opencl_lab.errors import LaunchError
 from opencl_lab.plan import Buffer
-from opencl_lab.runtime.session import DeviceMemory, Executable, session_of
+from opencl_lab.runtime.session import DeviceMemory, Executable, KernelInfo, session_of
 
 __all__ = ["Execution", "execute"]
 
@@ -23,9 +23,15 @@ FLAGS = cl.mem_flags
 class Execution:
     """One run of a plan: its outputs by name and the events that time it."""
 
+    executable: Executable
     outputs: dict[str, Any]
     kernel_events: list[cl.Event] = field(default_factory=list)
     transfer_events: list[cl.Event] = field(default_factory=list)
+
+    def profile(self) -> list[tuple[KernelInfo, float]]:
+        """Return each launch's kernel and its time in milliseconds, in order; waits for them."""
+        times = [_milliseconds([event]) for event in self.kernel_events]
+        return list(zip(self.executable.kernel_info(), times, strict=True))
 
     @property
     def kernel_ms(self) -> float:
@@ -102,7 +108,7 @@ def _run_device(
     for name in out:
         if events:
             out[name].add_event(events[-1])
-    return Execution(out, events)
+    return Execution(executable, out, events)
 
 
 def _run_host(
@@ -111,7 +117,7 @@ def _run_host(
     plan, session = executable.plan, session_of(queue)
     pool = session.pool(queue)
     shared = session.device.unified_memory
-    result = Execution(out)
+    result = Execution(executable, out)
     buffers = _scratch(executable, pool)
     for spec in plan.with_role("in"):
         array = np.ascontiguousarray(inputs[spec.name])

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -17,14 +18,66 @@ import pyopencl.tools
 from opencl_lab.device import Device, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Launch, LocalMemory, Plan, check_plan
+from opencl_lab.pocl import linker_missing
 from opencl_lab.template import Source, render
 
-__all__ = ["Executable", "Session", "default_queue", "session_of"]
+__all__ = ["Executable", "KernelInfo", "Session", "default_queue", "session_of"]
 
 MAX_EXECUTABLES = 256
 
 DeviceMemory: TypeAlias = Any
 """A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """A launch and what the driver says of its kernel.
+
+    Parameters
+    ----------
+    kernel : str
+    global_size, local_size : tuple of int
+    max_work_group : int
+        The driver's limit for this kernel, in work-items.
+    preferred_multiple : int
+        What a work-group's size should be a multiple of.
+    local_bytes, private_bytes : int
+        Memory of a work-group and of a work-item.
+    """
+
+    kernel: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    max_work_group: int
+    preferred_multiple: int
+    local_bytes: int
+    private_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kernel} {self.global_size} by {self.local_size}, group at most "
+            f"{self.max_work_group}, multiple of {self.preferred_multiple} preferred, "
+            f"{self.local_bytes} bytes local, {self.private_bytes} private"
+        )
+
+
+def _kernel_info(kernel: cl.Kernel, launch: Launch) -> KernelInfo:
+    device = kernel.context.devices[0]
+
+    def info(name: int) -> int:
+        value: Any = kernel.get_work_group_info(name, device)
+        return int(value)
+
+    names = cl.kernel_work_group_info
+    return KernelInfo(
+        launch.kernel,
+        launch.global_size,
+        launch.local_size,
+        info(names.WORK_GROUP_SIZE),
+        info(names.PREFERRED_WORK_GROUP_SIZE_MULTIPLE),
+        info(names.LOCAL_MEM_SIZE),
+        info(names.PRIVATE_MEM_SIZE),
+    )
 
 
 class Executable:
@@ -38,6 +91,13 @@ class Executable:
         for kernel, launch in zip(self._kernels, plan.launches, strict=True):
             _set_constant_arguments(kernel, launch)
         self.build_seconds = time.perf_counter() - begin
+
+    def kernel_info(self) -> list[KernelInfo]:
+        """Return what the device says of each launch's kernel, in order."""
+        return [
+            _kernel_info(kernel, launch)
+            for kernel, launch in zip(self._kernels, self.plan.launches, strict=True)
+        ]
 
     def enqueue(
         self,
@@ -111,6 +171,9 @@ class Session:
             return self._programs[key]
 
     def _build(self, source: Source, options: tuple[str, ...]) -> cl.Program:
+        missing = linker_missing(self.device.platform_version)
+        if missing is not None:  # PoCL would end the process
+            raise BuildError(missing, source=source.text)
         flags = [*options, "-cl-kernel-arg-info"]
         try:
             with warnings.catch_warnings():
