@@ -1,0 +1,163 @@
+"""Measuring: rows, speed-ups, crossovers, failures that end one contestant and not the run."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
+from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.comparison.table import comparison_table, number
+from opencl_lab.operation import Difference
+from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.plan import Work
+from opencl_lab.reference.descriptor import HostReference
+from opencl_lab.reference.host import numpy_sort
+
+
+def row(name="numpy", milliseconds=2.0, status="correct", **more):
+    times = Times(milliseconds, milliseconds, milliseconds, 3)
+    return Measurement(name, "library", name, status, total_ms=times, **more)
+
+
+def test_times_summarise_samples():
+    assert Times.of([3.0, 1.0, 2.0]) == Times(2.0, 1.0, 3.0, 3)
+
+
+def test_speedup_and_efficiency():
+    measured = row(milliseconds=2.0, workers=4).against(row("c:seq", 8.0))
+    assert measured.speedup == 4.0 and measured.efficiency == 1.0
+    assert row().against(None).speedup is None
+    assert row(status="correctness").against(row("c:seq")).speedup is None
+    assert row().against(row("c:seq", status="correctness")).speedup is None
+
+
+def test_rates_use_the_kernel_time_where_there_is_one():
+    work = Work(flops=2e9, bytes=4e9)
+    assert row(milliseconds=1000.0, work=work).gflops == pytest.approx(2.0)
+    assert row(milliseconds=1000.0, work=work, kernel_ms=500.0).gbps == pytest.approx(8.0)
+    assert row(work=Work(flops=0, bytes=1)).gflops is None
+
+
+def test_rows_are_json_even_with_infinite_differences():
+    content = row(difference=Difference(math.inf, math.nan, False)).as_row()
+    assert content["max_abs_diff"] is None and content["max_rel_diff"] is None
+    json.dumps(content, allow_nan=False)
+    assert tuple(row().as_csv()) == COLUMNS
+    unmeasured = Measurement("c:seq", "c", "c:seq", "unavailable", "no compiler").as_csv()
+    assert unmeasured["total_ms"] is None and unmeasured["reason"] == "no compiler"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ([1, 1, 1], [2, 2, 2], 10),  # faster throughout: the smallest size
+        ([3, 3, 3], [2, 2, 2], None),
+        ([4, 2, 1], [1, 2, 4], 100),  # equal at the middle size, faster after it
+        ([2, 1, 1], [1, 2, 2], math.sqrt(10 * 100)),
+        ([1, 4, 1], [2, 2, 2], 100 * 10**0.5),  # the last crossing counts
+    ],
+)
+def test_crossover(ours, theirs, expected):
+    series = [
+        (size, [row("opencl:x", a), row("numpy", b)])
+        for size, a, b in zip((10, 100, 1000), ours, theirs, strict=True)
+    ]
+    (found,) = crossovers(series)
+    assert found.size == (None if expected is None else pytest.approx(expected))
+    assert ("slower" in str(found)) == (expected is None)
+
+
+def test_numbers_are_written_plainly():
+    assert number(None) == "-" and number(0.0) == "0"
+    assert number(123456.0) == "123456" and number(0.00001234) == "1.23e-05"
+
+
+def test_the_table_names_what_failed():
+    from rich.console import Console
+
+    console = Console(record=True, width=160, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    rows = [row(), Measurement("c:seq", "c", "c:seq", "unavailable", "no C compiler works")]
+    console.print(comparison_table(rows, "title"))
+    console.file.close()
+    text = console.export_text()
+    assert "no C compiler works" in text and "ok" in text
+
+
+def test_compare_returns_measurements():
+    rows = ol.compare(
+        "sort", n=2000, dtype="float32", order="few-unique", repeats=2, against="c:seq,numpy"
+    )
+    assert [r.implementation for r in rows] == ["opencl:odd-even-merge", "c:seq", "numpy"]
+    assert all(r.ok and r.total_ms.runs == 2 for r in rows)
+    assert rows[1].speedup == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"bogus": 1}, ol.InvalidProblem),
+        ({"dtype": "bogus"}, ol.InvalidProblem),
+        ({"repeats": 0}, ol.InvalidProblem),
+        ({"against": "bogus"}, ol.InvalidConfig),
+        ({"algorithms": "bogus"}, ol.InvalidConfig),
+        ({"config": {"TILE": 3}}, ol.InvalidConfig),
+        ({"device": "bogus"}, ol.DeviceNotFound),
+    ],
+)
+def test_compare_refuses_what_it_cannot_do(options, error):
+    with pytest.raises(error):
+        ol.compare("sort", **{"n": 10, "against": "none", **options})
+
+
+def test_unknown_operation():
+    with pytest.raises(ol.InvalidProblem, match="bogus"):
+        ol.compare("bogus")
+
+
+def _wrong_sort(problem, inputs, threads):
+    return {"sorted": inputs["keys"]}
+
+
+def _failing_sort(problem, inputs, threads):
+    raise ol.LaunchError("it failed on purpose")
+
+
+def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypatch):
+    references = (
+        HostReference("wrong", _wrong_sort),
+        HostReference("failing", _failing_sort),
+        HostReference("gone", numpy_sort, lambda: "not today"),
+        HostReference("numpy", numpy_sort),
+    )
+    monkeypatch.setattr(type(SORT), "references", references)
+    problem = SortProblem(100, np.dtype("int32"))
+    comparison = run_comparison(
+        SORT, problem, lambda: SORT.generate(problem, 0), device=device, repeats=1
+    )
+    rows = {r.implementation: r for r in comparison.measurements}
+    assert rows["wrong"].status == "correctness" and rows["wrong"].difference.max_abs > 0
+    assert rows["failing"].status == "runtime" and "on purpose" in rows["failing"].reason
+    assert rows["gone"].status == "unavailable" and "not today" in rows["gone"].reason
+    assert rows["numpy"].ok and rows["opencl:odd-even-merge"].ok
+    assert comparison.exit_status == 1
+
+
+def test_too_large_a_problem_is_refused_before_its_data_are_made(device):
+    def never():
+        raise AssertionError("the inputs must not be made")
+
+    with pytest.raises(ol.InvalidProblem, match="allocates at most"):
+        run_comparison(SORT, SortProblem(10**13, np.dtype("int8")), never, device=device)
+
+
+def test_profile_names_every_launch(device):
+    problem = SortProblem(20_000, np.dtype("int32"))
+    comparison = run_comparison(
+        SORT, problem, lambda: SORT.generate(problem, 0), device=device, repeats=1, against="none"
+    )
+    (lines,) = comparison.profiles.values()
+    assert len(lines) > 1 and all("ms" in line and "merge_pass" in line for line in lines[1:])
