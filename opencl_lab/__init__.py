@@ -5,10 +5,18 @@ when it is first used, so that `import opencl_lab`, the command line's ``--help`
 and child processes do not wait for OpenCL.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab._version import __version__
+
+# Without it PoCL's workers often share one core and run at half speed. PoCL
+# reads it once, at the first OpenCL call of the process.
+os.environ.setdefault("POCL_AFFINITY", "1")
+# pyopencl's own caches fail for good at a damaged file or a folder they cannot
+# write to; PoCL and NVIDIA, where building takes long, keep caches of their own.
+os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 if TYPE_CHECKING:
     from opencl_lab.comparison.measure import Measurement
@@ -29,7 +37,10 @@ if TYPE_CHECKING:
         OclabError,
         ReferenceUnavailable,
     )
+    from opencl_lab.operations.gemm import gemm
     from opencl_lab.operations.sort import argsort, sort, sort_by_key
+    from opencl_lab.tuning.result import TuneResult
+    from opencl_lab.tuning.tuner import tune
 
 __all__ = [
     "BuildError",
@@ -43,13 +54,16 @@ __all__ = [
     "Measurement",
     "OclabError",
     "ReferenceUnavailable",
+    "TuneResult",
     "__version__",
     "argsort",
     "compare",
     "devices",
+    "gemm",
     "select_device",
     "sort",
     "sort_by_key",
+    "tune",
 ]
 
 _HOMES = {
@@ -65,7 +79,10 @@ _HOMES = {
         "OclabError",
         "ReferenceUnavailable",
     ),
+    "operations.gemm": ("gemm",),
     "operations.sort": ("argsort", "sort", "sort_by_key"),
+    "tuning.result": ("TuneResult",),
+    "tuning.tuner": ("tune",),
 }
 
 

@@ -14,13 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-# Without it PoCL's workers often share one core and run at half speed. PoCL
-# reads it once, at the first OpenCL call of the process.
-os.environ.setdefault("POCL_AFFINITY", "1")
-# pyopencl's own caches fail for good at a damaged file or a folder they cannot
-# write to; PoCL and NVIDIA, where building takes long, keep caches of their own.
-os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-
 import pyopencl as cl
 
 from opencl_lab.errors import DeviceNotFound

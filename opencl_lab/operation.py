@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -11,10 +12,12 @@ import numpy as np
 
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.plan import Plan, Work
+from opencl_lab.plan import Plan, Work, check_plan
 from opencl_lab.reference.descriptor import Arrays, Reference
-from opencl_lab.runtime import Execution, default_queue, execute, session_of
+from opencl_lab.runtime import Execution, default_queue, execute, is_device_array, session_of
 from opencl_lab.space import Config, SearchSpace
+from opencl_lab.tuning import database
+from opencl_lab.tuning.entry import kernel_digest
 
 __all__ = [
     "Algorithm",
@@ -98,6 +101,10 @@ class Algorithm(ABC, Generic[P]):
 
     name: ClassVar[str]
     space: ClassVar[SearchSpace]
+    templates: ClassVar[tuple[str, ...]] = ()
+    """Templates of its kernels; tuned configurations hold until one of them changes."""
+    operation: str = ""
+    """Name of the operation that lists it; set by that class."""
 
     def supports(self, problem: P, device: Device) -> str | None:
         """Return why this algorithm cannot solve `problem` on `device`, or None if it can."""
@@ -114,14 +121,47 @@ class Algorithm(ABC, Generic[P]):
     def configure(
         self, problem: P, device: Device, values: Mapping[str, Any] | None = None
     ) -> Config:
-        """Return the default configuration with explicit `values` put in, validated.
+        """Return the tuned or else the default configuration with explicit `values` put in.
 
         Raises
         ------
         InvalidConfig
             If the space of this algorithm does not allow the result.
         """
-        return self.space.check(values or {}, self.default_config(problem, device))
+        if values:
+            return self._configure(problem, device, values)
+        # This is on the way of every call, so the answer is kept.
+        return database.remember(
+            (self, problem, device, database.enabled()),
+            lambda: self._configure(problem, device, {}),
+        )
+
+    def _configure(self, problem: P, device: Device, values: Mapping[str, Any]) -> Config:
+        default = self.default_config(problem, device)
+        if set(values) < set(self.space.names):
+            found = self.tuned(problem, device, values)
+            if found is not None:
+                return found[0]
+        return self.space.check(values, default)
+
+    def tuned(
+        self, problem: P, device: Device, values: Mapping[str, Any] | None = None
+    ) -> tuple[Config, database.Match] | None:
+        """Return the best tuned configuration that is allowed here, and where it is from.
+
+        None if there is none, or ``OCLAB_TUNING=off``; `values` replace its own.
+        """
+        if not (database.enabled() and self.templates and self.operation):
+            return None
+        digest = kernel_digest(self.templates)
+        for match in database.lookup(device, self.operation, self.name, problem, digest):
+            merged = {**match.entry.config, **(values or {})}
+            # What was measured elsewhere may break a limit of this device or problem.
+            with suppress(InvalidConfig, InvalidProblem):
+                config = self.space.check(merged, self.default_config(problem, device))
+                check_plan(self.plan(problem, config, device), device)
+                return config, match
+        return None
 
 
 class Operation(ABC, Generic[P]):
@@ -145,6 +185,11 @@ class Operation(ABC, Generic[P]):
     algorithms: ClassVar[tuple[Algorithm[Any], ...]]
     """In order of preference: ``auto`` takes the first that supports the problem."""
     references: ClassVar[tuple[Reference, ...]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for algorithm in vars(cls).get("algorithms", ()):
+            algorithm.operation = cls.name
 
     @abstractmethod
     def problem(self, **options: Any) -> P:
@@ -254,6 +299,9 @@ class Operation(ABC, Generic[P]):
         ------
         InvalidProblem, InvalidConfig, BuildError, LaunchError
         """
+        for name, array in {**inputs, **(out or {})}.items():
+            if is_device_array(array) and array.size and array.offset:
+                raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
         if queue is None:
             queue = default_queue(select_device())
         session = session_of(queue)

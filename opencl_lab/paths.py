@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
@@ -12,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-__all__ = ["cache_dir", "read_json", "replace_file", "write_json"]
+__all__ = ["cache_dir", "data_dir", "locked", "read_json", "replace_file", "write_json"]
 
 
 def cache_dir(*parts: str) -> Path:
@@ -23,6 +24,29 @@ def cache_dir(*parts: str) -> Path:
     """
     root = os.environ.get("OCLAB_CACHE_DIR") or platformdirs.user_cache_dir("opencl_lab", False)
     return Path(root, *parts)
+
+
+def data_dir(*parts: str) -> Path:
+    """Return a folder for what a user would miss, such as the results of tuning.
+
+    `$OCLAB_DATA_DIR` overrides the platform's usual place. The folder is not
+    created here; writers do that.
+    """
+    root = os.environ.get("OCLAB_DATA_DIR") or platformdirs.user_data_dir("opencl_lab", False)
+    return Path(root, *parts)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep out every other process and thread that asks for the lock of `path`.
+
+    The lock is a file beside `path`, so that `path` itself can be replaced; it
+    ends with the process that holds it. It cannot be taken twice: not reentrant.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -39,7 +39,6 @@ def _lookup() -> TemplateLookup:
     return TemplateLookup([str(files("clkernels"))], strict_undefined=True)
 
 
-@cache
 def _template(name: str) -> Template:
     path = Path(name)
     if not path.is_absolute():

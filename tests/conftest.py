@@ -13,6 +13,7 @@ import tempfile
 # Before opencl_lab is imported anywhere: discovery reads the reports in the
 # cache, and collection reads the devices.
 os.environ["OCLAB_CACHE_DIR"] = tempfile.mkdtemp(prefix="oclab-tests-")
+os.environ["OCLAB_DATA_DIR"] = os.environ["OCLAB_CACHE_DIR"] + "/data"
 os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.environ["OCLAB_CACHE_DIR"] + "/hypothesis"
 os.environ.setdefault("OCLAB_DEVICE", "cpu")
 

@@ -17,8 +17,8 @@ from opencl_lab.comparison.measure import COLUMNS
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
-    "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "speedup", "efficiency",
-    "max_abs_diff", "max_rel_diff", "ok",
+    "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "peak_fraction",
+    "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "ok",
 }  # fmt: skip
 QUICK = ("--repeats", "1", "--against", "none")
 

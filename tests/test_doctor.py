@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from rich.console import Console
 from opencl_lab import device as device_module
 from opencl_lab.cli.doctor import render_table
 from opencl_lab.device import Capabilities, Device, devices, probe_file
-from opencl_lab.doctor import diagnose, toolchain
+from opencl_lab.doctor import diagnose, probes, toolchain
 from opencl_lab.doctor.diagnose import PROBES, Finding, Probe, Report, examine, store
+from opencl_lab.doctor.peaks import Peaks
 
 PLANTED = """
 import ctypes, os, time
@@ -51,6 +53,10 @@ def raises(device):
 
 def silent(device):
     return iter(())
+
+def fast_crash(device):
+    yield {"trying": "one chain", "value": 2.5e11, "reached": "250 GFLOP/s"}
+    os.abort()
 
 def ends_the_process(device):
     yield {"trying": "arithmetic", "value": 7}
@@ -105,6 +111,7 @@ def findings(device: Device) -> dict[str, Finding]:
         ("raises", "unknown", None, "ZeroDivisionError"),
         ("silent", "unknown", None, "without a verdict"),
         ("ends_the_process", "limited", 7, "status 1 (LLVM ERROR: planted)"),
+        ("fast_crash", "limited", 2.5e11, "up to 250 GFLOP/s; one chain: the driver crashed"),
         ("chatty", "ok", 8, "eight"),
         ("not_there", "unknown", None, "AttributeError"),
     ],
@@ -144,9 +151,11 @@ def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
     assert isinstance(findings["forward_progress"].value, bool)
 
 
-def test_each_capability_has_a_probe() -> None:
+def test_each_capability_and_each_peak_has_a_probe() -> None:
     names = {probe.name for probe in PROBES}
     assert {item.name for item in fields(Capabilities)} <= names
+    assert {item.name for item in fields(Peaks)} <= names
+    assert all(hasattr(probes, name) for name in names)
 
 
 def test_stored_findings_come_back_as_capabilities(
@@ -169,7 +178,7 @@ def test_stored_findings_come_back_as_capabilities(
         expected = replace(claimed, vector_bytes=32, forward_progress=True, max_work_group=16)
         assert probed == expected
         document = json.loads(path.read_text())
-        assert set(document) == {"key", "version", "date", "capabilities", "probes"}
+        assert set(document) == {*("key", "version", "date", "capabilities", "peaks", "probes")}
         for corrupt in ("", '{"key": ', "[]", '{"key": "another", "capabilities": {}}'):
             path.write_text(corrupt)
             device_module._discover.cache_clear()
@@ -196,6 +205,7 @@ def test_report_renders_as_table_and_document(device: Device) -> None:
     found = (
         Finding("fp64", "double precision", "ok", "right", True),
         Finding("fp16", "half", "no", "[red]markup", False),
+        Finding("flops32", "peak", "ok", "250 GFLOP/s", 2.5e11),
     )
     report = Report(device, found, toolchain(), None)
     console = Console(width=100, record=True, file=None, quiet=False)
@@ -204,7 +214,8 @@ def test_report_renders_as_table_and_document(device: Device) -> None:
     assert "double precision" in capture.get() and "[red]markup" in capture.get()
     document = json.loads(json.dumps(report.as_dict()))
     assert document["schema"] == "oclab/1" and document["command"] == "doctor"
-    assert [probe["name"] for probe in document["probes"]] == ["fp64", "fp16"]
+    assert [probe["name"] for probe in document["probes"]] == ["fp64", "fp16", "flops32"]
+    assert document["peaks"]["flops32"] == 2.5e11 and document["peaks"]["copy_bytes"] is None
     assert {"name", "verdict", "detail", "advice"} <= set(document["probes"][0])
     assert [tool["name"] for tool in document["toolchain"]] == ["C compiler", "OpenMP", "MPI"]
 
@@ -215,3 +226,32 @@ def test_missing_tools_come_with_what_to_install(monkeypatch: pytest.MonkeyPatch
     assert tools["C compiler"].verdict == "no" and "no-such-compiler" in tools["C compiler"].detail
     assert tools["C compiler"].advice and tools["OpenMP"].advice
     assert tools["MPI"].verdict == "ok" or "pip install mpi4py mpich" in tools["MPI"].advice
+
+
+def test_a_compiler_that_fails_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'planted error: no assembler' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    tools = {tool.name: tool for tool in toolchain()}
+    assert tools["C compiler"].verdict == "broken" and tools["C compiler"].advice
+    assert "planted error" in tools["C compiler"].detail
+    assert tools["OpenMP"].verdict == "no"
+
+
+def test_a_compiler_without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which("cc") or shutil.which("gcc")
+    if real is None:
+        pytest.skip("no C compiler")
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        '#!/bin/sh\ncase "$*" in *-fopenmp*) echo "planted error" >&2; exit 1;; esac\n'
+        f'exec {real} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
+    tools = {tool.name: tool for tool in toolchain()}
+    assert tools["C compiler"].verdict == "ok"
+    assert tools["OpenMP"].verdict == "broken" and "planted error" in tools["OpenMP"].detail
+    assert "libgomp" in tools["OpenMP"].advice

@@ -24,6 +24,7 @@ SMALL = {
     "blocked": {
         "TILE_M": 8, "TILE_N": 16, "TILE_K": 8, "WORK_M": 2, "WORK_N": 4, "VECTOR_WIDTH": 4,
         "VECTOR_ROWS": 2, "LOCAL_PAD": 1, "UNROLL": 2, "STAGE_A": True, "STAGE_B": True,
+        "STAGE_UNROLL": 1,
     },
 }  # fmt: skip
 SHAPES = [
@@ -91,13 +92,19 @@ CORNERS = [
         for changes in (
             {"STAGE_A": False, "VECTOR_ROWS": 1},
             {"STAGE_B": False},
-            {"STAGE_A": False, "STAGE_B": False, "VECTOR_ROWS": 1, "LOCAL_PAD": 0},
+            {
+                "STAGE_A": False,
+                "STAGE_B": False,
+                "VECTOR_ROWS": 1,
+                "LOCAL_PAD": 0,
+                "STAGE_UNROLL": 0,
+            },
             {"VECTOR_WIDTH": 1, "VECTOR_ROWS": 1},
             {"VECTOR_WIDTH": 2, "LOCAL_PAD": 0, "UNROLL": 8},
             {"VECTOR_WIDTH": 8, "WORK_N": 16, "VECTOR_ROWS": 1},
             {"VECTOR_WIDTH": 16, "WORK_N": 16, "VECTOR_ROWS": 1, "STAGE_B": False},
             {"TILE_M": 2, "TILE_N": 4, "TILE_K": 1, "UNROLL": 1},
-            {"TILE_M": 6, "WORK_M": 3, "TILE_K": 5, "UNROLL": 5, "VECTOR_ROWS": 1},
+            {"TILE_M": 6, "WORK_M": 3, "TILE_K": 12, "UNROLL": 3, "VECTOR_ROWS": 1},
             {"TILE_M": 64, "TILE_N": 64, "TILE_K": 64, "WORK_M": 16, "WORK_N": 4},
         )
     ),
@@ -140,7 +147,13 @@ def test_nan_reaches_exactly_its_row_and_column(algorithm, rng, queue):
     options = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
     for stage in (True, False) if algorithm == "blocked" else (True,):
         if algorithm == "blocked":
-            changes = {"STAGE_A": stage, "STAGE_B": stage, "LOCAL_PAD": 0, "VECTOR_ROWS": 1}
+            changes = {
+                "STAGE_A": stage,
+                "STAGE_B": stage,
+                "LOCAL_PAD": 0,
+                "VECTOR_ROWS": 1,
+                "STAGE_UNROLL": 0,
+            }
             options["config"] = {**SMALL["blocked"], **changes}
         a, b, _ = matrices(rng, 19, 21, 13)
         a[18, 12], b[3, 20] = np.nan, np.inf
@@ -564,8 +577,12 @@ BROKEN = {
         {"WORK_M": 1},
         {"VECTOR_ROWS": 4, "VECTOR_WIDTH": 2, "WORK_M": 4},
         {"UNROLL": 3},
+        {"TILE_K": 1, "UNROLL": 1},
+        {"TILE_M": 64, "TILE_N": 4, "TILE_K": 1, "UNROLL": 1},
         {"STAGE_A": False},
         {"STAGE_A": False, "STAGE_B": False, "VECTOR_ROWS": 1},
+        {"STAGE_UNROLL": -1},
+        {"STAGE_A": False, "STAGE_B": False, "VECTOR_ROWS": 1, "LOCAL_PAD": 0},
         {"TILE_M": 64, "TILE_N": 64, "WORK_M": 32, "WORK_N": 32},
         {"TILE_M": 32, "WORK_M": 32, "TILE_N": 16, "WORK_N": 16},
         {"TILE_M": 16, "WORK_M": 16, "TILE_K": 16, "WORK_N": 16, "UNROLL": 16},

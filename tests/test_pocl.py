@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ import pyopencl as cl
 import pytest
 
 from opencl_lab import pocl
+from opencl_lab.errors import BuildError
+from opencl_lab.runtime import session_of
+from opencl_lab.template import Source
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",
@@ -140,11 +144,20 @@ def test_damaged_files_of_the_cache_are_removed(name, content, kept, folder):
     path = folder / name
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
+    os.utime(path, (0, 0))
     pocl.prepare_cache()
     assert path.exists() == kept
     assert os.environ["POCL_CACHE_DIR"] == str(folder)
     if kept:
         assert path.read_bytes() == content
+
+
+def test_files_that_are_perhaps_being_written_are_kept(folder):
+    path = folder / "ab" / "cd" / "program.bc"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"BC")
+    pocl.prepare_cache()
+    assert path.exists()
 
 
 def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path):
@@ -162,6 +175,34 @@ def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):
     other = Path(os.environ["POCL_CACHE_DIR"])
     assert other.is_dir()
     assert folder not in other.parents
+
+
+# ------------------------------------------------------------------ the linker
+
+
+@pytest.mark.parametrize(
+    ("version", "needed"),
+    [
+        ("OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6", True),
+        ("OpenCL 3.0 PoCL 5.0  Linux", True),
+        ("OpenCL 3.0 PoCL 6.0  Linux", False),
+        ("OpenCL 3.0 PoCL 10.0  Linux", False),
+        ("OpenCL 3.0 CUDA 12.8", False),
+    ],
+)
+def test_old_releases_need_a_linker(version, needed, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert (pocl.linker_missing(version) is not None) == needed
+    (tmp_path / "ld").touch(mode=0o755)
+    assert pocl.linker_missing(version) is None
+
+
+def test_a_build_without_a_linker_is_an_error_and_no_crash(device, tmp_path, monkeypatch):
+    session = session_of(cl.CommandQueue(cl.Context([device.handle])))
+    session.device = replace(session.device, platform_version="OpenCL 3.0 PoCL 3.0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BuildError, match="binutils"):
+        session.program(Source("a", "__kernel void f(void) {}"), ())
 
 
 def test_builds_work(queue):

@@ -47,7 +47,8 @@
  * HAS_C         whether there is a C; without one, beta is not used either
  * TILE_M        rows of the result in a work-group
  * TILE_N        columns of the result in a work-group
- * TILE_K        length of one step along k
+ * TILE_K        length of one step along k; a tile in local memory has as many elements
+ *               for every item
  * WORK_M        rows of an item, a divisor of TILE_M
  * WORK_N        columns of an item, a divisor of TILE_N
  * VECTOR_WIDTH  columns in a vector, a divisor of WORK_N
@@ -56,10 +57,12 @@
  * UNROLL        values of p a trip of the inner loop, a divisor of TILE_K
  * STAGE_A       whether A goes through local memory
  * STAGE_B       whether B goes through local memory
+ * STAGE_UNROLL  loads that an item has under way while it stages a tile; 0: as the compiler likes
  * LOAD_WIDTH    widest vector to load from or store to global memory at once
  */
 <%page args="REAL_T, INDEX_T, TRANS_A, TRANS_B, HAS_C, TILE_M, TILE_N, TILE_K, WORK_M, WORK_N,
-             VECTOR_WIDTH, VECTOR_ROWS, LOCAL_PAD, UNROLL, STAGE_A, STAGE_B, LOAD_WIDTH"/>\
+             VECTOR_WIDTH, VECTOR_ROWS, LOCAL_PAD, UNROLL, STAGE_A, STAGE_B,
+             STAGE_UNROLL, LOAD_WIDTH"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 <%
     from math import gcd
@@ -70,6 +73,12 @@
     line_b = TILE_N + LOCAL_PAD * VECTOR_WIDTH
     vectors = range(WORK_N // VECTOR_WIDTH)
     synchronise = wg_size > 1 and (STAGE_A or STAGE_B)
+
+
+    def staging_width(extent, along):
+        """Return the widest vectors that fill a tile without a rest, for any item."""
+        share = TILE_K * extent // wg_size
+        return gcd(gcd(VECTOR_WIDTH, extent if along else TILE_K), share)
 
 
     def vec(width):
@@ -111,57 +120,54 @@ typedef ${REAL_T} real_t;
 typedef ${vec(VECTOR_WIDTH)} vec_t;
 typedef ${INDEX_T} index_t;
 
-## Share `count` steps among the items. Every item makes the same trips: PoCL 5 fails to compile
-## a barrier after a loop whose number of trips depends on the item (its issue 1435).
+## Share `count` steps evenly among the items. All make the same trips, a constant: PoCL 5 fails
+## to compile a barrier after a loop or a condition that depends on the item (its issue 1435).
 <%def name="share(count)">\
-            for (uint trip = 0; trip < ${-(-count // wg_size)}; ++trip) {
-                const uint i = item + trip * ${wg_size};
-% if count % wg_size:
-                if (i < ${count}) {
-% else:
-                {
+% if STAGE_UNROLL:
+#pragma unroll ${STAGE_UNROLL}
 % endif
+            for (uint trip = 0; trip < ${count // wg_size}; ++trip) {
+                const uint i = item + trip * ${wg_size};
 ${caller.body()}\
-                }
             }
 </%def>\
 ## Stage TILE_K x `extent` elements into `tile`. `along`: the lines of the tile lie along the
 ## rows of the stored matrix; if not, the tile is filled across them.
 <%def name="stage(tile, source, extent, line, along, first_index, size)">\
 <%
-    width = gcd(VECTOR_WIDTH, extent if along else TILE_K)
+    width = staging_width(extent, along)
     across = TILE_K // width
 %>\
         if (${first_index} + ${extent} <= ${size} && depth == ${TILE_K}) {
 <%call expr="share(TILE_K * extent // width)">\
 % if along:
-                    const uint p = i / ${extent // width};
-                    const uint e = i % ${extent // width} * ${width};
-                    *(__local ${vec(width)} *)(${tile} + p * ${line} + e) =
-                        ${load(f"{source} + (first + p) * {size} + {first_index} + e", width)};
+                const uint p = i / ${extent // width};
+                const uint e = i % ${extent // width} * ${width};
+                *(__local ${vec(width)} *)(${tile} + p * ${line} + e) =
+                    ${load(f"{source} + (first + p) * {size} + {first_index} + e", width)};
 % else:
-                    const uint p = i % ${across} * ${width};
-                    const uint e = i / ${across};
-                    const ${vec(width)} v =
-                        ${load(f"{source} + ({first_index} + e) * k + first + p", width)};
+                const uint p = i % ${across} * ${width};
+                const uint e = i / ${across};
+                const ${vec(width)} v =
+                    ${load(f"{source} + ({first_index} + e) * k + first + p", width)};
 % for l in range(width):
-                    ${tile}[(p + ${l}) * ${line} + e] = ${lanes("v", l, 1, width)};
+                ${tile}[(p + ${l}) * ${line} + e] = ${lanes("v", l, 1, width)};
 % endfor
 % endif
 </%call>\
         } else {
 <%call expr="share(TILE_K * extent)">\
 % if along:
-                    const uint p = i / ${extent};
-                    const uint e = i % ${extent};
-                    const index_t place = (first + p) * ${size} + ${first_index} + e;
+                const uint p = i / ${extent};
+                const uint e = i % ${extent};
+                const index_t place = (first + p) * ${size} + ${first_index} + e;
 % else:
-                    const uint p = i % ${TILE_K};
-                    const uint e = i / ${TILE_K};
-                    const index_t place = (${first_index} + e) * k + first + p;
+                const uint p = i % ${TILE_K};
+                const uint e = i / ${TILE_K};
+                const index_t place = (${first_index} + e) * k + first + p;
 % endif
-                    const bool inside = p < depth && ${first_index} + e < ${size};
-                    ${tile}[p * ${line} + e] = inside ? ${source}[place] : 0;
+                const bool inside = p < depth && ${first_index} + e < ${size};
+                ${tile}[p * ${line} + e] = inside ? ${source}[place] : 0;
 </%call>\
         }
 </%def>\

@@ -16,6 +16,8 @@ from opencl_lab.cli.common import Settings, global_options
 from opencl_lab.cli.devices import devices_command
 from opencl_lab.cli.doctor import doctor_command
 from opencl_lab.cli.operation import operation_command
+from opencl_lab.cli.tune import tune_command
+from opencl_lab.cli.tuning import tuning_command
 from opencl_lab.errors import BuildError, OclabError
 from opencl_lab.operation import operations
 
@@ -36,6 +38,8 @@ cli.add_command(devices_command)
 cli.add_command(doctor_command)
 cli.add_command(bench_command)
 cli.add_command(cache_command)
+cli.add_command(tune_command)
+cli.add_command(tuning_command)
 for _operation in operations().values():
     cli.add_command(operation_command(_operation))
 

@@ -168,7 +168,9 @@ def _problem(
 
 def _title(chosen: Operation[Any], problem: Problem) -> str:
     shown = (
-        f"{name}={value}" for name, value in problem.as_dict().items() if value or name in problem.sizes
+        f"{name}={value}"
+        for name, value in problem.as_dict().items()
+        if value or name in problem.sizes
     )
     return f"{chosen.name}: {', '.join(shown)}"
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from opencl_lab.comparison.measure import Measurement, Status, Times
 from opencl_lab.device import Device
+from opencl_lab.doctor.peaks import fraction_of_peak, refusal, stored_peaks
 from opencl_lab.errors import (
     BuildError,
     InvalidConfig,
@@ -143,6 +144,8 @@ class OpenCL(Contestant):
         super().__init__(task, f"opencl:{algorithm}", "opencl", algorithm)
         self.device = device
         self.config: Mapping[str, Any] = dict(config or {})
+        self._peaks = stored_peaks(device)
+        self._dtype = getattr(task.problem, "dtype", None)
         self._kernel_ms: list[float] = []
         self._transfer_ms: list[float] = []
         self._outputs: Arrays = {}
@@ -181,6 +184,9 @@ class OpenCL(Contestant):
                     f"the events claim {kernel:.3g} ms in kernels where the host's clock saw "
                     f"{total:.3g} ms in all; this timing cannot be believed"
                 )
+            impossible = refusal(self.task.problem.work, self._dtype, kernel, self._peaks)
+            if impossible is not None:
+                raise LaunchError(impossible)
             self._kernel_ms.append(kernel)
             self._transfer_ms.append(transfer)
         return total
@@ -196,15 +202,17 @@ class OpenCL(Contestant):
         return [f"{time:.4g} ms  {kernel}" for kernel, time in self._execution.profile()]
 
     def measurement(self) -> Measurement:
-        """Return the row, with event times."""
+        """Return the row, with event times and the share of the device's peak."""
+        kernel = float(np.median(self._kernel_ms)) if self._kernel_ms else None
+        total = float(np.median(self.totals)) if self.totals else None
+        work, taken = self.task.problem.work, kernel or total or 0.0
         return self._measurement(
             config=dict(self.config),
             workers=self.device.compute_units,
-            kernel_ms=float(np.median(self._kernel_ms)) if self._kernel_ms else None,
+            kernel_ms=kernel,
             transfer_ms=float(np.median(self._transfer_ms)) if self._transfer_ms else None,
-            build_ms=max(0.0, self._first_ms - float(np.median(self.totals)))
-            if self.totals
-            else None,
+            build_ms=None if total is None else max(0.0, self._first_ms - total),
+            peak=fraction_of_peak(work, self._dtype, taken, self._peaks),
         )
 
 

@@ -65,6 +65,8 @@ class Measurement:
         Total time of ``c:seq`` over this one's.
     difference : Difference, optional
         Distance from the expected result.
+    peak : float, optional
+        Share of the roofline of the device, from its measured peaks; OpenCL only.
     """
 
     implementation: str
@@ -82,6 +84,7 @@ class Measurement:
     work: Work | None = None
     speedup: float | None = None
     difference: Difference | None = None
+    peak: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -136,6 +139,7 @@ class Measurement:
             "build_ms": self.build_ms,
             "gflops": self.gflops,
             "gbps": self.gbps,
+            "peak_fraction": self.peak,
             "speedup": self.speedup,
             "efficiency": self.efficiency,
             "max_abs_diff": None if difference is None else _finite(difference.max_abs),
@@ -171,6 +175,7 @@ COLUMNS = (
     "build_ms",
     "gflops",
     "gbps",
+    "peak_fraction",
     "speedup",
     "efficiency",
     "max_abs_diff",

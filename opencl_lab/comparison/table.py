@@ -28,12 +28,16 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
-    """Return the rows as a table: times, rate, speed-up and whether the result is right."""
+    """Return the rows as a table: times, rate, speed-up and whether the result is right.
+
+    The share of the device's peak is shown where `oclab doctor` has measured that.
+    """
     flops = any(row.gflops for row in rows)
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("implementation", no_wrap=True)
-    rate = "GFLOP/s" if flops else "GB/s"
-    for name in ("kernel ms", "transfer ms", "total ms", "min..max", rate, "speed-up", "max rel"):
+    peaks = any(row.peak is not None for row in rows)
+    rates = ["GFLOP/s" if flops else "GB/s", *(["% peak"] if peaks else [])]
+    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", "max rel"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("result")
     for row in rows:
@@ -46,6 +50,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
             number(times.median if times else None),
             f"{number(times.min, 3)}..{number(times.max, 3)}" if times else "-",
             number(row.gflops if flops else row.gbps),
+            *([number(None if row.peak is None else 100 * row.peak, 3)] if peaks else []),
             "-" if row.speedup is None else f"{row.speedup:.2f}x",
             number(row.difference.max_rel if row.difference else None, 2),
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),

@@ -2,7 +2,8 @@
 
 Each probe compiles and runs a small kernel in a child process, so that a driver
 that crashes or hangs is a finding and not an end. What is found is stored for
-each device and driver, and `opencl_lab.device` reads it back as `Capabilities`.
+each device and driver; `opencl_lab.device` reads it back as `Capabilities`, and
+`opencl_lab.doctor.peaks` as the `Peaks` that results are held against.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.device import Capabilities, Device, probe_file
+from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.paths import write_json
 
@@ -36,7 +37,8 @@ class Probe:
     Parameters
     ----------
     name : str
-        Name of the finding; where it is a field of `Capabilities`, the value sets that field.
+        Name of the finding; where it is a field of `Capabilities` or `Peaks`, the value sets
+        that field.
     title : str
         What is probed, in words.
     advice : str
@@ -70,8 +72,8 @@ class Finding:
         than is claimed; ``broken`` where it fails; ``unknown`` where the probe itself failed.
     detail : str
         What was seen, in words.
-    value : bool, int or None
-        The finding as a capability.
+    value : bool, int, float or None
+        The finding as a capability, or as a peak.
     advice : str
         What to do about it, or what it means; may be empty.
     seconds : float
@@ -82,11 +84,12 @@ class Finding:
     title: str
     verdict: str
     detail: str
-    value: bool | int | None = None
+    value: bool | int | float | None = None
     advice: str = ""
     seconds: float = 0.0
 
 
+NO_PEAK = "results are not held against this peak; on a machine with less to do it may go better"
 UPDATE = "update the OpenCL driver of this device; until then opencl_lab works around it"
 PROBES = (
     Probe(
@@ -113,6 +116,10 @@ PROBES = (
         alone=True,
     ),
     Probe("forward_progress", "progress between work-groups", UPDATE, alone=True),
+    Probe("flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
+    Probe("flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
+    Probe("copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),
+    Probe("cached_bytes", "peak of copying in caches", NO_PEAK, alone=True),
 )
 
 
@@ -209,7 +216,7 @@ class _Child:
             # A feature that nobody promised is merely absent, however its trial ends.
             verdict = "broken" if step.get("claimed", True) else "no"
             return verdict, f"{attempt}: {reason}", False
-        detail = f"up to {reached}; {attempt}: {reason}"
+        detail = f"up to {step.get('reached', reached)}; {attempt}: {reason}"
         return "limited" if reached else "broken", detail, reached
 
     def _last_words(self) -> str:
@@ -307,6 +314,12 @@ def _capabilities(findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
+def _peaks(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the findings that are peaks."""
+    peaks = Peaks.of({finding.name: finding.value for finding in findings})
+    return {} if peaks is None else asdict(peaks)
+
+
 @dataclass(frozen=True)
 class Report:
     """All that `oclab doctor` has to say about a device and the tools around it.
@@ -335,6 +348,7 @@ class Report:
             "command": "doctor",
             "version": __version__,
             "device": self.device.as_dict(),
+            "peaks": _peaks(self.findings),
             "probes": [asdict(finding) for finding in self.findings],
             "toolchain": [asdict(tool) for tool in self.tools],
             "stored": None if self.stored is None else str(self.stored),
@@ -342,7 +356,7 @@ class Report:
 
 
 def store(device: Device, findings: Sequence[Finding]) -> Path:
-    """Write findings where `opencl_lab.device` reads the capabilities of `device`."""
+    """Write findings where `opencl_lab.device` and `stored_peaks` read those about `device`."""
     path = probe_file(device.key)
     write_json(
         path,
@@ -351,6 +365,7 @@ def store(device: Device, findings: Sequence[Finding]) -> Path:
             "version": __version__,
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "capabilities": _capabilities(findings),
+            "peaks": _peaks(findings),
             "probes": [asdict(finding) for finding in findings],
         },
     )

@@ -7,31 +7,26 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
+
+import numpy as np
+
+from opencl_lab.errors import OclabError
+from opencl_lab.reference.build import INSTALL_COMPILER, INSTALL_OPENMP, describe, load
+from opencl_lab.reference.descriptor import CReference
 
 __all__ = ["Tool", "toolchain"]
 
-INSTALL_COMPILER = "apt install gcc, or xcode-select --install on macOS; or set CC to a compiler"
-INSTALL_OPENMP = "install gcc, or libomp for clang, and set CC=gcc where several are there"
+COMPILERS = "cc gcc clang"
 INSTALL_MPI = "pip install mpi4py mpich"
 TIME_LIMIT = 20.0
 
-OPENMP_SOURCE = """
-#include <omp.h>
-#include <stdio.h>
-int main(void) {
-  int threads = 0;
-  #pragma omp parallel reduction(+ : threads)
-  threads += 1;
-  printf("%d of %d", threads, omp_get_max_threads());
-  return 0;
-}
-"""
 MPI_SCRIPT = "from mpi4py import MPI; w = MPI.COMM_WORLD; print('ranks', w.allreduce(1))"
+COUNT_THREADS = CReference(
+    "OpenMP", "threads.c", "count_threads", lambda _: {}, lambda *_: (), threaded=True
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class Tool:
     advice: str = ""
 
 
-def _run(command: Sequence[str], folder: str) -> tuple[bool, str]:
+def _run(command: Sequence[str]) -> tuple[bool, str]:
     """Run a command; return whether it succeeded, and the last line that it printed."""
     allowed = {  # Open MPI refuses root and more ranks than cores unless told otherwise
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -67,7 +62,6 @@ def _run(command: Sequence[str], folder: str) -> tuple[bool, str]:
     try:
         done = subprocess.run(
             command,
-            cwd=folder,
             env={**os.environ, **allowed},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -86,48 +80,38 @@ def _run(command: Sequence[str], folder: str) -> tuple[bool, str]:
     return True, said[-1][:160] if said else ""
 
 
-def _compiler(folder: str) -> list[Tool]:
-    """Compile a C program, and one with OpenMP, and run both."""
-    wanted = os.environ.get("CC", "").split()
-    command = wanted or next(
-        ([path] for path in map(shutil.which, ("cc", "gcc", "clang")) if path), []
-    )
-    if not command or shutil.which(command[0]) is None:
-        named = f"CC={' '.join(wanted)} is not there" if wanted else "no cc, gcc or clang on PATH"
-        missing = "needs a C compiler"
-        return [
-            Tool("C compiler", "no", named, INSTALL_COMPILER),
-            Tool("OpenMP", "no", missing, INSTALL_COMPILER),
-        ]
-    source, program = Path(folder, "probe.c"), str(Path(folder, "probe"))
-    tools = []
-    for name, text, flags, advice in (
-        ("C compiler", "int main(void) { return 0; }\n", [], INSTALL_COMPILER),
-        ("OpenMP", OPENMP_SOURCE, ["-fopenmp"], INSTALL_OPENMP),
-    ):
-        source.write_text(text, encoding="utf-8")
-        built, said = _run([*command, *flags, str(source), "-o", program], folder)
-        works, printed = _run([program], folder) if built else (False, said)
-        if not works:
-            tools.append(Tool(name, "broken", printed, advice))
-        elif name == "OpenMP":
-            tools.append(Tool(name, "ok", f"{printed} threads run"))
-        else:
-            tools.append(Tool(name, "ok", " ".join(command)))
-    return tools
+def _compiler() -> tuple[Tool, Tool]:
+    """Compile as the references do, and run a function on several threads."""
+    found = describe()
+    reason = found["problem"].removesuffix(INSTALL_COMPILER).removesuffix(INSTALL_OPENMP)
+    reason = reason.removesuffix("; ")
+    if found["compiler"] is None:
+        wanted = os.environ.get("CC", "").split() or COMPILERS.split()
+        verdict = "broken" if any(map(shutil.which, wanted)) else "no"
+        compiler = Tool("C compiler", verdict, reason, INSTALL_COMPILER)
+        return compiler, Tool("OpenMP", "no", "needs a C compiler", INSTALL_COMPILER)
+    compiler = Tool("C compiler", "ok", f"{found['command']}: {found['compiler']}")
+    if not found["openmp"]:
+        return compiler, Tool("OpenMP", "broken", reason, INSTALL_OPENMP)
+    counts = np.zeros(2, np.int64)
+    try:
+        load(COUNT_THREADS, None)(counts)
+    except OclabError as error:
+        return compiler, Tool("OpenMP", "broken", str(error), INSTALL_OPENMP)
+    return compiler, Tool("OpenMP", "ok", f"{counts[0]} of {counts[1]} threads run")
 
 
-def _mpi(folder: str) -> Tool:
+def _mpi() -> Tool:
     """Start two ranks that add up their number."""
     scripts = sysconfig.get_path("scripts")
     search = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
     mpiexec = shutil.which("mpiexec", path=search)
-    missing = [] if mpiexec else ["mpiexec on PATH"]
+    missing = [] if mpiexec else ["no mpiexec on PATH"]
     if find_spec("mpi4py") is None:
-        missing.append("the Python package mpi4py")
+        missing.append("no Python package mpi4py")
     if mpiexec is None or missing:
-        return Tool("MPI", "no", "no " + " and no ".join(missing), INSTALL_MPI)
-    works, said = _run([mpiexec, "-n", "2", sys.executable, "-c", MPI_SCRIPT], folder)
+        return Tool("MPI", "no", " and ".join(missing), INSTALL_MPI)
+    works, said = _run([mpiexec, "-n", "2", sys.executable, "-c", MPI_SCRIPT])
     if works and said == "ranks 2":
         return Tool("MPI", "ok", f"{mpiexec}: two ranks talk to each other")
     return Tool("MPI", "broken", f"{mpiexec} with mpi4py: {said}", INSTALL_MPI)
@@ -135,5 +119,4 @@ def _mpi(folder: str) -> Tool:
 
 def toolchain() -> tuple[Tool, ...]:
     """Return what was found of a C compiler, OpenMP and MPI, each tried by running it."""
-    with tempfile.TemporaryDirectory(prefix="oclab-doctor-") as folder:
-        return (*_compiler(folder), _mpi(folder))
+    return (*_compiler(), _mpi())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +54,9 @@ class GemmProblem(Problem):
     precision : str
         ``native``: arithmetic in `dtype`.
     """
+
+    sizes = ("m", "n", "k")
+    layout = ("dtype", "trans_a", "trans_b", "precision")
 
     m: int
     n: int
@@ -117,6 +121,22 @@ def _divides(divisor: str, number: str, why: str) -> Constraint:
     )
 
 
+def _items(config: Config) -> int:
+    """Return how many items a group of `Blocked` has."""
+    rows = config.integer("TILE_M") // config.integer("WORK_M")
+    return rows * (config.integer("TILE_N") // config.integer("WORK_N"))
+
+
+def _shared(matrix: str, extent: str) -> Constraint:
+    return Constraint(
+        lambda c: (
+            not c[f"STAGE_{matrix}"] or c.integer(extent) * c.integer("TILE_K") % _items(c) == 0
+        ),
+        f"the items must share the staging of {matrix} evenly: "
+        f"{extent} * TILE_K must be a multiple of their number",
+    )
+
+
 def _vectors(config: Config) -> int:
     """Return how many vectors of sums an item of `Blocked` has."""
     return config.integer("WORK_M") * config.integer("WORK_N") // config.integer("VECTOR_WIDTH")
@@ -125,7 +145,6 @@ def _vectors(config: Config) -> int:
 class _Product(Algorithm[GemmProblem]):
     """What the algorithms share: one launch over tiles of the result."""
 
-    template: ClassVar[str]
     kernel: ClassVar[str]
     synchronises: ClassVar[bool] = True
 
@@ -161,7 +180,7 @@ class _Product(Algorithm[GemmProblem]):
         largest = max(problem.m * problem.k, problem.k * problem.n, problem.m * problem.n)
         index: Any = np.uint32 if largest < INDEX_LIMIT else np.uint64
         launch = Launch(
-            template=self.template,
+            template=self.templates[0],
             kernel=self.kernel,
             params={
                 **params,
@@ -197,7 +216,7 @@ class Naive(_Product):
     """One work-item for one element of the result; nothing is shared."""
 
     name = "naive"
-    template = "gemm/naive.cl.mako"
+    templates = ("gemm/naive.cl.mako",)
     kernel = "gemm_naive"
     synchronises = False
     space = SearchSpace(
@@ -227,7 +246,7 @@ class Tiled(_Product):
     """Square tiles of both matrices in local memory, one element of the result an item."""
 
     name = "tiled"
-    template = "gemm/tiled.cl.mako"
+    templates = ("gemm/tiled.cl.mako",)
     kernel = "gemm_tiled"
     space = SearchSpace(
         (
@@ -276,7 +295,7 @@ class Blocked(_Product):
     """A block of the result in the registers of each item, tiles in local memory."""
 
     name = "blocked"
-    template = "gemm/blocked.cl.mako"
+    templates = ("gemm/blocked.cl.mako",)
     kernel = "gemm_blocked"
     space = SearchSpace(
         (
@@ -291,6 +310,11 @@ class Blocked(_Product):
             Parameter("UNROLL", (1, 2, 4, 8, 16), "values of k a trip of the inner loop"),
             Parameter("STAGE_A", (False, True), "A goes through local memory"),
             Parameter("STAGE_B", (False, True), "B goes through local memory"),
+            Parameter(
+                "STAGE_UNROLL",
+                (0, 1, 2, 4),
+                "loads under way while staging; 0: the compiler's choice",
+            ),
         ),
         (
             *map(_positive, ("TILE_M", "TILE_N", "TILE_K", "WORK_M", "WORK_N", "UNROLL")),
@@ -309,6 +333,8 @@ class Blocked(_Product):
             _divides("VECTOR_ROWS", "WORK_M", "an item's rows are whole vectors"),
             _divides("VECTOR_ROWS", "VECTOR_WIDTH", "else padding would misalign vectors of rows"),
             _divides("UNROLL", "TILE_K", "the inner loop makes whole trips"),
+            _shared("A", "TILE_M"),
+            _shared("B", "TILE_N"),
             Constraint(
                 lambda c: c["VECTOR_ROWS"] == 1 or bool(c["STAGE_A"]),
                 "VECTOR_ROWS reads local memory, so it needs STAGE_A",
@@ -316,6 +342,13 @@ class Blocked(_Product):
             Constraint(
                 lambda c: c["LOCAL_PAD"] == 0 or bool(c["STAGE_A"]) or bool(c["STAGE_B"]),
                 "LOCAL_PAD pads local memory, so it needs STAGE_A or STAGE_B",
+            ),
+            Constraint(
+                lambda c: c.integer("STAGE_UNROLL") >= 0, "STAGE_UNROLL must not be negative"
+            ),
+            Constraint(
+                lambda c: c["STAGE_UNROLL"] == 0 or bool(c["STAGE_A"]) or bool(c["STAGE_B"]),
+                "STAGE_UNROLL unrolls staging, so it needs STAGE_A or STAGE_B",
             ),
             Constraint(
                 lambda c: c.integer("WORK_M") * c.integer("WORK_N") <= 512,
@@ -370,6 +403,7 @@ class Blocked(_Product):
                 UNROLL=1,
                 STAGE_A=problem.trans_a,
                 STAGE_B=True,
+                STAGE_UNROLL=0,
             )
             return [
                 common.replace(TILE_M=6 * factor, TILE_N=factor * 32 // word)
@@ -383,6 +417,7 @@ class Blocked(_Product):
             UNROLL=8,
             STAGE_A=True,
             STAGE_B=True,
+            STAGE_UNROLL=2 if word == 4 else 0,
         )
         smaller = [
             common.replace(TILE_M=tile, TILE_N=tile, TILE_K=min(32, tile), WORK_M=4, WORK_N=4)
@@ -396,23 +431,18 @@ class Blocked(_Product):
     def _fits(self, config: Config, problem: GemmProblem, device: Device) -> bool:
         local = self._local_elements(config) * problem.dtype.itemsize
         limit = min(device.capabilities.max_work_group, device.max_work_items[0])
-        return self._items(config) <= limit and local <= device.capabilities.local_memory
+        return _items(config) <= limit and local <= device.capabilities.local_memory
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, a group of items a tile of the result."""
         tile = config.integer("TILE_M"), config.integer("TILE_N")
-        group = 1, self._items(config)
+        group = 1, _items(config)
         vector = config.integer("VECTOR_WIDTH")
         # Built-in functions may not take every vector; the kernel puts these together from pieces.
         load = min(vector, max(1, device.capabilities.vector_bytes // problem.dtype.itemsize))
         return self._plan(
             problem, {**config, "LOAD_WIDTH": load}, tile, group, self._local_elements(config)
         )
-
-    @staticmethod
-    def _items(config: Config) -> int:
-        rows = config.integer("TILE_M") // config.integer("WORK_M")
-        return rows * (config.integer("TILE_N") // config.integer("WORK_N"))
 
     @staticmethod
     def _local_elements(config: Config) -> int:
@@ -472,6 +502,7 @@ class Gemm(Operation[GemmProblem]):
         Option("precision", str, "native", "how the arithmetic is done", PRECISIONS),
     )
     size_option = "size"
+    awkward = MappingProxyType({"m": 211, "n": 197, "k": 103})
     inputs = ("a", "b")
     output = "result"
     algorithms = (Blocked(), Tiled(), Naive())

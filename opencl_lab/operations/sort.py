@@ -68,6 +68,8 @@ class SortProblem(Problem):
     def __post_init__(self) -> None:
         if self.n < 0 or self.rows < 0:
             raise InvalidProblem(f"n must not be negative, not {min(self.n, self.rows)}")
+        if self.n * self.rows >= 2**63:
+            raise InvalidProblem(f"{self.n * self.rows} keys are more than a 64-bit index counts")
         if self.dtype.name not in KEY_TYPES or not self.dtype.isnative:
             raise InvalidProblem(
                 f"cannot sort keys of dtype {self.dtype}; supported: {', '.join(KEY_TYPES)}"
@@ -87,10 +89,16 @@ class SortProblem(Problem):
         return Work(flops=0, bytes=float(self.rows * self.n * moved))
 
 
+def _span(config: Config) -> int:
+    """Elements of a work-group in a merge pass."""
+    return config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
+
+
 class OddEvenMerge(Algorithm[SortProblem]):
     """Merge sort in which every element finds its place by binary search."""
 
     name = "odd-even-merge"
+    templates = ("sort/odd_even_merge.cl.mako",)
     space = SearchSpace(
         (
             Parameter("WG_SIZE", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), "items in a group"),
@@ -123,6 +131,10 @@ class OddEvenMerge(Algorithm[SortProblem]):
             Constraint(
                 lambda c: not c["NARROW"] or c.integer("WG_SIZE") >= 2,
                 "NARROW needs two items in a group",
+            ),
+            Constraint(
+                lambda c: not (c["NARROW"] and _span(c) & (_span(c) - 1)),
+                "NARROW needs WG_SIZE * WORK_PER_ITEM to be a power of two",
             ),
         ),
     )
@@ -219,7 +231,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
             span = wg_size * config.integer("WORK_PER_ITEM")
             local_bytes = 2 * index_type().itemsize if config["NARROW"] else 0
         return Launch(
-            template="sort/odd_even_merge.cl.mako",
+            template=self.templates[0],
             kernel="merge_pass" if width else "sort_tile",
             params={
                 **config,
@@ -452,10 +464,11 @@ def sort(
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
-    array = _keys(as_array(a))
+    given = as_array(a)
+    array = _keys(given)
     queue = queue_for(array, queue)
     rows = Rows.of(array, axis, queue)
-    target = rows.target(out, array.dtype)
+    target = rows.target(out, given.dtype)
     problem = SortProblem(rows.length, array.dtype, rows.count, descending)
     run = SORT.run(
         problem,
@@ -465,7 +478,10 @@ def sort(
         queue=queue,
         out={} if target is None else {"sorted": target},
     )
-    return rows.restore(run.outputs["sorted"], out, queue)
+    result = run.outputs["sorted"]
+    if not given.dtype.isnative:
+        result = result.astype(given.dtype)
+    return rows.restore(result, out, queue)
 
 
 def argsort(
@@ -531,7 +547,8 @@ def sort_by_key(
     keys, values : numpy.ndarray or pyopencl.array.Array
         Both sorted by the keys.
     """
-    key_array, value_array = _keys(as_array(keys)), as_array(values)
+    given, value_array = as_array(keys), as_array(values)
+    key_array = _keys(given)
     if is_device_array(key_array) != is_device_array(value_array):
         raise InvalidProblem("keys and values must both be host arrays or both device arrays")
     if key_array.shape != value_array.shape:
@@ -540,7 +557,10 @@ def sort_by_key(
         )
     if value_array.dtype.hasobject:
         raise InvalidProblem("values of dtype object cannot travel with keys")
+    if not value_array.dtype.itemsize:
+        raise InvalidProblem("values of 0 bytes cannot travel with keys")
     queue = queue_for(key_array, queue)
+    queue_for(value_array, queue)
     key_rows, value_rows = Rows.of(key_array, axis, queue), Rows.of(value_array, axis, queue)
     problem = SortProblem(
         key_rows.length,
@@ -557,6 +577,7 @@ def sort_by_key(
         queue=queue,
     )
     moved = run.outputs["sorted_values"].view(value_array.dtype)
-    return key_rows.restore(run.outputs["sorted"], None, queue), value_rows.restore(
-        moved, None, queue
-    )
+    result = run.outputs["sorted"]
+    if not given.dtype.isnative:
+        result = result.astype(given.dtype)
+    return key_rows.restore(result, None, queue), value_rows.restore(moved, None, queue)

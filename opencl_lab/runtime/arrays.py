@@ -30,7 +30,7 @@ AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
 
 WORD_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
-COPY_GROUP = 64
+COPY_GROUP = 64  # work-items, where the device takes so many
 
 
 def is_device_array(array: Any) -> bool:
@@ -91,7 +91,9 @@ def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
-def _copy_plan(dtype: np.dtype[Any], source: _View, target: _View) -> Plan:
+def _copy_plan(
+    dtype: np.dtype[Any], source: _View, target: _View, wg_size: int = COPY_GROUP
+) -> Plan:
     element = WORD_TYPES.get(dtype.itemsize)
     if element is None:
         raise InvalidProblem(f"cannot copy strided device arrays of dtype {dtype}")
@@ -110,9 +112,9 @@ def _copy_plan(dtype: np.dtype[Any], source: _View, target: _View) -> Plan:
     launch = Launch(
         template="common/copy.cl.mako",
         kernel="copy_strided",
-        params={"ELEMENT_T": element, "NDIM": len(source.shape), "WG_SIZE": COPY_GROUP},
-        global_size=(round_up(count, COPY_GROUP),),
-        local_size=(COPY_GROUP,),
+        params={"ELEMENT_T": element, "NDIM": len(source.shape), "WG_SIZE": wg_size},
+        global_size=(round_up(count, wg_size),),
+        local_size=(wg_size,),
         arguments=arguments,
     )
     buffers = (
@@ -132,9 +134,11 @@ def _copy(
     """Enqueue a strided copy between two device arrays."""
     assert queue is not None  # `queue_for` gives every device array one
     dtype = source.dtype
-    executable = session_of(queue).executable(
+    session = session_of(queue)
+    wg_size = min(COPY_GROUP, session.device.capabilities.max_work_group)
+    executable = session.executable(
         ("copy", dtype, source_view, target_view),
-        lambda: _copy_plan(dtype, source_view, target_view),
+        lambda: _copy_plan(dtype, source_view, target_view, wg_size),
     )
     execute(executable, {"source": source}, queue, {"target": target})
 
@@ -209,12 +213,21 @@ class Rows:
             return None
         if is_device_array(out) != is_device_array(self.data):
             raise InvalidProblem("out must be on the same side as the input, host or device")
+        if is_device_array(out):
+            if out.context != self.data.context:
+                raise InvalidProblem("the input and out belong to different contexts")
+        elif not hasattr(out, "flags"):
+            raise InvalidProblem(f"out must be an array, not {type(out).__name__}")
+        elif not out.flags.writeable:
+            raise InvalidProblem("out is read-only")
         if tuple(out.shape) != self.shape or out.dtype != dtype:
             raise InvalidProblem(
                 f"out must have shape {self.shape} and dtype {dtype}, "
                 f"not {tuple(out.shape)} and {out.dtype}"
             )
         if self.axis != len(self.shape) - 1 or not out.size or not out.flags.c_contiguous:
+            return None
+        if not out.dtype.isnative:
             return None
         if is_device_array(out):
             if out.offset or out.base_data == self.data.base_data:

@@ -45,8 +45,17 @@ class Execution:
 
 
 def _milliseconds(events: list[cl.Event]) -> float:
-    if events:
-        cl.wait_for_events(events)
+    try:
+        if events:
+            cl.wait_for_events(events)
+        return _elapsed(events)
+    except cl.Error as error:
+        raise LaunchError(
+            f"no times: {error}; was the queue made with profiling enabled?"
+        ) from error
+
+
+def _elapsed(events: list[cl.Event]) -> float:
     return sum(event.profile.end - event.profile.start for event in events) * 1e-6
 
 
@@ -123,7 +132,7 @@ def _run_host(
         array = np.ascontiguousarray(inputs[spec.name])
         if not array.size:
             buffers[spec.name] = pool.allocate(1)
-        elif shared:
+        elif shared and _aligned(array):
             buffers[spec.name] = cl.Buffer(
                 queue.context, FLAGS.READ_ONLY | FLAGS.USE_HOST_PTR, hostbuf=array
             )
@@ -135,7 +144,7 @@ def _run_host(
     for spec in plan.with_role("out"):
         if spec.name not in out:
             out[spec.name] = np.empty(spec.shape, spec.dtype)
-        if shared and out[spec.name].size:
+        if shared and out[spec.name].size and _aligned(out[spec.name]):
             buffers[spec.name] = cl.Buffer(
                 queue.context, FLAGS.READ_WRITE | FLAGS.USE_HOST_PTR, hostbuf=out[spec.name]
             )
@@ -145,11 +154,17 @@ def _run_host(
         result.kernel_events = executable.enqueue(queue, buffers)
         for spec in plan.with_role("out"):
             if out[spec.name].size:
-                _fetch(queue, buffers[spec.name], spec, out[spec.name], shared, result)
+                mapped = shared and _aligned(out[spec.name])
+                _fetch(queue, buffers[spec.name], spec, out[spec.name], mapped, result)
     finally:
         # The arrays of the caller must not be in use once this returns, even by an error.
         queue.finish()
     return result
+
+
+def _aligned(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether a kernel may use the memory of `array`: aligned to whole elements."""
+    return bool(array.ctypes.data % array.itemsize == 0)
 
 
 def _fetch(

@@ -151,6 +151,11 @@ def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
             )
 
 
+# Two threads at once would each make a session or a queue, and pyopencl, which
+# generates code for each new kernel object, warns of a clash.
+_making = threading.RLock()
+
+
 class Session:
     """One OpenCL context: its programs, executables and scratch memory."""
 
@@ -193,7 +198,8 @@ class Session:
         """Return a new kernel object for a launch, checked against the kernel's own limits."""
         program = self.program(render(launch.template, launch.params), launch.options)
         try:
-            kernel = cl.Kernel(program, launch.kernel)
+            with _making:
+                kernel = cl.Kernel(program, launch.kernel)
         except cl.Error as error:
             raise LaunchError(
                 f"{launch.template} has no kernel {launch.kernel!r}: {error}"
@@ -253,7 +259,8 @@ def _session(context_pointer: int, device_pointer: int) -> Session:
 
 def session_of(queue: cl.CommandQueue) -> Session:
     """Return the session of a queue's context and device."""
-    return _session(queue.context.int_ptr, queue.device.int_ptr)
+    with _making:
+        return _session(queue.context.int_ptr, queue.device.int_ptr)
 
 
 @cache
@@ -267,4 +274,5 @@ def _default_queue(handle: Any) -> cl.CommandQueue:
 
 def default_queue(device: Device) -> cl.CommandQueue:
     """Return the library's own queue on a device, in order and with profiling."""
-    return _default_queue(device.handle)
+    with _making:
+        return _default_queue(device.handle)

@@ -1,0 +1,336 @@
+"""`oclab tune OPERATION`: find the fastest configuration, watched live."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.cli.common import document, global_options, output_path, print_json, settings
+from opencl_lab.cli.operation import problem_options
+from opencl_lab.comparison.plots import check_plot
+from opencl_lab.comparison.table import number
+from opencl_lab.device import Selection
+from opencl_lab.operation import Operation, operations
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.plots import plot_tuning
+from opencl_lab.tuning.result import Progress as State
+from opencl_lab.tuning.result import TuneResult, share_of_peak
+from opencl_lab.tuning.strategies import STRATEGIES
+from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, make_task, run_tuning
+
+__all__ = ["tune_command"]
+
+INTERRUPTED = 130
+LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
+REASONS = 5  # of failures and of what was removed, before -v asks for all
+
+
+@click.group("tune")
+@global_options
+def tune_command() -> None:
+    """Find the fastest configuration of an operation on the chosen device, and keep it.
+
+    Each configuration runs in a process of its own and is checked before it is
+    timed. The same command goes on where an earlier one stopped.
+    """
+
+
+def _tune(chosen: Operation[Any]) -> click.Command:
+    names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
+
+    @click.command(chosen.name, help=f"Tune {chosen.name}.\n\nAlgorithms: {names}")
+    @problem_options(chosen)
+    @click.option(
+        "--algorithm", default="auto", show_default=True, metavar="NAME|auto", help="What to tune."
+    )
+    @click.option(
+        "--strategy",
+        type=click.Choice(list(STRATEGIES)),
+        default="local-search",
+        show_default=True,
+        help="How to search.",
+    )
+    @click.option("--budget", type=int, metavar="N", help="Evaluations at most.")
+    @click.option(
+        "--time-limit",
+        type=float,
+        metavar="S",
+        help=f"Seconds at most.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
+    )
+    @click.option(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="Seconds for a configuration to build, and to run.  [default: by the best so far]",
+    )
+    @click.option("--seed", type=int, default=0, show_default=True, help="Seed of data and search.")
+    @click.option("--fresh", is_flag=True, help="Forget what earlier runs have found.")
+    @click.option("--plot", "plot_file", metavar="FILE", help="Draw the search.")
+    @global_options
+    def command(
+        algorithm: str,
+        strategy: str,
+        budget: int | None,
+        time_limit: float | None,
+        timeout: float | None,
+        seed: int,
+        fresh: bool,
+        plot_file: str | None,
+        **given: Any,
+    ) -> int:
+        plot_path = output_path(plot_file, check_plot)
+        options = {name: value for name, value in given.items() if value is not None}
+        selection = settings().select()
+        task = make_task(chosen, algorithm=algorithm, device=selection.device, seed=seed, **options)
+        settings().say(f"device: {selection.device}: {selection.reason}")
+        settings().say(f"{_title(task)}")
+        with _watch(task) as progress:
+            result = run_tuning(
+                task,
+                strategy=strategy,
+                budget=budget,
+                time_limit=time_limit,
+                timeout=timeout,
+                fresh=fresh,
+                progress=progress,
+            )
+        if plot_path is not None and result.evaluations:
+            plot_tuning(plot_path, result, f"{_title(task)}\n{selection.device}")
+        if settings().json:
+            print_json(_document(result, selection))
+        else:
+            _print(result)
+        return _status(result)
+
+    return command
+
+
+def _status(result: TuneResult) -> int:
+    if result.stopped == "interrupted":
+        click.echo(
+            "oclab: interrupted; what was found is kept, the same command goes on from here",
+            err=True,
+        )
+        return INTERRUPTED
+    if result.best is not None:
+        return 0
+    return 4 if set(result.failures) - {"correctness", "constraints"} else 1
+
+
+def _title(task: Task) -> str:
+    problem = task.problem
+    shown = (f"{n}={v}" for n, v in problem.as_dict().items() if v or n in problem.sizes)
+    return f"{task.operation.name} by {task.algorithm_name}: {', '.join(shown)}"
+
+
+# --------------------------------------------------------------------- live
+
+
+def _best_text(task: Task, best: Evaluation | None) -> str:
+    if best is None:
+        return "nothing correct yet"
+    share = share_of_peak(task.problem, task.device, best.time_ms)
+    peak = "" if share is None else f" ({share:.0%} of peak)"
+    return f"best {number(best.time_ms)} ms{peak} {best.config}"
+
+
+def _counts(failures: Mapping[str, int]) -> str:
+    if not failures:
+        return ""
+    return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
+
+
+def _tried(state: State) -> str:
+    return f"{state.evaluated}" + ("" if state.total is None else f"/{state.total}")
+
+
+class _Lines:
+    """Progress as plain lines: each improvement, else one now and then."""
+
+    def __init__(self, task: Task):
+        self._task = task
+        self._shown: Any = None
+        self._last = 0.0
+        self._notes = 0
+
+    def __call__(self, state: State) -> None:
+        for note in state.notes[self._notes :]:
+            settings().say(f"note: {note}")
+        self._notes = len(state.notes)
+        now = time.monotonic()
+        what = (state.phase, state.best and state.best.config)
+        if what == self._shown and now < self._last + LINE_INTERVAL:
+            return
+        self._shown, self._last = what, now
+        left = "" if state.seconds_left is None else f"{state.seconds_left:.0f} s left"
+        parts = (
+            f"{state.phase} {_tried(state)}",
+            _best_text(self._task, state.best),
+            _counts(state.failures),
+            left,
+        )
+        settings().say("; ".join(part for part in parts if part))
+
+
+class _Bar:
+    """Progress as a bar, with the best so far below it."""
+
+    def __init__(self, task: Task):
+        self._task = task
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[tried]}")
+        )
+        self._row = self._bar.add_task("starting", total=None, tried="")
+        self._state: State | None = None
+        self._told = time.monotonic()
+
+    def __call__(self, state: State) -> None:
+        self._state, self._told = state, time.monotonic()
+
+    def __rich__(self) -> Group:
+        state = self._state
+        if state is None:
+            return Group(self._bar)
+        tried = _tried(state)
+        elapsed = time.monotonic() - self._told
+        shares = [0.0] if state.total is None else [state.evaluated / state.total]
+        if state.seconds_left is not None:
+            left = max(0.0, state.seconds_left - elapsed)
+            tried += f", {left:.0f} s left"
+            shares.append(1 - left / max(state.time_limit or 0.0, left, 1e-9))
+        known = state.total is not None or state.seconds_left is not None
+        self._bar.update(
+            self._row,
+            description=state.phase,
+            tried=tried,
+            completed=max(shares),
+            total=1.0 if known else None,
+        )
+        lines = (_best_text(self._task, state.best), _counts(state.failures), *state.notes)
+        return Group(self._bar, *(Text(line) for line in lines if line))
+
+
+@contextmanager
+def _watch(task: Task) -> Iterator[Any]:
+    """Yield what shows progress: a live bar on a terminal, else plain lines."""
+    if settings().quiet or settings().json:
+        yield None
+    elif not sys.stdout.isatty():
+        yield _Lines(task)
+    else:
+        bar = _Bar(task)
+        with Live(bar, console=settings().console, refresh_per_second=4, transient=True):
+            yield bar
+
+
+# ------------------------------------------------------------------- result
+
+
+def _document(result: TuneResult, selection: Selection) -> dict[str, Any]:
+    rows = [] if result.best is None else [result.as_row(result.best)]
+    default = None if result.default is None else result.as_row(result.default)
+    return document(
+        "tune",
+        device={**result.device.as_dict(), "reason": selection.reason},
+        problem={"operation": result.task.operation.name, **result.problem.as_dict()},
+        algorithm=result.task.algorithm_name,
+        results=rows,
+        default=default,
+        speedup_over_default=result.speedup,
+        finalists=[result.as_row(item) for item in result.finalists],
+        stable=result.stable,
+        stopped=result.stopped,
+        seconds=result.seconds,
+        resumed=result.resumed,
+        restarts=result.restarts,
+        stored=result.stored,
+        journal=str(result.journal),
+        notes=list(result.notes),
+        removed=result.pruning.as_dict(),
+        failures=result.failures,
+        evaluations=[item.as_dict() for item in result.evaluations],
+    )
+
+
+def _print(result: TuneResult) -> None:
+    say, verbose = settings().say, settings().verbose
+    pruning = result.pruning
+    about = "" if pruning.exact else "about "
+    say(f"space: {pruning.total} combinations, {about}{pruning.left} can run here; removed:")
+    for index, (reason, removed) in enumerate(pruning.removed.items()):
+        if verbose or index < REASONS:
+            say(f"  {about}{removed}: {reason}")
+    why = {
+        "complete": "all that the strategy asked for",
+        "budget": "the budget",
+        "time": "the time limit",
+        "interrupted": "an interrupt",
+    }
+    resumed = f", {result.resumed} of them known from before" if result.resumed else ""
+    say(
+        f"evaluated {len(result.evaluations)} configurations{resumed}, in "
+        f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
+    )
+    failed = [item for item in result.evaluations if item.status != "correct"]
+    if failed:
+        say(f"{_counts(result.failures)}; the worker was replaced {result.restarts} times")
+        for item in failed if verbose else failed[-REASONS:]:
+            say(f"  {item.status}: {item.reason} {item.config}")
+    for note in result.notes:
+        say(f"note: {note}")
+    if result.best is None:
+        say("no configuration gave a right result")
+        return
+    settings().console.print(_table(result))
+    stable = "" if result.stable else ", not yet stable: more time would tell"
+    gain = "" if result.speedup is None else f", {result.speedup:.2f}x the built-in configuration"
+    say(f"winner: {result.best.config}{gain}{stable}")
+    if result.stored:
+        say(f"stored: {result.task.operation.name} uses it from now on")
+
+
+def _table(result: TuneResult) -> Table:
+    finalists = result.finalists or (result.best,)
+    rows = [result.as_row(item) for item in finalists if item is not None]
+    rate = "gflops" if rows[0]["gflops"] else "gbps"
+    peaks = rows[0]["peak_fraction"] is not None
+    table = Table(title="Finals", title_justify="left", title_style="bold")
+    names = ["kernel ms", "min..max", "runs", {"gflops": "GFLOP/s", "gbps": "GB/s"}[rate]]
+    for name in (*names, *(["% peak"] if peaks else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("configuration")
+    assert result.best is not None
+    for row in rows:
+        spread = row["kernel_spread_ms"]
+        default = result.default is not None and row["config"] == dict(result.default.config)
+        differs = {
+            name: value
+            for name, value in row["config"].items()
+            if value != result.best.config[name]
+        }
+        # One long line each would not fit: the winner stands below, in full.
+        shown = "the winner" if not differs else ", ".join(f"{n}={v}" for n, v in differs.items())
+        table.add_row(
+            number(row["kernel_ms"]),
+            f"{number(spread['min'], 3)}..{number(spread['max'], 3)}",
+            str(spread["runs"]),
+            number(row[rate]),
+            *([f"{row['peak_fraction']:.0%}"] if peaks else []),
+            Text(shown + (" (built-in)" if default else "")),
+        )
+    return table
+
+
+for _operation in operations().values():
+    tune_command.add_command(_tune(_operation))

@@ -1,0 +1,417 @@
+"""`oclab tuning`: the tuned configurations that are in use, and their exchange with others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.cli.operation import problem_options
+from opencl_lab.device import devices
+from opencl_lab.errors import InvalidProblem, OclabError
+from opencl_lab.operation import Operation, operations
+from opencl_lab.paths import data_dir, replace_file
+from opencl_lab.tuning import database
+from opencl_lab.tuning.adopt import Adoption, adopt, task_of
+from opencl_lab.tuning.entry import Entry, kernel_digest, parse
+from opencl_lab.tuning.entry import document as entries_document
+from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
+from opencl_lab.tuning.runs import read_run, runs
+
+__all__ = ["tuning_command"]
+
+WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tuner, "t4": to_t4}
+STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
+
+
+@click.group("tuning")
+@global_options
+def tuning_command() -> None:
+    """Show, exchange or clear tuned configurations; `oclab tune` makes them.
+
+    With OCLAB_TUNING=off in the environment none of them is used.
+    """
+
+
+def _which(command: Any) -> Any:
+    """Add the options that choose among entries and runs."""
+    for option in (
+        click.option("--algorithm", metavar="NAME", help="Only of this algorithm."),
+        click.option("--operation", metavar="NAME", help="Only of this operation."),
+    ):
+        command = option(command)
+    return command
+
+
+def _chosen(operation: str | None, algorithm: str | None) -> Callable[[Entry], bool]:
+    return lambda entry: (
+        operation in (None, entry.operation) and algorithm in (None, entry.algorithm)
+    )
+
+
+def _state(entry: Entry) -> tuple[str, str]:
+    """Return whether an entry is ``current``, ``stale`` or ``unknown``, and why."""
+    operation = operations().get(entry.operation)
+    algorithms = {item.name: item for item in operation.algorithms} if operation else {}
+    if entry.algorithm not in algorithms:
+        return "unknown", "there is no such algorithm here"
+    digest = kernel_digest(algorithms[entry.algorithm].templates)
+    if entry.digest != digest:
+        return "stale", "the kernel has changed since"
+    reasons = {
+        device.key: database.staleness(entry, device, digest)
+        for device in devices()
+        if database.same_unit(entry, device)
+    }
+    reason = None if None in reasons.values() else next(iter(reasons.values()), None)
+    return ("current", "") if reason is None else ("stale", reason)
+
+
+# --------------------------------------------------------------------- list
+
+
+@tuning_command.command("list")
+@_which
+@click.option("--runs", "with_runs", is_flag=True, help="List the tuner's journals as well.")
+@global_options
+def list_command(operation: str | None, algorithm: str | None, with_runs: bool) -> None:
+    """List what is stored: your own entries, then those that came with the package."""
+    wanted = _chosen(operation, algorithm)
+    found = [(entry, *_state(entry)) for entry in database.entries() if wanted(entry)]
+    journals = runs(operation, algorithm) if with_runs else []
+    if settings().json:
+        rows = [
+            {
+                **entry.as_dict(),
+                "source": "shipped" if entry.shipped else "user",
+                "state": state,
+                "reason": reason,
+            }
+            for entry, state, reason in found
+        ]
+        logged = [
+            {
+                "file": str(run.path),
+                "operation": run.operation,
+                "algorithm": run.algorithm,
+                "problem": dict(run.problem),
+                "device": run.device,
+                "evaluations": len(run.evaluations),
+                "best_ms": None if run.best is None else run.best.time_ms,
+            }
+            for run in journals
+        ]
+        more = {"runs": logged} if with_runs else {}
+        print_json(document("tuning list", path=str(data_dir("tuning")), entries=rows, **more))
+        return
+    settings().say(str(data_dir("tuning")))
+    if found:
+        settings().console.print(_entries_table(found))
+    else:
+        settings().say("nothing is tuned yet; `oclab tune OPERATION` does it")
+    for run in journals:
+        best = "none correct" if run.best is None else f"best {run.best.time_ms:.4g} ms"
+        settings().say(
+            f"{run.path}: {run.operation} {run.algorithm} {_pairs(run.problem)} on {run.device}: "
+            f"{len(run.evaluations)} evaluations, {best}"
+        )
+
+
+def _pairs(values: Any) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
+    table = Table()
+    for name in ("operation", "algorithm", "sizes", "layout", "ms", "device", "from", "state"):
+        table.add_column(name, overflow="fold")
+    for entry, state, reason in found:
+        told = Text(state, style=STYLES[state])
+        if reason:
+            told.append(f": {reason}")
+        table.add_row(
+            entry.operation,
+            entry.algorithm,
+            _pairs(entry.sizes),
+            _pairs(entry.layout),
+            f"{entry.time_ms:.4g}",
+            Text(f"{entry.device.name}, {entry.device.driver}"),
+            "package" if entry.shipped else "you",
+            told,
+        )
+        if settings().verbose:
+            table.add_row("", "", Text(str(entry.config)))
+    return table
+
+
+# --------------------------------------------------------------------- show
+
+
+@tuning_command.group("show")
+@global_options
+def show_command() -> None:
+    """Show which configuration a problem gets on the chosen device, and why."""
+
+
+def _show_command(chosen: Operation[Any]) -> click.Command:
+    @click.command(chosen.name, help=f"Show the configurations in use for a {chosen.name}.")
+    @problem_options(chosen)
+    @global_options
+    def command(**given: Any) -> None:
+        options = {name: value for name, value in given.items() if value is not None}
+        problem = chosen.problem(**chosen.with_defaults(options))
+        device = settings().select().device
+        rows = []
+        for algorithm in chosen.algorithms:
+            reason = algorithm.supports(problem, device)
+            if reason is not None:
+                rows.append({"algorithm": algorithm.name, "origin": "unsupported", "why": reason})
+                continue
+            found = algorithm.tuned(problem, device)
+            row: dict[str, Any] = {
+                "algorithm": algorithm.name,
+                "origin": "built-in default",
+                "config": dict(algorithm.configure(problem, device)),
+            }
+            if found is not None:
+                entry = found[1].entry
+                row["origin"] = "shipped" if entry.shipped else "user"
+                row["why"] = found[1].level
+                row["entry"] = entry.as_dict()
+            rows.append(row)
+        if settings().json:
+            print_json(
+                document(
+                    "tuning show",
+                    operation=chosen.name,
+                    device=device.as_dict(),
+                    problem=problem.as_dict(),
+                    results=rows,
+                )
+            )
+            return
+        settings().say(f"device: {device}")
+        for row in rows:
+            settings().say(_row_text(row))
+
+    return command
+
+
+def _row_text(row: dict[str, Any]) -> str:
+    text = f"{row['algorithm']}: {row['origin']}"
+    text += f" ({row['why']})" if "why" in row else ""
+    if "entry" in row:
+        entry = row["entry"]
+        text += f", tuned with {_pairs(entry['sizes'])} on {entry['device']['name']}"
+        text += f" to {entry['time_ms']:.4g} ms"
+    return text + (f"\n  {json.dumps(row['config'])}" if "config" in row else "")
+
+
+for _operation in operations().values():
+    show_command.add_command(_show_command(_operation))
+
+
+# ----------------------------------------------------------- export, import
+
+
+@tuning_command.command("export")
+@click.argument("file")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([*WRITERS, "overlay"]),
+    default="overlay",
+    show_default=True,
+    help="overlay: your tuned entries, for opencl_lab elsewhere; the others: a whole run.",
+)
+@_which
+@click.option("--journal", metavar="PATH", help="The run to export.  [default: the latest]")
+@global_options
+def export_command(
+    file: str, form: str, operation: str | None, algorithm: str | None, journal: str | None
+) -> None:
+    """Write tuned entries, or a run of the tuner, to FILE."""
+    path = Path(file)
+    if not path.parent.is_dir():
+        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+    if form == "overlay":
+        if journal is not None:
+            raise click.UsageError("--journal is of no use for the format overlay")
+        wanted = _chosen(operation, algorithm)
+        own = [entry for entry in database.entries() if not entry.shipped and wanted(entry)]
+        if not own:
+            raise InvalidProblem("there is nothing to export; `oclab tune OPERATION` makes entries")
+        text = json.dumps(entries_document(own), indent=1, sort_keys=True)
+        what: dict[str, Any] = {"entries": len(own)}
+    else:
+        found = [read_run(Path(journal))] if journal else runs(operation, algorithm)
+        if not found:
+            raise InvalidProblem("there is no run to export; `oclab tune OPERATION` makes one")
+        run = found[-1]
+        text = WRITERS[form](run.recording())
+        what = {"journal": str(run.path), "evaluations": len(run.evaluations)}
+    try:
+        with replace_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    if settings().json:
+        print_json(document("tuning export", path=str(path), format=form, **what))
+        return
+    settings().say(f"written to {path}: {_pairs(what)}")
+
+
+@tuning_command.command("import")
+@click.argument("file")
+@click.option("--operation", metavar="NAME", help="What a foreign file is about.")
+@click.option("--algorithm", metavar="NAME", help="The algorithm whose parameters it has.")
+@click.option(
+    "--problem",
+    "changes",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A field of the problem that it does not say, such as dtype=float64.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Try so many of its configurations.",
+)
+@click.option("--timeout", type=float, help="Seconds for each of them to build, and to run.")
+@global_options
+def import_command(
+    file: str,
+    operation: str | None,
+    algorithm: str | None,
+    changes: tuple[str, ...],
+    limit: int,
+    timeout: float | None,
+) -> None:
+    """Read FILE: an exported overlay, a cache of Kernel Tuner, T4 results, or JSON of CLBlast.
+
+    Entries of an overlay are taken over. From the others the fastest
+    configurations are tried on the chosen device, each checked in a process of
+    its own, and the best is kept if it beats what is in use.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidProblem(f"cannot read {path}: {reason}") from error
+    if '"oclab-tuning/' in text:
+        _import_overlay(path, text)
+        return
+    recording = read_recording(text)
+    task = task_of(
+        recording,
+        settings().select().device,
+        operation=operation,
+        algorithm=algorithm,
+        changes=_assignments(changes),
+    )
+    with progress_bar("import") as progress:
+        adoption = adopt(recording, task, limit=limit, timeout=timeout, progress=progress)
+    _tell(adoption, recording)
+
+
+def _import_overlay(path: Path, text: str) -> None:
+    try:
+        new = parse(text)
+    except (ValueError, OclabError) as error:
+        raise InvalidProblem(f"cannot import {path}: {error}") from error
+    database.add(new)
+    states = [_state(entry)[0] for entry in new]
+    if settings().json:
+        count = {state: states.count(state) for state in STYLES}
+        print_json(document("tuning import", entries=len(new), **count))
+        return
+    settings().say(
+        f"{len(new)} entries taken over"
+        + "".join(f", {states.count(s)} {s}" for s in ("stale", "unknown") if s in states)
+    )
+
+
+def _assignments(texts: tuple[str, ...]) -> dict[str, str]:
+    values = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise click.UsageError(f"--problem takes NAME=VALUE, not {text!r}")
+        values[name] = value
+    return values
+
+
+def _tell(adoption: Adoption, recording: Recording) -> None:
+    task, best = adoption.task, adoption.best
+    if settings().json:
+        print_json(
+            document(
+                "tuning import",
+                operation=task.operation.name,
+                algorithm=task.algorithm_name,
+                device=task.device.as_dict(),
+                problem=task.problem.as_dict(),
+                refused=adoption.refused,
+                stored=adoption.stored,
+                notes=list(recording.notes),
+                evaluations=[item.as_dict() for item in adoption.evaluations],
+                best=None if best is None else best.as_dict(),
+            )
+        )
+        return
+    say = settings().say
+    say(f"{task.operation.name} by {task.algorithm_name}, {_pairs(task.problem.as_dict())}")
+    say(f"device: {task.device}")
+    for note in recording.notes:
+        say(f"note: {note}")
+    if adoption.refused:
+        say(f"{adoption.refused} configurations cannot run here")
+    for index, item in enumerate(adoption.evaluations):
+        result = f"{item.time_ms:.4g} ms" if item.times_ms else f"{item.status}: {item.reason}"
+        say(f"{result}  {item.config}" + ("  (in use before)" if index == 0 else ""))
+    if adoption.stored:
+        say("the best is stored, and used from now on")
+    elif best is not None:
+        say("none is faster than what is in use; nothing was stored")
+    else:
+        say("none gave a right result; nothing was stored")
+
+
+# -------------------------------------------------------------------- clear
+
+
+@tuning_command.command("clear")
+@_which
+@click.option("--stale", "only_stale", is_flag=True, help="Only those that are stale.")
+@click.option("--runs", "with_runs", is_flag=True, help="Delete the tuner's journals as well.")
+@global_options
+def clear_command(
+    operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool
+) -> None:
+    """Delete your own tuned entries; those of the package stay."""
+    wanted = _chosen(operation, algorithm)
+    removed = database.clear(
+        lambda entry: wanted(entry) and (not only_stale or _state(entry)[0] == "stale")
+    )
+    journals = runs(operation, algorithm) if with_runs else []
+    for run in journals:
+        try:
+            run.path.unlink(missing_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InvalidProblem(f"cannot delete {run.path}: {reason}") from error
+    if settings().json:
+        print_json(document("tuning clear", entries=removed, runs=len(journals)))
+        return
+    settings().say(
+        f"{removed} entries deleted" + (f", {len(journals)} journals" if with_runs else "")
+    )

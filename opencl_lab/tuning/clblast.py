@@ -1,0 +1,128 @@
+"""CLBlast's tuning results for GEMM as configurations of the algorithm `blocked`.
+
+CLBlast is column-major: along its M lie the elements side by side, as along our
+columns. Its M is therefore our N, its A our B, and the other way round.
+
+    CLBlast xgemm      xgemm_direct    blocked
+    MWG                WGD             TILE_N
+    NWG                WGD             TILE_M
+    KWG                WGD             TILE_K
+    MWG / MDIMC        WGD / MDIMCD    WORK_N
+    NWG / NDIMC        WGD / NDIMCD    WORK_M
+    VWM                VWMD            VECTOR_WIDTH
+    VWN                VWND            VECTOR_ROWS, where B is staged
+    KWI                KWID            UNROLL
+    SA                 1               STAGE_B
+    SB                 1               STAGE_A
+    0                  PADA or PADB    LOCAL_PAD
+
+Left out: how items share the loads (MDIMA, NDIMB, MDIMAD, NDIMBD), which of an
+item's elements lie apart (STRM, STRN), and the second kernel of xgemm (GEMMK 1,
+KREG), which has no local tiles. CLBlast tunes xgemm on matrices that were packed
+beforehand, in times that do not count this: they tell the order in which
+configurations deserve a try, not how fast they are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.space import Config
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.interchange import Recording, parse_json, values_of
+
+__all__ = ["from_clblast"]
+
+DTYPES = {"32": "float32", "64": "float64"}
+UNUSED = ("MDIMA", "NDIMB", "MDIMAD", "NDIMBD", "STRM", "STRN", "KREG")
+
+
+def from_clblast(text: str) -> Recording:
+    """Return the run in the JSON that CLBlast's tuner of a GEMM kernel writes.
+
+    Of configurations that differ only in what is left out, the fastest stays.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is of another kernel or precision, or no such file.
+    """
+    return parse_json("result of CLBlast's GEMM tuners", _recording, text)
+
+
+def _recording(content: Mapping[str, Any]) -> Recording:
+    family, precision = str(content["kernel_family"]), str(content["precision"])
+    if not family.startswith("xgemm"):
+        raise ValueError(f"kernel {family!r} corresponds to nothing here, only xgemm's do")
+    if precision not in DTYPES:
+        raise ValueError(f"precision {precision}; gemm has {' and '.join(DTYPES)} bits")
+    best: dict[Config, Evaluation] = {}
+    without, unused = 0, set()
+    for result in content["results"]:
+        parameters = {name: int(value) for name, value in result["parameters"].items()}
+        time_ms = float(result["time"])
+        unused |= {name for name in UNUSED if name in parameters}
+        config = _config(parameters)
+        if config is None or not time_ms > 0:
+            without += 1
+            continue
+        if config not in best or time_ms < best[config].time_ms:
+            best[config] = Evaluation(config, "correct", times_ms=(time_ms,))
+    notes = []
+    if unused:
+        notes.append(f"{', '.join(sorted(unused))} correspond to nothing here and are left out")
+    if without:
+        notes.append(f"{without} results without local tiles or without a time are left out")
+    evaluations = sorted(best.values(), key=lambda evaluation: evaluation.time_ms)
+    sizes = {
+        ours: int(content[f"arg_{theirs}"])
+        for ours, theirs in (("m", "n"), ("n", "m"), ("k", "k"))
+        if f"arg_{theirs}" in content
+    }
+    return Recording(
+        str(content.get("device") or content.get("clblast_device_name", "")),
+        family,
+        tuple(sizes.values()),
+        values_of(evaluations),
+        evaluations,
+        {
+            "operation": "gemm",
+            "algorithm": "blocked",
+            "problem": {**sizes, "dtype": DTYPES[precision]},
+        },
+        tuple(notes),
+    )
+
+
+def _config(given: Mapping[str, int]) -> Config | None:
+    """Return the configuration that corresponds, None if none does."""
+    if "WGD" in given:
+        side = given["WGD"]
+        columns, rows, depth = side, side, side
+        items, unroll = (given["MDIMCD"], given["NDIMCD"]), given["KWID"]
+        vector, vector_rows = given["VWMD"], given["VWND"]
+        stage_a = stage_b = True
+        pad = max(given.get("PADA", 0), given.get("PADB", 0))
+    elif given.get("GEMMK", 0) == 0:
+        columns, rows, depth = given["MWG"], given["NWG"], given["KWG"]
+        items, unroll = (given["MDIMC"], given["NDIMC"]), given["KWI"]
+        vector, vector_rows = given["VWM"], given["VWN"]
+        stage_a, stage_b = bool(given["SB"]), bool(given["SA"])
+        pad = 0
+    else:
+        return None
+    return Config(
+        TILE_M=rows,
+        TILE_N=columns,
+        TILE_K=depth,
+        WORK_M=rows // items[1],
+        WORK_N=columns // items[0],
+        VECTOR_WIDTH=vector,
+        # Ours is a part of VECTOR_WIDTH, and only reads local memory.
+        VECTOR_ROWS=min(vector_rows, vector) if stage_a else 1,
+        LOCAL_PAD=pad,
+        UNROLL=unroll,
+        STAGE_A=stage_a,
+        STAGE_B=stage_b,
+    )

@@ -1,0 +1,174 @@
+"""Tuning a kernel of your own: a template, a problem, a plan and a reference make an operation.
+
+`docs/examples/tune_your_kernel.py` is a worked example.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Algorithm, Difference, Operation, Option, Problem
+from opencl_lab.plan import Plan
+from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.space import Config, SearchSpace
+
+__all__ = ["KernelOperation"]
+
+P = TypeVar("P", bound=Problem)
+
+
+class _KernelAlgorithm(Algorithm[P]):
+    """The one algorithm of a `KernelOperation`."""
+
+    def __init__(
+        self,
+        name: str,
+        space: SearchSpace,
+        default: Config | Callable[[P, Device], Config],
+        plan: Callable[[P, Config, Device], Plan],
+        templates: tuple[str, ...],
+    ):
+        # Class variables of the base: every operation of this kind has its own.
+        vars(self).update(name=name, space=space, templates=templates, operation=name)
+        self._default, self._plan = default, plan
+
+    def default_config(self, problem: P, device: Device) -> Config:
+        """Return the configuration that the user gave."""
+        if isinstance(self._default, Config):
+            return self._default
+        return self._default(problem, device)
+
+    def plan(self, problem: P, config: Config, device: Device) -> Plan:
+        """Return what the user's function plans."""
+        return self._plan(problem, config, device)
+
+
+class KernelOperation(Operation[P], Generic[P]):
+    """An operation made of a kernel of the user's own.
+
+    It is given to `opencl_lab.tune` in place of a name, and `run` applies it with
+    the configuration that was found. Bind it to a name at the top level of a module,
+    as the process that tries the configurations imports it from there.
+
+    Parameters
+    ----------
+    name : str
+        What its entries in journal and database are called.
+    problem : type
+        A frozen dataclass derived from `Problem` whose fields all have defaults.
+    template : str
+        Absolute path of the Mako template.
+    space : SearchSpace
+        The parameters of the template and their constraints.
+    default : Config or callable
+        The configuration without tuning, or ``default(problem, device)``.
+    plan : callable
+        ``plan(problem, config, device)`` returns the `Plan`: buffers and launches.
+    inputs : callable
+        ``inputs(problem, rng)`` returns random input arrays by the names of the plan.
+    reference : callable
+        ``reference(problem, inputs)`` returns the right outputs.
+    awkward : mapping
+        Small sizes that no tile divides, for the fields in ``problem.sizes``.
+    tolerance : float
+        How far a result may be from the right one, relative to the largest
+        magnitude in it; 0 demands equality.
+    summary : str
+        One sentence.
+
+    Raises
+    ------
+    InvalidProblem
+        If a field has no default.
+    """
+
+    references = ()
+    inputs = ()
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        problem: type[P],
+        template: str,
+        space: SearchSpace,
+        default: Config | Callable[[P, Device], Config],
+        plan: Callable[[P, Config, Device], Plan],
+        inputs: Callable[[P, np.random.Generator], Arrays],
+        reference: Callable[[P, Arrays], Arrays],
+        awkward: Mapping[str, int],
+        tolerance: float = 0.0,
+        summary: str = "",
+    ):
+        bare = [item.name for item in fields(problem) if item.default is MISSING]
+        if bare:
+            raise InvalidProblem(f"{problem.__name__}.{bare[0]} needs a default value")
+        options = tuple(
+            Option(item.name, type(item.default), item.default, item.name)
+            for item in fields(problem)
+        )
+        algorithm = _KernelAlgorithm(name, space, default, plan, (template,))
+        # Class variables of the base: every operation of this kind has its own.
+        vars(self).update(
+            name=name,
+            summary=summary,
+            options=options,
+            size_option=problem.sizes[0],
+            awkward=awkward,
+            algorithms=(algorithm,),
+        )
+        self._problem, self._inputs, self._reference = problem, inputs, reference
+        self._tolerance = tolerance
+        self.__module__ = sys._getframe(1).f_globals["__name__"]
+
+    def __reduce__(self) -> str:
+        """Pickle by the name under which its module holds it: a space has lambdas."""
+        module = sys.modules.get(self.__module__)
+        for name, value in vars(module).items() if module is not None else ():
+            if value is self:
+                return name
+        raise InvalidProblem(
+            f"the operation {self.name} must be bound to a name at the top level of the module "
+            f"that makes it, {self.__module__}"
+        )
+
+    def problem(self, **options: Any) -> P:
+        """Return the problem that the options describe."""
+        return self._problem(**self.with_defaults(options))
+
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[P, Arrays]:
+        """Not offered: what arrays mean is known to the user's own functions alone."""
+        raise InvalidProblem(f"{self.name} takes a problem and its inputs; use `run`")
+
+    def generate(self, problem: P, seed: int, **options: Any) -> Arrays:
+        """Return the inputs that the user's function makes."""
+        return self._inputs(problem, np.random.default_rng(seed))
+
+    def expected(self, problem: P, inputs: Arrays) -> Arrays:
+        """Return what the user's reference computes."""
+        return self._reference(problem, inputs)
+
+    def compare(self, problem: P, expected: Arrays, actual: Arrays) -> Difference:
+        """Compare every output within the tolerance; NaN equals NaN."""
+        max_abs = max_rel = 0.0
+        ok = True
+        for name, right in expected.items():
+            given = actual[name]
+            if given.shape != right.shape:
+                return Difference(np.inf, np.inf, False)
+            with np.errstate(invalid="ignore"):
+                error = np.abs(right.astype(np.complex128) - given.astype(np.complex128))
+            error[(right == given) | ((right != right) & (given != given))] = 0
+            error[np.isnan(error)] = np.inf
+            magnitude = np.abs(right[np.isfinite(right)]).max(initial=0)
+            ok = ok and bool(np.all(error <= self._tolerance * magnitude))
+            max_abs = max(max_abs, float(error.max(initial=0)))
+            max_rel = max(max_rel, float((error / (np.abs(right) + 1e-12)).max(initial=0)))
+        return Difference(max_abs, max_rel, ok)

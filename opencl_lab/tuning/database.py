@@ -1,0 +1,407 @@
+"""The tuned configurations of this user and of this package, and which of them to use.
+
+The user's own are kept in `data_dir("tuning")`, a file an operation; the
+package ships some in `tuning/data`. `opencl_lab.operation` asks here at every
+call, so this module lies below it: it knows problems and algorithms only by
+what it asks of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from opencl_lab.device import Device
+from opencl_lab.errors import OclabError
+from opencl_lab.paths import data_dir, locked, write_json
+from opencl_lab.space import Config
+from opencl_lab.tuning.entry import (
+    Entry,
+    Origin,
+    Sized,
+    document,
+    entry_of,
+    kernel_digest,
+    parse,
+    to_bucket,
+)
+
+__all__ = [
+    "Match",
+    "add",
+    "clear",
+    "enabled",
+    "entries",
+    "forget",
+    "lookup",
+    "overlay_file",
+    "remember",
+    "same_unit",
+    "shipped_file",
+    "staleness",
+    "store",
+]
+
+LEVELS = (
+    "this device and size",
+    "this device, nearest size",
+    "same architecture",
+    "same vendor and kind",
+)
+REACH = 4
+"""How many doublings away, in any one size, an entry may still be used."""
+CHECK_INTERVAL = 1.0
+"""Seconds between two looks at whether a file has changed."""
+MAX_REMEMBERED = 4096
+SHIPPED = Path(str(files("opencl_lab.tuning"))) / "data"
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class Tunable(Protocol):
+    """What is asked of an algorithm here; `opencl_lab.operation.Algorithm` is one."""
+
+    @property
+    def name(self) -> str:
+        """Its name within the operation."""
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The templates of its kernels."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """An entry that may serve a problem, and how near it is: one of `LEVELS`."""
+
+    entry: Entry
+    level: str
+
+
+def enabled() -> bool:
+    """Return whether tuned configurations are used: not with ``OCLAB_TUNING=off``."""
+    return os.environ.get("OCLAB_TUNING", "").lower() not in ("off", "0", "no")
+
+
+# -------------------------------------------------------------------- files
+
+
+def overlay_file(operation: str) -> Path:
+    """Return the file of the user's own entries for an operation."""
+    return data_dir("tuning", _file_name(operation))
+
+
+def shipped_file(operation: str) -> Path:
+    """Return the file of the package's entries for an operation."""
+    return SHIPPED / _file_name(operation)
+
+
+def _file_name(operation: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", operation) + ".json"
+
+
+def _say_once(text: str) -> None:
+    if text not in _said:
+        _said.add(text)
+        _log.warning(text)
+
+
+def _read_locked(path: Path) -> list[Entry]:
+    """Return the entries of a file whose lock is held; a damaged one is set aside."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except ValueError as error:
+        aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+        path.replace(aside)
+        _say_once(f"{path} is damaged and was set aside as {aside.name}: {error}")
+        return []
+
+
+def _read(path: Path, shipped: bool) -> list[Entry]:
+    """Return the entries of a file, none if it cannot be used, and say so."""
+    try:
+        return parse(path.read_text(encoding="utf-8"), shipped)
+    except FileNotFoundError:
+        return []
+    except (OSError, OclabError) as error:
+        _say_once(f"the tuned configurations in {path} are not used: {error}")
+        return []
+    except ValueError as error:
+        if shipped:
+            _say_once(f"the tuned configurations in {path} are not used: {error}")
+            return []
+    try:
+        with locked(path):  # it may have been replaced meanwhile: look again
+            return _read_locked(path)
+    except (OSError, OclabError) as error:
+        _say_once(f"the tuned configurations in {path} are damaged and not used: {error}")
+        return []
+
+
+def _update(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> None:
+    """Replace the entries of a file of the user's by what `change` makes of them."""
+    try:
+        with locked(path):
+            write_json(path, document(change(_read_locked(path))))
+    except OSError as error:
+        raise OclabError(f"cannot write {path}: {error.strerror or error}") from error
+    except OclabError as error:
+        raise OclabError(f"cannot add to {path}: {error}") from error
+    finally:
+        forget()
+
+
+def add(new: Iterable[Entry]) -> None:
+    """Put entries among the user's own, in the place of older ones of the same identity.
+
+    Raises
+    ------
+    OclabError
+        If the file cannot be written, or is of a newer opencl_lab.
+    """
+    by_operation: dict[str, dict[tuple[Any, ...], Entry]] = {}
+    for entry in new:
+        by_operation.setdefault(entry.operation, {})[entry.identity] = entry
+    for operation, added in by_operation.items():
+        _update(
+            overlay_file(operation),
+            lambda old, added=added: {  # type: ignore[misc]
+                **{entry.identity: entry for entry in old},
+                **added,
+            }.values(),
+        )
+
+
+def store(
+    device: Device,
+    operation: str,
+    algorithm: Tunable,
+    problem: Sized,
+    config: Mapping[str, Any],
+    time_ms: float,
+) -> None:
+    """Keep a configuration that was found to be right and the fastest.
+
+    Parameters
+    ----------
+    device : Device
+    operation : str
+        Name of the operation.
+    algorithm : Algorithm
+    problem : Problem
+    config : mapping
+        Every parameter of the algorithm.
+    time_ms : float
+        Kernel time.
+
+    Raises
+    ------
+    OclabError
+        If the file cannot be written, or is of a newer opencl_lab.
+    """
+    digest = kernel_digest(algorithm.templates)
+    settled = Config(config)
+    add([entry_of(device, operation, algorithm.name, digest, problem, settled, time_ms)])
+
+
+def clear(chosen: Callable[[Entry], bool] = lambda entry: True) -> int:
+    """Delete those of the user's own entries that are `chosen`, and return how many."""
+    removed = 0
+
+    def keep(old: list[Entry]) -> list[Entry]:
+        nonlocal removed
+        kept = [entry for entry in old if not chosen(entry)]
+        removed += len(old) - len(kept)
+        return kept
+
+    for path in sorted(data_dir("tuning").glob("*.json")):
+        _update(path, keep)
+    return removed
+
+
+def entries() -> list[Entry]:
+    """Return all entries, the user's own first."""
+    found = []
+    for folder, shipped in ((data_dir("tuning"), False), (SHIPPED, True)):
+        for path in sorted(folder.glob("*.json")):
+            found += _table(path, shipped)
+    return found
+
+
+# ------------------------------------------------------------------- lookup
+
+
+def staleness(entry: Entry, device: Device, digest: str) -> str | None:
+    """Return why `entry` must not be used any more on `device`, or None if it may.
+
+    Parameters
+    ----------
+    entry : Entry
+    device : Device
+    digest : str
+        Of the algorithm's templates as they are now.
+    """
+    if entry.digest != digest:
+        return "the kernel has changed since"
+    origin = Origin.of(device)
+    # What was shipped was never measured here; another driver only makes it less near.
+    if not entry.shipped and entry.device.unit == origin.unit and entry.device.key != origin.key:
+        return f"the driver was {entry.device.driver} and is {origin.driver}"
+    return None
+
+
+def same_unit(entry: Entry, device: Device) -> bool:
+    """Return whether `entry` was measured on `device`, under this driver or another."""
+    return entry.device.unit == Origin.of(device).unit
+
+
+def _level(entry: Entry, origin: Origin, distance: float) -> int | None:
+    """Return the index in `LEVELS`, or None for a device that is too different."""
+    there = entry.device
+    if there.key == origin.key:
+        return 0 if distance == 0 else 1
+    if there.kind != origin.kind:
+        return None
+    if origin.architecture and there.architecture == origin.architecture:
+        return 2
+    # On CPUs the OpenCL platform is the vendor that matters: the compiler is its.
+    return 3 if there.vendor == origin.vendor or there.platform == origin.platform else None
+
+
+def lookup(
+    device: Device, operation: str, algorithm: str, problem: Sized, digest: str
+) -> list[Match]:
+    """Return the entries that may serve a problem on a device, the best first.
+
+    The order: this device and size, this device at the nearest size, the same
+    architecture, the same vendor and kind; at each of these the user's own
+    before the shipped, and nearer sizes before others. Entries of another
+    layout, more than `REACH` doublings away, or stale are left out; if all of
+    this device are stale, that is logged once.
+
+    Parameters
+    ----------
+    device : Device
+    operation, algorithm : str
+        Their names.
+    problem : Problem
+    digest : str
+        Of the algorithm's templates as they are now.
+    """
+    values = problem.as_dict()
+    layout = {name: values[name] for name in problem.layout}
+    sizes = {name: values[name] for name in problem.sizes}
+    bucket = to_bucket(sizes)
+    origin = Origin.of(device)
+    found: list[tuple[tuple[float, ...], Match]] = []
+    stale: list[tuple[Entry, str]] = []
+    for path, shipped in ((overlay_file(operation), False), (shipped_file(operation), True)):
+        for entry in _table(path, shipped):
+            if (entry.operation, entry.algorithm) != (operation, algorithm):
+                continue
+            if entry.layout != layout or entry.sizes.keys() != sizes.keys():
+                continue
+            steps = [abs(a - b) for a, b in zip(entry.bucket, bucket, strict=True)]
+            if max(steps, default=0) > REACH:
+                continue
+            reason = staleness(entry, device, digest)
+            if reason is not None:
+                if entry.device.unit == origin.unit:
+                    stale.append((entry, reason))
+                continue
+            level = _level(entry, origin, sum(steps))
+            if level is not None:
+                order = (level, shipped, sum(steps), _distance(entry, sizes), entry.time_ms)
+                found.append((order, Match(entry, LEVELS[level])))
+    found.sort(key=lambda item: item[0])
+    matches = [match for _, match in found]
+    if stale and not any(match.entry.device.key == origin.key for match in matches):
+        _say_once(
+            f"the tuning of {operation} by {algorithm} on {device.name} is stale and not used: "
+            f"{stale[0][1]}; run `oclab tune {operation} --algorithm {algorithm}` again"
+        )
+    return matches
+
+
+def _distance(entry: Entry, sizes: Mapping[str, int]) -> float:
+    pairs = ((entry.sizes[name], size) for name, size in sizes.items())
+    return sum(abs(math.log2(max(a, 1) / max(b, 1))) for a, b in pairs)
+
+
+# ------------------------------------------------------------------- memory
+#
+# Tables are read once and answers are kept, until a file is seen to change.
+
+_lock = threading.RLock()
+_said: set[str] = set()
+_tables: dict[Path, tuple[Any, list[Entry]]] = {}
+_remembered: dict[Hashable, Any] = {}
+_generation = 0
+_next_check = 0.0
+
+
+def _stamp(path: Path) -> Any:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _table(path: Path, shipped: bool) -> list[Entry]:
+    with _lock:
+        stamp = _stamp(path)
+        if path not in _tables or _tables[path][0] != stamp:
+            _tables[path] = (stamp, _read(path, shipped))
+        return _tables[path][1]
+
+
+def forget() -> None:
+    """Drop everything that is kept in memory; files are read again when they are needed."""
+    global _generation
+    with _lock:
+        _tables.clear()
+        _remembered.clear()
+        _generation += 1
+
+
+def _refresh() -> None:
+    global _next_check
+    with _lock:
+        _next_check = time.monotonic() + CHECK_INTERVAL
+        if any(stamp != _stamp(path) for path, (stamp, _) in _tables.items()):
+            forget()
+
+
+def remember(key: Hashable, make: Callable[[], T]) -> T:
+    """Return what `make` returned for `key` before, as long as no file has changed since.
+
+    Changes by this process count at once, those by others within a second.
+    """
+    if time.monotonic() >= _next_check:
+        _refresh()
+    full = (os.environ.get("OCLAB_DATA_DIR"), key)
+    with suppress(KeyError):
+        known: T = _remembered[full]
+        return known
+    before = _generation
+    made = make()
+    with _lock:
+        if before == _generation:  # else it may rest on what has just been replaced
+            if len(_remembered) >= MAX_REMEMBERED:
+                _remembered.clear()
+            _remembered[full] = made
+    return made

@@ -1,0 +1,123 @@
+"""Every evaluation on disk at once, so that a tuner that was stopped can go on.
+
+One file a task, in JSON lines. A record is one ``write`` at the end of the file,
+so that several tuners can share it, and begins with its newline: a record that
+was cut short, by a crash or a full disk, cannot spoil the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.paths import data_dir
+from opencl_lab.space import Config
+from opencl_lab.tuning.entry import kernel_digest
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.task import Task
+
+__all__ = ["Journal", "journal_file", "read_journal"]
+
+VERSION = 1
+
+
+def _identity(task: Task) -> dict[str, Any]:
+    """Return all that an evaluation depends on; a change of any of it begins a new journal."""
+    space = task.algorithm.space
+    return {
+        "journal": VERSION,
+        "operation": task.operation.name,
+        "algorithm": task.algorithm_name,
+        "problem": task.problem.as_dict(),
+        "data": dict(task.data),
+        "device": task.device.key,
+        "kernel": kernel_digest(task.algorithm.templates),
+        "space": {parameter.name: list(parameter.values) for parameter in space.parameters},
+        "constraints": [constraint.reason for constraint in space.constraints],
+    }
+
+
+def journal_file(task: Task) -> Path:
+    """Return the file of a task."""
+    text = json.dumps(_identity(task), sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{task.operation.name}-{task.algorithm_name}")
+    return data_dir("journals", f"{name}-{digest}.jsonl")
+
+
+def read_journal(path: Path) -> dict[Config, Evaluation]:
+    """Return the evaluations in a file, later ones in place of earlier ones.
+
+    Lines that are cut or damaged are left out; without a file there are none.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError:
+        return {}
+    known = {}
+    for line in lines:
+        try:
+            evaluation = Evaluation.from_dict(json.loads(line)["evaluation"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+        known[evaluation.config] = evaluation
+    return known
+
+
+class Journal:
+    """The journal of a task, read once and then written to.
+
+    Parameters
+    ----------
+    task : Task
+    fresh : bool
+        Forget what is there.
+
+    Attributes
+    ----------
+    known : dict
+        What was found in it.
+    trouble : str
+        Why the last record could not be written; empty if all is well.
+    """
+
+    def __init__(self, task: Task, fresh: bool = False):
+        self.path = journal_file(task)
+        self.trouble = ""
+        self._identity = _identity(task)
+        if fresh:
+            try:
+                self.path.unlink(missing_ok=True)
+            except OSError as error:
+                self.trouble = _sentence(self.path, error)
+        self.known = {} if fresh else read_journal(self.path)
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Append an evaluation and see it safely to the disk; trouble is only noted."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                if os.fstat(handle).st_size == 0:
+                    _append(handle, self._identity)
+                _append(handle, {"evaluation": evaluation.as_dict()})
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            self.trouble = ""
+        except OSError as error:
+            self.trouble = _sentence(self.path, error)
+
+
+def _append(handle: int, record: dict[str, Any]) -> None:
+    data = b"\n" + json.dumps(record).encode()
+    if os.write(handle, data) < len(data):
+        raise OSError("No space left on device")
+
+
+def _sentence(path: Path, error: OSError) -> str:
+    return f"the journal {path} cannot be written: {error.strerror or error}"

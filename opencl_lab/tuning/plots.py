@@ -1,0 +1,140 @@
+"""Pictures of a search: how it converged, and what each parameter does. Written to a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opencl_lab.comparison.plots import OPENCL, OTHER, check_plot
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.paths import replace_file
+from opencl_lab.space import Value
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.result import TuneResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_tuning"]
+
+COLUMNS = 4
+PALE = "#b8c1c9"
+JITTER, STEP = 0.28, 0.06
+
+
+def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
+    """Draw the convergence, and below it the time by value for each parameter.
+
+    Parameters
+    ----------
+    path : Path
+        Its suffix says the format.
+    result : TuneResult
+    title : str
+
+    Raises
+    ------
+    InvalidProblem
+        If the file cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    check_plot(path)
+    names = [name for name in result.task.algorithm.space.names if _values(result, name)[1:]]
+    rows = math.ceil(len(names) / COLUMNS)
+    figure = Figure(figsize=(11, 3.4 + 2.3 * rows), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[3, *[2.2] * rows])
+    convergence = figure.add_subplot(grid[0, :])
+    _draw_convergence(convergence, result)
+    convergence.set_title(title, loc="left", fontsize=10)
+    first = None
+    for index, name in enumerate(names):
+        place = grid[1 + index // COLUMNS, index % COLUMNS]
+        axes = figure.add_subplot(place, sharey=first)
+        first = first or axes
+        _draw_parameter(axes, result, name)
+        if index % COLUMNS == 0:
+            axes.set_ylabel("kernel time, ms", fontsize=8)
+        else:
+            axes.tick_params(labelleft=False)
+    figure.supxlabel("by parameter: all evaluations, and the best of each value", fontsize=8)
+    try:
+        with replace_file(path) as temporary:
+            figure.savefig(temporary)
+    except OSError as error:
+        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _draw_convergence(axes: Axes, result: TuneResult) -> None:
+    """Draw each evaluation as a point and the best so far as a step line, failures at the top."""
+    from matplotlib.ticker import MaxNLocator
+
+    evaluations = result.evaluations
+    numbers = range(1, len(evaluations) + 1)
+    times = [item.time_ms for item in evaluations]
+    best = list(accumulate(times, min))
+    right = [(n, t) for n, t in zip(numbers, times, strict=True) if math.isfinite(t)]
+    if right:
+        axes.plot(*zip(*right, strict=True), "o", color=PALE, markersize=3, label="evaluation")
+    known = [(float(n), t) for n, t in zip(numbers, best, strict=True) if math.isfinite(t)]
+    if known:
+        known.append((len(evaluations) + 0.5, known[-1][1]))
+        line = zip(*known, strict=True)
+        axes.plot(*line, color=OPENCL, linewidth=2, drawstyle="steps-post", label="best so far")
+    failed = [n for n, t in zip(numbers, times, strict=True) if not math.isfinite(t)]
+    if failed:
+        top = axes.get_xaxis_transform()
+        label = f"failed: {len(failed)}"
+        axes.plot(failed, [0.97] * len(failed), "x", color=OTHER, transform=top, label=label)
+    if result.default is not None and math.isfinite(result.default.time_ms):
+        style: dict[str, Any] = {"color": OTHER, "linewidth": 1, "linestyle": "--"}
+        axes.axhline(result.default.time_ms, label="built-in configuration", **style)
+    _style(axes)
+    axes.set_xlim(0.5, len(evaluations) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("evaluations")
+    axes.set_ylabel("kernel time, ms")
+    axes.legend(fontsize=8, frameon=False, loc="upper right", ncols=4)
+
+
+def _values(result: TuneResult, name: str) -> list[Value]:
+    """Return the values of a parameter that gave a time, in their order."""
+    found = {item.config[name] for item in result.evaluations if item.times_ms}
+    return sorted(found, key=lambda value: (isinstance(value, str), value))
+
+
+def _draw_parameter(axes: Axes, result: TuneResult, name: str) -> None:
+    """Draw the times by value of one parameter: all of them, and the best of each value."""
+    values = _values(result, name)
+    best = []
+    for place, value in enumerate(values):
+        times = [item.time_ms for item in _with(result.evaluations, name, value)]
+        # Spread side by side in the order of the search, so that points do not hide each other.
+        step = min(STEP, 2 * JITTER / len(times))
+        places = [place + step * (index - (len(times) - 1) / 2) for index in range(len(times))]
+        axes.plot(places, times, ".", color=PALE, markersize=4)
+        best.append(min(times))
+    axes.plot(range(len(values)), best, "o-", color=OPENCL, linewidth=1.2, markersize=4)
+    axes.set_xticks(range(len(values)), [str(value) for value in values])
+    axes.tick_params(labelsize=7)
+    axes.set_xlim(-0.5, len(values) - 0.5)
+    axes.set_title(name, fontsize=9, loc="left")
+    _style(axes)
+
+
+def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Evaluation]:
+    return [item for item in evaluations if item.times_ms and item.config[name] == value]
+
+
+def _style(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.grid(True, axis="y", which="major", color="0.9")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(lambda value, _: "")

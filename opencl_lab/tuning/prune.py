@@ -1,0 +1,214 @@
+"""The points of a search space that a device can run, found without compiling anything."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+from opencl_lab.device import Device
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operation import Algorithm, Problem
+from opencl_lab.plan import check_plan
+from opencl_lab.space import Config, Constraint, SearchSpace, Value
+
+__all__ = ["Points", "Pruning", "points_of"]
+
+EXACT = 100_000
+"""Spaces of more combinations are not walked to the end just to be counted."""
+SAMPLE = 4_000
+REPEATS = 1_000
+"""A random walk that met nothing new for so long has probably seen everything."""
+
+Refusal = Callable[[Config], "str | None"]
+"""Why a configuration that breaks no constraint cannot run all the same, or None."""
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """How a space shrinks before anything is compiled.
+
+    Parameters
+    ----------
+    total : int
+        Combinations of values.
+    removed : mapping
+        How many of them each reason removes; a combination counts for the first
+        reason that is found.
+    exact : bool
+        False where the counts are estimated from a random sample.
+    """
+
+    total: int
+    removed: Mapping[str, int]
+    exact: bool
+
+    @property
+    def left(self) -> int:
+        """Configurations that can be tried."""
+        return self.total - sum(self.removed.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return {
+            "total": self.total,
+            "left": self.left,
+            "exact": self.exact,
+            "reasons": dict(self.removed),
+        }
+
+
+class Points:
+    """The configurations of a space that can be tried: all of them, at random, or nearby.
+
+    Spaces of millions of combinations are never listed. They are walked one
+    parameter at a time, and a constraint is asked as soon as the values that it
+    reads are chosen, so that whole branches are left out at once.
+
+    Parameters
+    ----------
+    space : SearchSpace
+    starts : sequence of Config
+        Where to begin: the built-in configuration, and others that are known to be
+        good. Their values need not be among those of the space.
+    refusal : callable, optional
+        What else rules a configuration out.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        starts: Sequence[Config],
+        refusal: Refusal = lambda config: None,
+    ):
+        self.space = space
+        self.starts = tuple(dict.fromkeys(starts))
+        self._refusal = refusal
+
+    def __iter__(self) -> Iterator[Config]:
+        """Yield every configuration, in the order of the space."""
+        return (config for config in self._walk() if self._refusal(config) is None)
+
+    def shuffled(self, rng: random.Random) -> Iterator[Config]:
+        """Yield configurations in random order, none of them twice.
+
+        Small spaces give all of theirs. In large ones each value of the first
+        parameter is equally likely, then each of the second that still leads
+        anywhere, and so on.
+        """
+        if self.pruning.exact:
+            everything = list(self)
+            rng.shuffle(everything)
+            yield from everything
+            return
+        seen: set[Config] = set()
+        last = 0
+        for attempt in count():
+            config = next(self._walk(rng), None)
+            if config is None or attempt - last > REPEATS:
+                return
+            if config not in seen:
+                seen.add(config)
+                if self._refusal(config) is None:
+                    last = attempt
+                    yield config
+
+    def neighbours(self, config: Config) -> list[Config]:
+        """Return the configurations that differ from `config` in one parameter."""
+        near = (
+            config.replace(**{parameter.name: value})
+            for parameter in self.space.parameters
+            for value in parameter.values
+            if value != config[parameter.name]
+        )
+        return [
+            other
+            for other in near
+            if self.space.violation(other) is None and self._refusal(other) is None
+        ]
+
+    def _walk(self, rng: random.Random | None = None) -> Iterator[Config]:
+        """Yield what breaks no constraint, depth first; in random order if `rng` is given."""
+        parameters = self.space.parameters
+
+        def descend(chosen: dict[str, Value], pending: Sequence[Constraint]) -> Iterator[Config]:
+            config = Config(chosen)
+            waiting = []
+            for constraint in pending:
+                holds = _known(constraint, config)
+                if holds is None:
+                    waiting.append(constraint)
+                elif not holds:
+                    return
+            if len(chosen) == len(parameters):
+                yield config
+                return
+            parameter = parameters[len(chosen)]
+            values = list(parameter.values)
+            if rng is not None:
+                rng.shuffle(values)
+            for value in values:
+                yield from descend({**chosen, parameter.name: value}, waiting)
+
+        return descend({}, self.space.constraints)
+
+    @cached_property
+    def pruning(self) -> Pruning:
+        """How many combinations there are, and what removes how many of them."""
+        total = math.prod(len(parameter.values) for parameter in self.space.parameters)
+        removed: Counter[str] = Counter()
+        if total <= EXACT:
+            for config in self.space.all_points():
+                self._count(config, removed)
+            return Pruning(total, dict(removed.most_common()), exact=True)
+        rng = random.Random(0)
+        for _ in range(SAMPLE):
+            drawn = {item.name: rng.choice(item.values) for item in self.space.parameters}
+            self._count(Config(drawn), removed)
+        scaled = {
+            reason: round(number * total / SAMPLE) for reason, number in removed.most_common()
+        }
+        return Pruning(total, scaled, exact=False)
+
+    def _count(self, config: Config, removed: Counter[str]) -> None:
+        reason = self.space.violation(config)
+        if reason is None:
+            refusal = self._refusal(config)
+            reason = None if refusal is None else _kind(refusal)
+        if reason is not None:
+            removed[reason] += 1
+
+
+def _known(constraint: Constraint, config: Config) -> bool | None:
+    """Return whether a constraint holds, None while it reads a value not yet chosen."""
+    try:
+        return bool(constraint.holds(config))
+    except KeyError:
+        return None
+
+
+def _kind(reason: str) -> str:
+    """Return a reason without the numbers of one configuration, which come before its comma."""
+    head, comma, limit = reason.partition(", ")
+    return re.sub(r"\b\d[\d.]*( bytes| KiB| MiB| GiB)?", "…", head) + comma + limit
+
+
+def points_of(
+    algorithm: Algorithm[Any], problem: Problem, device: Device, starts: Sequence[Config]
+) -> Points:
+    """Return the configurations of an algorithm whose plans a device can run."""
+
+    def refusal(config: Config) -> str | None:
+        try:
+            check_plan(algorithm.plan(problem, config, device), device)
+        except (InvalidConfig, InvalidProblem) as error:
+            return str(error)
+        return None
+
+    return Points(algorithm.space, starts, refusal)

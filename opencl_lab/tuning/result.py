@@ -1,0 +1,168 @@
+"""What tuning found, and how far it has come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from opencl_lab.comparison.measure import Measurement, Times
+from opencl_lab.doctor.peaks import fraction_of_peak, stored_peaks
+from opencl_lab.operation import Problem
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.prune import Pruning
+from opencl_lab.tuning.task import Task
+
+__all__ = ["Progress", "Stopped", "TuneResult", "failures", "share_of_peak"]
+
+Stopped: TypeAlias = Literal["complete", "budget", "time", "interrupted"]
+
+
+def failures(evaluations: Sequence[Evaluation]) -> dict[str, int]:
+    """Return how many evaluations failed, by their status."""
+    return dict(Counter(item.status for item in evaluations if item.status != "correct"))
+
+
+def share_of_peak(problem: Problem, device: Any, milliseconds: float) -> float | None:
+    """Return a time's share of the device's roofline, None if `oclab doctor` has not run."""
+    dtype = getattr(problem, "dtype", None)
+    return fraction_of_peak(problem.work, dtype, milliseconds, stored_peaks(device))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far tuning has come.
+
+    Parameters
+    ----------
+    phase : str
+        ``search``, then ``finals``.
+    evaluated : int
+        Configurations evaluated, those of earlier runs included.
+    total : int or None
+        How many there will be; None if only time decides.
+    best : Evaluation or None
+    latest : Evaluation or None
+    failures : mapping
+        How many failed, by status.
+    seconds_left, time_limit : float or None
+        None without a time limit.
+    notes : tuple of str
+        What went wrong beside the configurations.
+    """
+
+    phase: Literal["search", "finals"]
+    evaluated: int
+    total: int | None
+    best: Evaluation | None
+    latest: Evaluation | None
+    failures: Mapping[str, int]
+    seconds_left: float | None
+    time_limit: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What tuning found.
+
+    Parameters
+    ----------
+    task : Task
+        Operation, algorithm, problem and device.
+    best : Evaluation or None
+        The winner with the times of the finals; None if nothing was correct.
+    default : Evaluation or None
+        The built-in configuration; with the times of the finals if it got there.
+    finalists : tuple of Evaluation
+        Those that were measured again, taking turns; the fastest first.
+    stable : bool
+        Whether the same one won several rounds of the finals in a row.
+    evaluations : tuple of Evaluation
+        All of this run and of earlier ones, in the order in which they were made.
+    pruning : Pruning
+        The size of the space, and what was removed before compiling.
+    stopped : str
+        ``complete``, or what ended the search: ``budget``, ``time``, ``interrupted``.
+    seconds : float
+        How long it took.
+    resumed : int
+        Evaluations that were taken from the journal.
+    restarts : int
+        Workers lost to crashes and time limits.
+    journal : Path
+    stored : bool
+        Whether the winner is in the tuning database.
+    notes : tuple of str
+        What went wrong beside the configurations.
+    """
+
+    task: Task
+    best: Evaluation | None
+    default: Evaluation | None
+    finalists: tuple[Evaluation, ...]
+    stable: bool
+    evaluations: tuple[Evaluation, ...]
+    pruning: Pruning
+    stopped: Stopped
+    seconds: float
+    journal: Path
+    resumed: int = 0
+    restarts: int = 0
+    stored: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that was tuned for."""
+        return self.task.problem
+
+    @property
+    def device(self) -> Any:
+        """The device that was tuned on."""
+        return self.task.device
+
+    @property
+    def removed(self) -> Mapping[str, int]:
+        """How many combinations each reason removed before compiling."""
+        return self.pruning.removed
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many evaluations failed, by status."""
+        return failures(self.evaluations)
+
+    @property
+    def speedup(self) -> float | None:
+        """Time of the built-in configuration over that of the winner."""
+        if self.best is None or self.default is None or self.default.status != "correct":
+            return None
+        return self.default.time_ms / self.best.time_ms
+
+    @property
+    def share_of_peak(self) -> float | None:
+        """The winner's share of the device's roofline."""
+        if self.best is None:
+            return None
+        return share_of_peak(self.problem, self.device, self.best.time_ms)
+
+    def as_row(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return an evaluation as a row of the JSON document ``oclab/1``, by kernel times."""
+        times = Times.of(evaluation.times_ms) if evaluation.times_ms else None
+        row = Measurement(
+            f"opencl:{self.task.algorithm_name}",
+            "opencl",
+            self.task.algorithm_name,
+            evaluation.status,
+            evaluation.reason,
+            config=evaluation.config,
+            workers=self.device.compute_units,
+            kernel_ms=times.median if times else None,
+            total_ms=times,  # for the rates; nothing else than kernels was timed
+            build_ms=evaluation.build_ms or None,
+            work=self.problem.work,
+            peak=share_of_peak(self.problem, self.device, times.median) if times else None,
+        ).as_row()
+        return {**row, "total_ms": None, "kernel_spread_ms": row["total_ms"]}

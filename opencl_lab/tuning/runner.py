@@ -1,0 +1,67 @@
+"""What a tuner needs of whatever evaluates configurations, a sandbox or a recorded run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from opencl_lab.space import Config
+from opencl_lab.tuning.evaluation import Evaluation
+
+__all__ = ["Replay", "Runner"]
+
+
+class Runner(Protocol):
+    """Something that evaluates configurations."""
+
+    def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
+        """Check and time a configuration.
+
+        Parameters
+        ----------
+        config : Config
+        best_ms : float
+            Time of the best so far; what is clearly slower needs no more than one run.
+        seconds : float
+            Time left to the tuner.
+
+        Returns
+        -------
+        Evaluation or None
+            None if time ran out before anything was known.
+        """
+        ...
+
+    def again(self, config: Config, seconds: float) -> Evaluation | None:
+        """Time a configuration a few times more, for the finals."""
+        ...
+
+    def close(self) -> None:
+        """Free what was taken."""
+        ...
+
+
+class Replay:
+    """Answers from a recorded run, so that strategies and tuner can be tried with no device.
+
+    Parameters
+    ----------
+    evaluations : iterable of Evaluation
+        What to answer. Anything else counts as not allowed.
+    """
+
+    def __init__(self, evaluations: list[Evaluation]):
+        self._known = {evaluation.config: evaluation for evaluation in evaluations}
+        self.asked: list[Config] = []
+
+    def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
+        """Return what was recorded."""
+        self.asked.append(config)
+        unknown = Evaluation(config, "constraints", "not in the recorded run")
+        return self._known.get(config, unknown)
+
+    def again(self, config: Config, seconds: float) -> Evaluation | None:
+        """Return what was recorded."""
+        return self._known[config]
+
+    def close(self) -> None:
+        """Nothing was taken."""

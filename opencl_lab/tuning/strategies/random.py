@@ -1,0 +1,17 @@
+"""Configurations drawn at random, none of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from random import Random
+
+from opencl_lab.space import Config
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.prune import Points
+
+__all__ = ["random_search"]
+
+
+def random_search(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
+    """Ask in random order."""
+    yield from points.shuffled(rng)

@@ -1,0 +1,52 @@
+"""What is tuned: plain data that tuner and worker share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from opencl_lab.device import Device
+from opencl_lab.operation import Algorithm, Operation, Problem
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One algorithm on one problem on one device.
+
+    Parameters
+    ----------
+    operation : Operation
+    algorithm_name : str
+    problem : Problem
+    device : Device
+    seed : int
+        Seed of the data.
+    data : mapping
+        Options of the operation about the data.
+    """
+
+    operation: Operation[Any]
+    algorithm_name: str
+    problem: Problem
+    device: Device
+    seed: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def algorithm(self) -> Algorithm[Any]:
+        """The algorithm itself."""
+        return self.operation.algorithm(self.algorithm_name)
+
+    @cached_property
+    def awkward_problem(self) -> Problem:
+        """The same problem with the small sizes that no tile divides."""
+        return replace(self.problem, **self.operation.awkward)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A handle of OpenCL means nothing to another process.
+        state = {name: vars(self)[name] for name in self.__dataclass_fields__}
+        return {**state, "device": replace(self.device, handle=None), "data": dict(self.data)}

@@ -1,0 +1,246 @@
+"""One configuration after the other on the device: built, checked, timed. Runs in the worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import select_device
+from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.operation import Problem
+from opencl_lab.plan import check_plan
+from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.runtime import Execution, default_queue, execute, session_of
+from opencl_lab.runtime.session import Executable
+from opencl_lab.space import Config
+from opencl_lab.tuning.evaluation import Evaluation, Status
+from opencl_lab.tuning.guarded import Guarded
+from opencl_lab.tuning.task import Task
+
+__all__ = ["Trial"]
+
+CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
+OVERHEAD_MS = 0.5  # of a launch, at most, that the events do not see
+UNSEEN = 10.0  # beyond it the host's clock may show so many times what the events claim
+HOPELESS = 3.0  # a first run so much slower than the best needs no second one
+LEAST_RUNS, MOST_RUNS = 3, 25
+ENOUGH_MS = 100.0
+FINAL_RUNS, FINAL_MS = 10, 50.0
+
+
+class _Wrong(Exception):
+    """A result that is not right."""
+
+
+class _Stage:
+    """One problem with its data on the device and the right results."""
+
+    def __init__(self, task: Task, problem: Problem, config: Config, queue: Any):
+        self.task, self.problem, self.queue = task, problem, queue
+        self.inputs: Arrays = {
+            name: np.ascontiguousarray(array)
+            for name, array in task.operation.generate(problem, task.seed, **task.data).items()
+        }
+        self.expected = task.operation.expected(problem, self.inputs)
+        plan = task.algorithm.plan(problem, config, task.device)
+        self._in = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("in")}
+        self._out = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("out")}
+        self.load()
+
+    def load(self) -> None:
+        """Put the inputs on the device."""
+        for name, guarded in self._in.items():
+            guarded.poison()
+            guarded.array.set(self.inputs[name], self.queue)
+
+    def build(self, config: Config) -> Executable:
+        """Plan, check the limits and build, or return what was built before."""
+        task, session = self.task, session_of(self.queue)
+
+        def plan() -> Any:
+            planned = task.algorithm.plan(self.problem, config, task.device)
+            check_plan(planned, task.device)
+            return planned
+
+        return session.executable(("tuning", task.algorithm_name, self.problem, config), plan)
+
+    def run(self, executable: Executable) -> Execution:
+        """Run once and wait."""
+        arrays = {name: guarded.array for name, guarded in self._in.items()}
+        out = {name: guarded.array for name, guarded in self._out.items()}
+        execution = execute(executable, arrays, self.queue, out)
+        self.queue.finish()
+        return execution
+
+    def poison(self) -> None:
+        """Overwrite the outputs, so that results of an earlier run cannot pass."""
+        for guarded in self._out.values():
+            guarded.poison()
+        self.queue.finish()
+
+    def check(self) -> None:
+        """Compare the outputs of the last run; raise `_Wrong` if anything is not as it should."""
+        where = f"on {_sizes(self.problem)}"
+        for name, guarded in self._out.items():
+            damage = guarded.damage()
+            if damage is not None:
+                raise _Wrong(f"it writes outside the array {name!r} {where}: {damage}")
+        actual = {name: guarded.array.get(self.queue) for name, guarded in self._out.items()}
+        difference = self.task.operation.compare(self.problem, self.expected, actual)
+        if not difference.ok:
+            raise _Wrong(f"wrong result {where}: max_rel_diff {difference.max_rel:.3g}")
+
+    def check_inputs(self) -> None:
+        """Raise `_Wrong` if an input was written to."""
+        for name, guarded in self._in.items():
+            now = guarded.array.get(self.queue)
+            if guarded.damage() is not None or now.tobytes() != self.inputs[name].tobytes():
+                raise _Wrong(f"it writes to its input {name!r} on {_sizes(self.problem)}")
+
+
+def _sizes(problem: Problem) -> str:
+    return ", ".join(f"{name}={getattr(problem, name)}" for name in problem.sizes)
+
+
+class Trial:
+    """Evaluates configurations of one task.
+
+    Parameters
+    ----------
+    task : Task
+    say : callable
+        Called with the name of each phase before it begins; how long each may
+        take is for the listener to decide.
+    """
+
+    def __init__(self, task: Task, say: Callable[[str], None]):
+        device = select_device(task.device.spec)
+        if device.key != task.device.key:
+            raise LaunchError(f"device {task.device.spec} is {device.key} here")
+        self._task = task = replace(task, device=device)
+        self._say = say
+        queue = default_queue(device)
+        config = task.algorithm.default_config(task.problem, device)
+        self._awkward = _Stage(task, task.awkward_problem, config, queue)
+        self._timed = _Stage(task, task.problem, config, queue)
+        self._passed: set[Config] = set()
+
+    def evaluate(self, config: Config, best_ms: float) -> Evaluation:
+        """Build, check and time a configuration.
+
+        The first run that counts is enough for a configuration that takes more
+        than three times as long as the best so far.
+        """
+        begin = time.perf_counter()
+        build_ms = check_ms = 0.0
+        times: tuple[float, ...] = ()
+
+        def failed(status: Status, error: object) -> Evaluation:
+            return Evaluation(config, status, str(error), (), build_ms, check_ms, _now())
+
+        try:
+            self._say("building")
+            small, large = self._awkward.build(config), self._timed.build(config)
+            # Drivers such as PoCL compile when a kernel is launched for the first time.
+            self._say("launching")
+            self._awkward.poison()
+            self._awkward.run(small)
+            build_ms = _since(begin)
+            self._gate(large)
+            check_ms = _since(begin) - build_ms
+            self._passed.add(config)
+            times = self._time(large, best_ms)
+        except BuildError as error:
+            return failed("compile", f"{error}{_first_error(error.log)}")
+        except InvalidConfig as error:
+            return failed("constraints", error)
+        except _Wrong as error:
+            self._awkward.load()
+            self._timed.load()
+            return failed("correctness", error)
+        except MemoryError:
+            return failed("runtime", "the host ran out of memory")
+        except Exception as error:
+            return failed("runtime", str(error) or repr(error))
+        return Evaluation(config, "correct", "", times, build_ms, check_ms, _now())
+
+    def again(self, config: Config) -> Evaluation:
+        """Time a few runs more; what this process has not checked yet is checked first."""
+        if config not in self._passed:
+            return self.evaluate(config, float("inf"))
+        try:
+            executable = self._timed.build(config)
+            self._say("timing")
+            times = self._repeat(executable, [], FINAL_RUNS, FINAL_MS)
+        except Exception as error:
+            return Evaluation(config, "runtime", str(error) or repr(error), timestamp=_now())
+        return Evaluation(config, "correct", "", times, timestamp=_now())
+
+    def _gate(self, large: Executable) -> None:
+        """Check the awkward problem, which has run, then the timed one; this warms it up too."""
+        self._say("checking")
+        self._awkward.check()
+        self._awkward.check_inputs()
+        self._say("launching")
+        self._timed.poison()
+        self._timed.run(large)
+        self._say("checking")
+        self._timed.check()
+
+    def _time(self, executable: Executable, best_ms: float) -> tuple[float, ...]:
+        self._say("timing")
+        first = self._once(executable)
+        if first[0] > HOPELESS * best_ms:
+            return first[:1]
+        return self._repeat(executable, [first], MOST_RUNS, ENOUGH_MS)
+
+    def _repeat(
+        self, executable: Executable, runs: list[tuple[float, float]], most: int, enough_ms: float
+    ) -> tuple[float, ...]:
+        """Run until there is enough to take the median of."""
+        while len(runs) < LEAST_RUNS or (sum(r[0] for r in runs) < enough_ms and len(runs) < most):
+            runs.append(self._once(executable))
+        # A single run may have waited for the host; all of them did not.
+        kernel, host = min(run[0] for run in runs), min(run[1] for run in runs)
+        launches = len(executable.plan.launches)
+        if host - OVERHEAD_MS * (1 + launches) > UNSEEN * kernel:
+            raise _doubt(kernel, host)
+        return tuple(run[0] for run in runs)
+
+    def _once(self, executable: Executable) -> tuple[float, float]:
+        """Return the times of one run in milliseconds, by its events and by the host's clock."""
+        begin = time.perf_counter()
+        execution = self._timed.run(executable)
+        host = _since(begin)
+        if not self._task.device.capabilities.event_timing:
+            return host, host
+        kernel = execution.kernel_ms
+        if not 0 < kernel <= CLOCK_SLACK * host:
+            raise _doubt(kernel, host)
+        return kernel, host
+
+
+def _doubt(kernel: float, host: float) -> LaunchError:
+    return LaunchError(
+        f"the events claim {kernel:.3g} ms in kernels where the host's clock saw {host:.3g} ms; "
+        "this timing cannot be believed"
+    )
+
+
+def _since(begin: float) -> float:
+    return (time.perf_counter() - begin) * 1e3
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _first_error(log: str) -> str:
+    """Return the first line of a build log that names an error."""
+    lines = (line.strip() for line in log.splitlines())
+    return next((f": {line}" for line in lines if "error" in line.lower()), "")

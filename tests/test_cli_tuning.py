@@ -1,0 +1,282 @@
+"""`oclab tuning`: what is listed, shown, exchanged and cleared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from opencl_lab.cli import main
+from opencl_lab.operations.gemm import GEMM, GemmProblem
+from opencl_lab.tuning import database
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
+from opencl_lab.tuning.journal import Journal
+from opencl_lab.tuning.runs import runs
+from opencl_lab.tuning.task import Task
+
+TILED = GEMM.algorithm("tiled")
+PROBLEM = GemmProblem(40, 40, 40)
+
+
+@pytest.fixture(autouse=True)
+def overlay(tmp_path, monkeypatch):
+    """An empty overlay and no shipped data, for each test its own."""
+    monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("OCLAB_TUNING", raising=False)
+    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
+    database.forget()
+    yield tmp_path / "data" / "tuning"
+    database.forget()
+
+
+@pytest.fixture
+def oclab(capsys):
+    """Run a command and return its exit status and what it printed."""
+
+    def run(*arguments):
+        status = main(["tuning", *map(str, arguments)])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def content(oclab):
+    """Run a command that must succeed and return its JSON document."""
+
+    def run(*arguments):
+        status, out, err = oclab(*arguments, "--json")
+        assert status == 0, err
+        found = json.loads(out)
+        assert found["schema"] == "oclab/1" and found["command"] == f"tuning {arguments[0]}"
+        return found
+
+    return run
+
+
+def other(device, **changes):
+    """A configuration that is not the default one."""
+    return TILED.default_config(PROBLEM, device).replace(TILE=8, UNROLL=4, **changes)
+
+
+def store(device):
+    database.store(device, "gemm", TILED, PROBLEM, other(device), 1.25)
+
+
+def journal(device, name="tiled", problem=PROBLEM):
+    """Write a journal as the tuner does, and return its task and evaluations."""
+    task = Task(GEMM, name, problem, device)
+    written = Journal(task)
+    right, failed, time = other(device), other(device, LOCAL_PAD=0), "2026-11-21T11:00:00Z"
+    evaluations = [
+        Evaluation(right, "correct", "", (2.0, 1.0, 3.0), 5.5, 0.5, time),
+        Evaluation(failed, "compile", "no", (), 5.5, 0.5, time),
+    ]
+    for evaluation in evaluations:
+        written.add(evaluation)
+    return task, evaluations
+
+
+def refused(result, *words):
+    """A refusal is exit status 2 and one sentence."""
+    status, out, err = result
+    lines = [line for line in err.splitlines() if line.strip() and "Usage" not in line]
+    return status == 2 and out == "" and len(lines) <= 2 and all(word in err for word in words)
+
+
+# --------------------------------------------------------------------- list
+
+
+def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, overlay):
+    status, out, _ = oclab("list")
+    assert status == 0 and "nothing is tuned" in out and str(overlay) in out
+    store(device)
+    text = (overlay / "gemm.json").read_text()
+    (record,) = json.loads(text)["entries"]
+    others = [
+        {**record, "sizes": {"m": 999, "n": 9, "k": 9}, "digest": "0000"},
+        {**record, "sizes": {"m": 888, "n": 8, "k": 8}, "algorithm": "bogo"},
+        {**record, "sizes": {"m": 777, "n": 7, "k": 7}, "device": {
+            **record["device"], "key": record["device"]["key"] + "-old", "driver": "0.1-old"}},
+        {**record, "sizes": {"m": 666, "n": 6, "k": 6}, "device": {
+            **record["device"], "key": "gpu/other/other/1", "name": "Elsewhere"}},
+        {**record, "sizes": {"m": 555, "n": 5, "k": 5}, "digest": "0000", "device": {
+            **record["device"], "key": "gpu/other/other/1", "name": "Elsewhere"}},
+    ]  # fmt: skip
+    document = {"schema": "oclab-tuning/1", "entries": [record, *others]}
+    (overlay / "gemm.json").write_text(json.dumps(document))
+    database.forget()
+    found = content("list")["entries"]
+    states = {item["sizes"]["m"]: (item["state"], item["reason"]) for item in found}
+    assert states[40] == ("current", "") and states[666] == ("current", "")
+    assert states[999] == states[555] == ("stale", "the kernel has changed since")
+    assert states[777][0] == "stale" and "0.1-old" in states[777][1]
+    assert states[888][0] == "unknown"
+    assert all(item["source"] == "user" and item["time_ms"] == 1.25 for item in found)
+    (bogo,) = content("list", "--algorithm", "bogo")["entries"]
+    assert bogo["sizes"]["m"] == 888
+    assert content("list", "--operation", "sort")["entries"] == []
+    _, out, _ = oclab("list", "-v")
+    assert "Elsewhere" in out and '"TILE": 8' in out.replace("\n", "")
+
+    assert content("clear", "--stale")["entries"] == 3
+    assert len(content("list")["entries"]) == 3
+
+
+def test_two_drivers_side_by_side_make_nothing_stale(device, content, monkeypatch):
+    store(device)
+    both = [replace(device, driver="99.9"), device]
+    monkeypatch.setattr("opencl_lab.cli.tuning.devices", lambda: both)
+    assert content("list")["entries"][0]["state"] == "current"
+    monkeypatch.setattr("opencl_lab.cli.tuning.devices", lambda: both[:1])
+    assert content("list")["entries"][0]["state"] == "stale"
+
+
+def test_list_shows_the_runs_of_the_tuner(device, content, oclab):
+    task, evaluations = journal(device)
+    assert "runs" not in content("list")
+    (run,) = content("list", "--runs")["runs"]
+    assert run["file"] == str(Journal(task).path) and run["best_ms"] == 2.0
+    assert run["evaluations"] == len(evaluations) and run["problem"]["m"] == 40
+    assert "2 evaluations, best 2 ms" in oclab("list", "--runs")[1]
+
+
+# --------------------------------------------------------------------- show
+
+
+def test_show_tells_what_a_problem_gets_and_why(device, content, oclab):
+    default = dict(TILED.default_config(PROBLEM, device))
+    (row,) = (r for r in content("show", "gemm", "--size", 40)["results"] if "tiled" in r.values())
+    assert row["origin"] == "built-in default" and row["config"] == default
+    store(device)
+    rows = {r["algorithm"]: r for r in content("show", "gemm", "--size", 42)["results"]}
+    assert rows["tiled"]["origin"] == "user" and rows["tiled"]["config"] == dict(other(device))
+    assert rows["tiled"]["why"] == "this device and size"
+    assert rows["naive"]["origin"] == "built-in default"
+    _, out, _ = oclab("show", "gemm", "--size", 90)
+    assert "tiled: user (this device, nearest size), tuned with" in out and "1.25 ms" in out
+
+
+def test_it_can_be_turned_off(device, content, monkeypatch):
+    store(device)
+    monkeypatch.setenv("OCLAB_TUNING", "off")
+    rows = {r["algorithm"]: r for r in content("show", "gemm", "--size", 40)["results"]}
+    assert rows["tiled"]["origin"] == "built-in default"
+
+
+# ------------------------------------------------------------ export, import
+
+
+def test_overlays_go_from_one_user_to_another(device, content, oclab, tmp_path, monkeypatch):
+    file = tmp_path / "mine.json"
+    assert refused(oclab("export", file), "nothing to export") and not file.exists()
+    store(device)
+    assert content("export", file)["entries"] == 1
+    monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "another"))
+    assert TILED.configure(PROBLEM, device) != other(device)
+    found = content("import", file)
+    assert found["entries"] == 1 and found["current"] == 1 and found["stale"] == 0
+    assert TILED.configure(PROBLEM, device) == other(device)
+    assert refused(oclab("export", file, "--operation", "sort"), "nothing to export")
+
+    database.SHIPPED.mkdir()
+    file.rename(database.SHIPPED / "gemm.json")
+    assert content("clear")["entries"] == 1
+    assert [item["source"] for item in content("list")["entries"]] == ["shipped"]
+    assert refused(oclab("export", file), "nothing to export")
+
+
+@pytest.mark.parametrize(
+    ("form", "read", "write"),
+    [("kernel-tuner", from_kernel_tuner, to_kernel_tuner), ("t4", from_t4, to_t4)],
+)
+def test_runs_are_exported(device, content, oclab, tmp_path, form, read, write):
+    file = tmp_path / "run.json"
+    assert refused(oclab("export", file, "--format", form), "no run to export")
+    task, evaluations = journal(device)
+    assert content("export", file, "--format", form)["evaluations"] == 2
+    found = read(file.read_text())
+    assert found.evaluations == evaluations and found.device == device.name
+    assert found.kernel == "gemm_tiled" and found.problem_size == (40, 40, 40)
+    assert found.about["problem"] == PROBLEM.as_dict() and found.about["device"] == device.key
+    assert found.parameters == {p.name: p.values for p in TILED.space.parameters}
+    assert file.read_text() == write(runs()[0].recording())
+
+    journal(device, problem=GemmProblem(80, 80, 80))
+    chosen = ("--journal", Journal(task).path)
+    assert content("export", file, "--format", form, *chosen)["evaluations"] == 2
+    assert read(file.read_text()).problem_size == (40, 40, 40)
+    assert refused(oclab("export", file, "--format", form, "--algorithm", "naive"), "no run")
+
+
+def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, tmp_path):
+    claims = [
+        Evaluation(other(device), "correct", times_ms=(0.001,)),
+        Evaluation(other(device, LOCAL_PAD=0), "correct", times_ms=(0.002,)),
+        Evaluation(other(device, WRONG=3), "correct", times_ms=(0.003,)),
+    ]
+    task, _ = journal(device)
+    run = runs()[0].recording()
+    run.evaluations[:] = claims
+    file = tmp_path / "foreign.json"
+    file.write_text(to_t4(run))
+    found = content("import", file, "--limit", 2)
+    assert found["operation"] == "gemm" and found["problem"]["m"] == 40 and found["refused"] == 1
+    tried = found["evaluations"]
+    assert [item["status"] for item in tried] == ["correct"] * 3
+    assert tried[0]["config"] == dict(TILED.default_config(PROBLEM, device))
+    assert all(item["check_ms"] > 0 and item["times_ms"] for item in tried)  # measured here
+    fastest = min(tried, key=lambda item: sorted(item["times_ms"])[len(item["times_ms"]) // 2])
+    assert found["stored"] == (fastest != tried[0])
+    assert dict(TILED.configure(PROBLEM, device)) == found["best"]["config"]
+    assert len(Journal(task).known) >= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hello", "none of"),
+        ('{"schema": "oclab-tuning/1", "entries": [1]}', "cannot import"),
+        ('{"schema": "oclab-tuning/7", "entries": []}', "update opencl_lab"),
+        ('{"schema_version": "1.0.0", "results": []}', "give both"),
+        ('{"schema_version": "3.0.0", "results": []}', "3.0.0"),
+        (b"\xff\xfe", "cannot read"),
+    ],
+)
+def test_files_that_cannot_be_imported(oclab, tmp_path, text, words):
+    file = tmp_path / "bad.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert refused(oclab("import", file), words)
+    assert database.entries() == []
+
+
+def test_bad_usage_is_one_sentence(device, oclab, tmp_path):
+    store(device)
+    assert refused(oclab("import", tmp_path / "missing.json"), "missing.json")
+    assert refused(oclab("export", tmp_path / "no" / "x.json"), "does not exist")
+    assert refused(oclab("export", tmp_path), "cannot write")
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("{}\n")
+    exported = oclab("export", tmp_path / "x", "--format", "t4", "--journal", bad)
+    assert refused(exported, "no journal")
+    file = tmp_path / "f.json"
+    file.write_text('{"schema_version": "1.0.0", "results": []}')
+    assert refused(oclab("import", file, "--problem", "m"), "NAME=VALUE")
+    nothing = ("--operation", "gemm", "--algorithm", "tiled")
+    assert refused(oclab("import", file, *nothing), "none of its 0")
+
+
+# -------------------------------------------------------------------- clear
+
+
+def test_clear_deletes_what_was_asked_for(device, content, oclab):
+    store(device)
+    journal(device)
+    assert content("clear", "--operation", "sort", "--runs") == content("clear", "--stale")
+    assert content("clear", "--algorithm", "tiled")["entries"] == 1
+    assert TILED.configure(PROBLEM, device) != other(device) and len(runs()) == 1
+    found = content("clear", "--runs")
+    assert found["entries"] == 0 and found["runs"] == 1 and runs() == []
+    assert "0 entries deleted" in oclab("clear")[1]

@@ -1,0 +1,259 @@
+"""Peaks of a device: measured by kernels that do all their work, stored, held against results."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from rich.console import Console
+
+from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.comparison.table import comparison_table
+from opencl_lab.device import probe_file
+from opencl_lab.doctor.bench import Bench, Wrong
+from opencl_lab.doctor.diagnose import Finding, store
+from opencl_lab.doctor.peaks import Peaks, fraction_of_peak, rate_text, refusal, stored_peaks
+from opencl_lab.doctor.probes import throughput
+from opencl_lab.operation import get_operation
+from opencl_lab.plan import Work
+from opencl_lab.template import Source
+
+PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
+
+
+@pytest.mark.parametrize(
+    ("work", "dtype", "milliseconds", "fraction"),
+    [
+        (Work(8e9, 0), "float32", 2, 0.5),
+        (Work(8e9, 0), "float64", 2, 1.0),
+        (Work(8e9, 0), "complex64", 2, 0.5),
+        (Work(8e9, 0), "complex128", 4, 0.5),
+        (Work(8e9, 3e8), "float32", 4, 0.75),  # the traffic takes 3 ms, the arithmetic 1
+        (Work(8e9, 3e7), "float32", 4, 0.25),
+        (Work(0, 1e8), "int32", 0.5, 2.0),  # from a cache
+        (Work(8e9, 1e8), None, 2, 0.5),
+        (Work(8e9, 0), "int32", 2, None),
+        (Work(0, 0), "float32", 2, None),
+        (Work(8e9, 1e8), "float32", 0, None),
+    ],
+)
+def test_fraction_of_the_roofline(work, dtype, milliseconds, fraction):
+    found = fraction_of_peak(work, None if dtype is None else np.dtype(dtype), milliseconds, PEAKS)
+    assert found == (None if fraction is None else pytest.approx(fraction))
+    assert fraction_of_peak(work, np.float32, milliseconds, None) is None
+
+
+def test_unknown_peaks_do_not_count():
+    work = Work(8e9, 1e8)
+    assert fraction_of_peak(work, np.float32, 2, Peaks(flops32=8e12)) == pytest.approx(0.5)
+    assert fraction_of_peak(work, np.float64, 2, Peaks(flops32=8e12)) is None
+    assert refusal(work, np.float64, 1e-9, Peaks(flops32=8e12)) is None
+    assert refusal(work, np.float32, 1e-9, None) is None
+
+
+@pytest.mark.parametrize(
+    ("work", "dtype", "refused"),
+    [
+        (Work(57e12, 0), "float32", "claims 57 TFLOP/s where the device's measured peak is 8 T"),
+        (Work(9.9e12, 0), "float32", None),  # within the tolerance
+        (Work(9.9e12, 0), "float64", "measured peak is 4 TFLOP/s"),
+        (Work(0, 6e11), "float32", None),  # as fast as a cache, and a little faster
+        (Work(0, 7e11), "int8", "claims 700 GB/s where the device's measured peak is 500 GB/s"),
+        (Work(57e12, 0), "int32", None),
+    ],
+)  # fmt: skip
+def test_refusal_above_the_peak(work, dtype, refused):
+    reason = refusal(work, np.dtype(dtype), 1e3, PEAKS)
+    assert reason is None if refused is None else refused in reason
+
+
+def test_without_a_cached_peak_copying_counts():
+    assert "100 GB/s" in refusal(Work(0, 2e11), None, 1e3, replace(PEAKS, cached_bytes=None))
+
+
+def test_rates_in_words():
+    words = [rate_text(rate, "B/s") for rate in (0, 12, 4.284e12, 57.04e9, 2.5e18)]
+    assert words == ["0 B/s", "12 B/s", "4.28 TB/s", "57 GB/s", "2.5e+03 PB/s"]
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_stored_findings_come_back_as_peaks(device, cache):
+    assert stored_peaks(device) is None
+    findings = [
+        Finding("flops32", "", "ok", "", 2.5e11),
+        Finding("flops64", "", "broken", "", False),
+        Finding("copy_bytes", "", "limited", "", 3e10),
+        Finding("cached_bytes", "", "unknown", "", None),
+        Finding("max_work_group", "", "ok", "", 4096),
+    ]
+    path = store(device, findings)
+    assert stored_peaks(device) == Peaks(flops32=2.5e11, copy_bytes=3e10)
+    store(device, [Finding("flops32", "", "ok", "", 2.50001e11)])  # a new doctor is heard at once
+    assert stored_peaks(device) == Peaks(flops32=2.50001e11)
+    store(device, [Finding("flops32", "", "broken", "", False)])
+    assert stored_peaks(device) is None
+    peaks = {"flops32": 1.0}
+    for document in (
+        '{"key": ',
+        "[]",
+        json.dumps({"key": "another", "peaks": peaks}),
+        json.dumps({"key": device.key, "peaks": [1]}),
+        json.dumps({"key": device.key, "peaks": {"flops32": "fast", "flops64": -1, "x": 1}}),
+        json.dumps({"key": device.key, "peaks": {"flops32": float("inf"), "flops64": True}}),
+        json.dumps({"key": device.key}),
+    ):
+        path.write_text(document)
+        assert stored_peaks(device) is None, document
+    path.write_text(json.dumps({"key": device.key, "peaks": peaks}))
+    assert stored_peaks(device) == Peaks(flops32=1.0)
+
+
+def compare(device, peaks):
+    """Sort with the peaks that a doctor would have stored."""
+    store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
+    assert probe_file(device.key).exists()
+    sort = get_operation("sort")
+    options = sort.with_defaults({"n": 20_000, "dtype": "float32"})
+    problem = sort.problem(**options)
+    return run_comparison(
+        sort,
+        problem,
+        lambda: sort.generate(problem, 3, **options),
+        device=device,
+        against="numpy",
+        repeats=2,
+    )
+
+
+def table_of(comparison):
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(comparison_table(comparison.measurements, ""))
+    return capture.get()
+
+
+def test_a_comparison_shows_the_share_of_the_peak(device, cache):
+    comparison = compare(device, {"copy_bytes": 1e15})
+    ours, numpy = comparison.measurements
+    assert ours.ok and ours.peak == pytest.approx(160e3 / 1e15 * 1e3 / ours.kernel_ms)
+    assert ours.as_row()["peak_fraction"] == ours.as_csv()["peak_fraction"] == ours.peak
+    assert numpy.peak is None and "% peak" in table_of(comparison)
+
+
+def test_without_peaks_nothing_is_shown(device, cache):
+    comparison = compare(device, {})
+    assert comparison.measurements[0].ok and comparison.measurements[0].peak is None
+    assert "% peak" not in table_of(comparison)
+
+
+def test_a_comparison_refuses_what_is_faster_than_the_peak(device, cache):
+    if not device.capabilities.event_timing:
+        pytest.skip("no kernel times")
+    comparison = compare(device, {"copy_bytes": 1e3, "cached_bytes": 2e3})
+    ours, numpy = comparison.measurements
+    assert ours.status == "runtime" and "measured peak is 2 kB/s" in ours.reason
+    assert comparison.exit_status == 4 and numpy.ok
+
+
+# --- the probes ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def bench(device, request):
+    """A bench on the device under test, taken for a CPU and for a GPU."""
+    small = replace(device, kind=request.param, compute_units=min(device.compute_units, 2))
+    return Bench(small)
+
+
+def arithmetic(bench, dtype=np.float32):
+    return throughput._Arithmetic(bench, dtype, 4, 3)
+
+
+def copying(bench):
+    size = 1 << 18
+    buffers = tuple(cl.Buffer(bench.context, cl.mem_flags.READ_WRITE, size) for _ in range(2))
+    return throughput._Copy(bench, buffers, size, 4, 1024)
+
+
+@pytest.mark.parametrize("make", [arithmetic, copying])
+@pytest.mark.parametrize("rounds", [1, 7])
+def test_trials_compute_what_they_should(bench, make, rounds):
+    trial = make(bench)
+    trial.build()
+    trial.rounds = rounds
+    assert trial.launch() > 0 and trial.best > 0
+    trial.verify()
+
+
+def test_arithmetic_in_double_precision(bench):
+    if not bench.device.capabilities.fp64:
+        pytest.skip("no double precision")
+    trial = arithmetic(bench, np.float64)
+    trial.build()
+    trial.launch()
+    trial.verify()
+
+
+@pytest.mark.parametrize(
+    ("make", "whole", "lazy"),
+    [
+        (arithmetic, "x1 = x1 * scale + shift;", ""),
+        (arithmetic, "round < rounds", "round < rounds - 1"),
+        (arithmetic, " + own", ""),
+        (copying, "k < per_item; k +=", "k < per_item / 2; k +="),
+        (copying, "] = v1;", "] = v0;"),
+    ],
+)
+def test_work_that_is_left_out_is_seen(bench, make, whole, lazy, monkeypatch):
+    render = throughput.render
+
+    def cheat(template, parameters):
+        text = render(template, parameters).text
+        assert whole in text
+        return Source(template, text.replace(whole, lazy))
+
+    monkeypatch.setattr(throughput, "render", cheat)
+    trial = make(bench)
+    trial.build()
+    trial.launch()
+    with pytest.raises(Wrong):
+        trial.verify()
+
+
+def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
+    if device.simulated:
+        pytest.skip("a simulator has no speed")
+    monkeypatch.setattr(throughput, "PATIENCE", 0.05)
+
+    def trials(bench):
+        for chains in (1, 4):
+            yield throughput._Arithmetic(bench, np.float32, 4, chains)
+        lazy = throughput._Arithmetic(bench, np.float32, 4, 2)
+        lazy.amount = 1e30  # it would win
+        monkeypatch.setattr(lazy, "verify", fail)
+        yield lazy
+
+    def fail():
+        raise Wrong("planted")
+
+    *steps, last = throughput._race(device, "FLOP/s", trials)
+    assert [step["trying"] for step in steps] == [f"{n} chains of float4" for n in (1, 4, 2)]
+    assert "value" not in steps[0] and steps[1]["value"] > 0 and "FLOP/s" in steps[1]["reached"]
+    assert last["verdict"] == "ok" and steps[1]["value"] < last["value"] < 1e20
+    assert Peaks.of({"flops32": last["value"]}) is not None
+
+
+def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
+    (step,) = throughput.copy_bytes(replace(device, simulated=True))
+    assert step["verdict"] == "no"
+    poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
+    (step,) = throughput.flops64(poor)
+    assert step["verdict"] == "no"

@@ -1,0 +1,482 @@
+"""What is tuned is kept, found again where it fits, and used; most of it without any device."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.errors import BuildError, InvalidConfig, OclabError
+from opencl_lab.operation import operations
+from opencl_lab.operations.gemm import GEMM, GemmProblem
+from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.tuning import database
+from opencl_lab.tuning.entry import document, entry_of, kernel_digest, parse
+
+F64 = np.dtype(np.float64)
+TILED = GEMM.algorithm("tiled")
+GPU = Device(
+    "Paper H100",
+    "gpu",
+    vendor="Paper Corp",
+    platform="Paper CL",
+    driver="580.1",
+    compute_units=132,
+    compute_capability=(9, 0),
+    max_work_group=1024,
+    max_work_items=(1024, 1024, 64),
+    capabilities=Capabilities(fp64=True, max_work_group=1024, local_memory=48 << 10),
+)
+SISTER = replace(GPU, name="Paper H200")  # same architecture
+COUSIN = replace(GPU, name="Paper A100", compute_capability=(8, 0))  # same vendor
+STRANGER = replace(GPU, name="Other", vendor="Other Corp", platform="Other CL", driver="1")
+STRANGER = replace(STRANGER, compute_capability=None)
+N1024 = GemmProblem(1024, 1024, 1024)
+DEFAULT = TILED.default_config(N1024, GPU)
+DIGEST = kernel_digest(TILED.templates)
+
+
+@pytest.fixture(autouse=True)
+def overlay(tmp_path, monkeypatch):
+    """An empty overlay and no shipped data, for each test its own."""
+    monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("OCLAB_TUNING", raising=False)
+    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(database, "_said", set())
+    database.forget()
+    yield tmp_path / "data" / "tuning" / "gemm.json"
+    database.forget()
+
+
+def tuned(number):
+    """A configuration of `tiled` that is not the default one, and shows which it is."""
+    config = DEFAULT.replace(TILE=32, UNROLL=(1, 2, 4, 16, 32)[number])
+    assert config != DEFAULT
+    return config
+
+
+def store(device, number, problem=N1024, **changes):
+    entry = entry_of(device, "gemm", "tiled", DIGEST, problem, tuned(number), 1.5)
+    database.add([replace(entry, **changes)])
+
+
+def ship(*entries):
+    database.SHIPPED.mkdir(exist_ok=True)
+    (database.SHIPPED / "gemm.json").write_text(json.dumps(document(entries)))
+    database.forget()
+
+
+def used(device=GPU, problem=N1024, values=None):
+    return TILED.configure(problem, device, values)
+
+
+# --------------------------------------------------------------- store and use
+
+
+def test_what_is_stored_is_used_and_nothing_else_changes():
+    assert used() == DEFAULT
+    database.store(GPU, "gemm", TILED, N1024, tuned(0), 1.5)
+    assert used() == tuned(0)
+    assert used(problem=replace(N1024, dtype=F64)) != tuned(0)
+    assert used(problem=replace(N1024, trans_a=True)) == DEFAULT
+    assert used(problem=replace(N1024, alpha=2.0)) == tuned(0)  # not of the layout
+    naive = GEMM.algorithm("naive")
+    assert naive.configure(N1024, GPU) == naive.default_config(N1024, GPU)
+    assert used(device=STRANGER) == TILED.default_config(N1024, STRANGER)
+
+
+def test_explicit_values_come_before_tuned_ones():
+    store(GPU, 0)
+    assert used(values={"LOCAL_PAD": 0}) == tuned(0).replace(LOCAL_PAD=0)
+    assert used(values=dict(DEFAULT)) == DEFAULT
+    # The tuned UNROLL does not divide this tile, the default one does.
+    store(GPU, 4)
+    assert used(values={"TILE": 16}) == DEFAULT.replace(TILE=16)
+    with pytest.raises(InvalidConfig, match="UNROLL must divide TILE"):
+        used(values={"UNROLL": 5})
+
+
+def test_the_environment_turns_it_off(monkeypatch):
+    store(GPU, 0)
+    assert used() == tuned(0)
+    monkeypatch.setenv("OCLAB_TUNING", "off")
+    assert used() == DEFAULT and TILED.tuned(N1024, GPU) is None
+    monkeypatch.delenv("OCLAB_TUNING")
+    assert used() == tuned(0)
+
+
+def test_a_newer_result_takes_the_place_of_the_older():
+    store(GPU, 0)
+    store(GPU, 1)
+    store(GPU, 2, replace(N1024, m=1100, n=900))  # the same bucket
+    assert used() == tuned(2) and len(database.entries()) == 1
+    store(GPU, 3, replace(N1024, m=2048))
+    store(SISTER, 3)
+    assert len(database.entries()) == 3
+
+
+def test_a_call_costs_less_than_ten_microseconds():
+    store(GPU, 0)
+    used()
+    begin = time.perf_counter()
+    for _ in range(2000):
+        used()
+    # Ten times the promise: this is a test of whether answers are kept at all.
+    assert (time.perf_counter() - begin) / 2000 < 100e-6
+
+
+def test_every_operation_on_the_real_device(device):
+    for operation in operations().values():
+        problem = operation.problem(**operation.with_defaults({operation.size_option: 300}))
+        for algorithm in operation.algorithms:
+            if algorithm.supports(problem, device):
+                continue
+            default = algorithm.default_config(problem, device)
+            others = (config for config in algorithm.space if _runs(algorithm, problem, config))
+            other = next(config for config in others if config != default)
+            database.store(device, operation.name, algorithm, problem, other, 2.5)
+            assert algorithm.configure(problem, device) == other
+    assert {entry.operation for entry in database.entries()} == set(operations())
+
+
+def _runs(algorithm, problem, config):
+    plan = algorithm.plan(problem, config, GPU)
+    return all(launch.work_group <= 256 and launch.local_memory < 16384 for launch in plan.launches)
+
+
+def test_the_public_function_takes_it_from_the_next_call_on(queue, device, rng, monkeypatch):
+    (algorithm,) = SORT.algorithms
+    keys = rng.integers(0, 1000, 5000, dtype=np.int32)
+    problem = SortProblem(keys.size, keys.dtype)
+    seen = []
+    plan = type(algorithm).plan
+
+    def spy(self, problem, config, device):
+        seen.append(config)
+        return plan(self, problem, config, device)
+
+    monkeypatch.setattr(type(algorithm), "plan", spy)
+    special = algorithm.default_config(problem, device).replace(TILE=256, WORK_PER_ITEM=32)
+    database.store(device, "sort", algorithm, problem, special, 1.0)
+    from opencl_lab.operations.sort import sort
+
+    np.testing.assert_array_equal(sort(keys, queue=queue), np.sort(keys))
+    assert special in seen
+
+
+# -------------------------------------------------------------------- fallback
+
+
+def test_levels_from_near_to_far():
+    wanted = GemmProblem(1024, 1024, 1024)
+    ship(
+        entry_of(GPU, "gemm", "tiled", DIGEST, wanted, tuned(4), 1.0),
+        entry_of(COUSIN, "gemm", "tiled", DIGEST, wanted, tuned(4), 0.5),
+    )
+    store(COUSIN, 3)
+    store(SISTER, 2)
+    store(GPU, 1, GemmProblem(4096, 1024, 1024))
+    store(GPU, 0, GemmProblem(2048, 1024, 1024))
+    store(GPU, 3, GemmProblem(1100, 1024, 1024))
+    store(STRANGER, 3)
+    found = database.lookup(GPU, "gemm", "tiled", wanted, DIGEST)
+    told = [(m.level, m.entry.shipped, m.entry.sizes["m"], m.entry.device.name) for m in found]
+    exact, near, architecture, vendor = database.LEVELS
+    assert told == [
+        (exact, False, 1100, "Paper H100"),
+        (exact, True, 1024, "Paper H100"),
+        (near, False, 2048, "Paper H100"),
+        (near, False, 4096, "Paper H100"),
+        (architecture, False, 1024, "Paper H200"),
+        (vendor, False, 1024, "Paper A100"),
+        (vendor, True, 1024, "Paper A100"),
+    ]
+
+
+@pytest.mark.parametrize("there", [GPU, SISTER, COUSIN])
+def test_each_level_is_used_when_it_is_the_only_one(there):
+    store(there, 0)
+    assert used() == tuned(0)
+
+
+def test_the_nearest_size_and_not_any_size():
+    store(GPU, 0, GemmProblem(256, 256, 256))
+    store(GPU, 1, GemmProblem(8192, 8192, 8192))
+    assert used(problem=GemmProblem(500, 512, 512)) == tuned(0)
+    assert used(problem=GemmProblem(4000, 4096, 4096)) == tuned(1)
+    # 16 times as far in one size is the end: skinny matrices are something else.
+    assert used(problem=GemmProblem(4096, 256, 256)) == tuned(0)
+    assert used(problem=GemmProblem(8192, 256, 256)) == DEFAULT
+    assert used(problem=GemmProblem(1, 256, 256)) != tuned(0)
+    assert TILED.tuned(GemmProblem(0, 256, 256), GPU) is None
+
+
+def test_what_does_not_fit_is_passed_over():
+    small = replace(SISTER, max_work_group=256)
+    small = replace(small, capabilities=replace(GPU.capabilities, max_work_group=256))
+    store(GPU, 0)  # TILE 32: 1024 items
+    assert used(device=small) == TILED.default_config(N1024, small)
+    broken = entry_of(SISTER, "gemm", "tiled", DIGEST, N1024, tuned(1).replace(UNROLL=5), 1)
+    store(COUSIN, 2)
+    database.add([broken, replace(broken, device=broken.device, config=tuned(1).replace(X=1))])
+    assert used(device=SISTER) == tuned(0)
+    assert used(device=COUSIN) == tuned(2)
+
+
+def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
+    entry = entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(0), 1.0)
+    ship(entry)
+    newer = replace(GPU, driver="590.0")
+    assert used() == tuned(0)
+    assert TILED.tuned(N1024, newer)[1].level == "same architecture"
+    assert not caplog.records
+    assert [item.shipped for item in database.entries()] == [True]
+    assert database.clear() == 0 and used() == tuned(0)
+
+
+def test_the_files_of_the_package_are_valid(monkeypatch):
+    monkeypatch.undo()
+    for name, operation in operations().items():
+        text = database.shipped_file(name).read_text()
+        digests = {item.name: kernel_digest(item.templates) for item in operation.algorithms}
+        for entry in parse(text, shipped=True):
+            assert entry.operation == name and entry.algorithm in digests
+
+
+# ----------------------------------------------------------------------- stale
+
+
+def test_a_changed_kernel_makes_stale_and_says_so_once(caplog):
+    store(GPU, 0, digest="0123456789abcdef")
+    with caplog.at_level(logging.WARNING, "opencl_lab"):
+        assert used() == DEFAULT
+        assert used(problem=GemmProblem(1000, 1000, 1000)) == DEFAULT
+        assert used(device=SISTER) == DEFAULT
+    (record,) = caplog.records
+    assert "kernel has changed" in record.message and "oclab tune gemm" in record.message
+    store(GPU, 1)
+    assert used() == tuned(1) and len(database.entries()) == 1
+
+
+def test_a_changed_driver_makes_stale_and_says_so_once(caplog):
+    store(GPU, 0)
+    updated = replace(GPU, driver="590.2")
+    with caplog.at_level(logging.WARNING, "opencl_lab"):
+        assert used(device=updated) == DEFAULT
+        assert used(device=updated, problem=GemmProblem(1000, 1000, 1000)) == DEFAULT
+    (record,) = caplog.records
+    assert "driver was 580.1 and is 590.2" in record.message
+    assert used() == tuned(0)  # two drivers may live side by side
+    store(updated, 1)
+    assert used(device=updated) == tuned(1) and used() == tuned(0)
+
+
+def test_a_stale_entry_is_not_mentioned_when_a_fresh_one_serves(caplog):
+    store(GPU, 0, digest="0123456789abcdef")
+    store(GPU, 1, GemmProblem(2048, 2048, 2048))
+    assert used() == tuned(1) and not caplog.records
+
+
+def test_the_digest_covers_templates_and_what_they_include(tmp_path):
+    def digest():
+        kernel_digest.cache_clear()
+        return kernel_digest((str(template),))
+
+    template, part = tmp_path / "a.cl.mako", tmp_path / "part.mako"
+    part.write_text("int x;\n")
+    template.write_text('<%include file="/prelude.cl.mako"/>\n<%include file="part.mako"/>\nint y;')
+    first = digest()
+    assert digest() == first
+    part.write_text("int z;\n")
+    second = digest()
+    template.write_text(template.read_text() + " ")
+    assert len({first, second, digest()}) == 3
+    template.write_text("int y;")
+    third = digest()
+    template.write_text('<%include file="/prelude.cl.mako"/>int y;')
+    assert digest() != third
+    kernel_digest.cache_clear()
+    assert len({kernel_digest(item.templates) for item in GEMM.algorithms}) == 3
+    with pytest.raises(BuildError, match="missing"):
+        kernel_digest(("gemm/missing.cl.mako",))
+
+
+def test_algorithms_name_their_operation_and_every_template_they_launch(device):
+    for operation in operations().values():
+        problem = operation.problem(**operation.with_defaults({operation.size_option: 5000}))
+        for algorithm in operation.algorithms:
+            assert algorithm.operation == operation.name
+            plan = algorithm.plan(problem, algorithm.default_config(problem, GPU), GPU)
+            assert plan.launches
+            assert {launch.template for launch in plan.launches} <= set(algorithm.templates)
+        names = set(problem.as_dict())
+        assert set(problem.sizes) | set(problem.layout) <= names
+        assert not set(problem.sizes) & set(problem.layout)
+        assert set(operation.awkward) == set(problem.sizes)
+
+
+# ----------------------------------------------------------------------- files
+
+
+def test_a_damaged_file_is_set_aside_with_one_sentence(overlay, caplog):
+    store(GPU, 0)
+    whole = overlay.read_text()
+    for number, damage in enumerate(
+        [
+            whole[: len(whole) // 2],
+            "",
+            "[]",
+            '{"schema": "oclab-tuning/1"}',
+            '{"schema": "something", "entries": []}',
+            whole.replace("1.5", "-1.5"),
+            whole.replace("1.5", "NaN"),
+            whole.replace('"m": 1024', '"m": "many"'),
+            whole.replace('"UNROLL": 1', '"UNROLL": [1]'),
+            whole.replace('"layout"', '"lay"'),
+        ]
+    ):
+        overlay.write_text(damage)
+        database.forget()
+        caplog.clear()
+        assert used() == DEFAULT and used(problem=GemmProblem(900, 900, 900)) == DEFAULT
+        (record,) = caplog.records
+        assert "damaged" in record.message and "set aside" in record.message
+        kept = sorted(overlay.parent.glob("gemm.json.damaged-*"))
+        assert len(kept) == number + 1 and kept[-1].read_text() == damage
+        assert not overlay.exists()
+    overlay.write_bytes(b"\xff\xfe\x00")
+    store(GPU, 1)  # writing finds the damage, too
+    assert used() == tuned(1)
+    assert len(list(overlay.parent.glob("gemm.json.damaged-*"))) == number + 2
+
+
+def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):
+    text = '{"schema": "oclab-tuning/2", "other": 1}'
+    overlay.parent.mkdir(parents=True)
+    overlay.write_text(text)
+    assert used() == DEFAULT
+    (record,) = caplog.records
+    assert "oclab-tuning/2" in record.message
+    with pytest.raises(OclabError, match=r"oclab-tuning/2.*update opencl_lab"):
+        store(GPU, 0)
+    assert overlay.read_text() == text
+
+
+def test_a_damaged_shipped_file_is_only_mentioned(caplog):
+    database.SHIPPED.mkdir()
+    path = database.SHIPPED / "gemm.json"
+    path.write_text("{")
+    assert used() == DEFAULT and path.read_text() == "{"
+    assert len(caplog.records) == 1
+
+
+def test_what_cannot_be_written_is_an_error_in_one_sentence(overlay):
+    overlay.parent.parent.mkdir()
+    overlay.parent.write_text("a file where the folder should be")
+    assert used() == DEFAULT
+    with pytest.raises(OclabError, match="cannot write"):
+        store(GPU, 0)
+
+
+def test_changes_by_other_processes_are_seen(overlay, monkeypatch):
+    store(GPU, 0)
+    one = overlay.read_text()
+    store(GPU, 1)
+    assert used() == tuned(1)
+    overlay.write_text(one)
+    monkeypatch.setattr(database, "_next_check", 0.0)  # a second later
+    assert used() == tuned(0)
+    overlay.unlink()
+    monkeypatch.setattr(database, "_next_check", 0.0)
+    assert used() == DEFAULT
+
+
+def test_answers_that_were_on_the_way_while_something_was_stored_are_not_kept():
+    def slow():
+        store(GPU, 0)
+        return "old"
+
+    assert database.remember("key", slow) == "old"
+    assert database.remember("key", lambda: "new") == "new"
+    assert database.remember("key", lambda: "newer") == "new"
+
+
+WRITER = """
+import sys
+from dataclasses import replace
+from opencl_lab.operations.gemm import GemmProblem
+from opencl_lab.space import Config
+from opencl_lab.tuning import database
+from opencl_lab.tuning.entry import parse
+with open(sys.argv[1]) as file:
+    first = parse(file.read())[0]
+print("ready", flush=True)
+sys.stdin.readline()
+for exponent in range(24):
+    size = 2**exponent
+    database.add([replace(first, algorithm=sys.argv[2], sizes=dict(m=size, n=size, k=size))])
+"""
+
+
+def test_two_processes_lose_nothing(tmp_path):
+    source = tmp_path / "one.json"
+    source.write_text(
+        json.dumps(document([entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(0), 1.5)]))
+    )
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(source), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for name in ("first", "second")
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout.readline() == b"ready\n"
+        for writer in writers:
+            writer.stdin.write(b"go\n")
+            writer.stdin.flush()
+        for writer in writers:
+            writer.communicate(timeout=60)
+            assert writer.returncode == 0
+    finally:
+        for writer in writers:
+            with suppress(ProcessLookupError):
+                writer.kill()
+    found = database.entries()
+    assert sorted((e.algorithm, e.sizes["m"]) for e in found) == [
+        (name, 2**exponent) for name in ("first", "second") for exponent in range(24)
+    ]
+
+
+def test_clear_takes_what_is_chosen(overlay):
+    store(GPU, 0)
+    store(SISTER, 1)
+    assert database.clear(lambda entry: entry.device.name == "Paper H200") == 1
+    assert [entry.device.name for entry in database.entries()] == ["Paper H100"]
+    assert database.clear() == 1 and database.entries() == []
+    assert used() == DEFAULT and parse(overlay.read_text()) == []
+
+
+def test_entries_survive_the_file(overlay):
+    (algorithm,) = SORT.algorithms
+    problem = SortProblem(1000, np.dtype(np.uint8), rows=3, indices=True)
+    config = algorithm.default_config(problem, GPU)
+    database.store(GPU, "sort", algorithm, problem, config, 0.25)
+    (entry,) = database.entries()
+    again = entry_of(
+        GPU, "sort", "odd-even-merge", kernel_digest(algorithm.templates), problem, config, 0.25
+    )
+    assert entry == replace(again, timestamp=entry.timestamp)
+    assert entry.layout == {"dtype": "uint8", "indices": True, "value_bytes": 0}
+    assert entry.sizes == {"n": 1000, "rows": 3} and entry.bucket == (10, 2)
+    assert type(entry.config["BLOCKED"]) is bool
