@@ -23,11 +23,12 @@
  * sort_tile     first passes, inside one work-group: TILE elements in local memory
  * merge_pass    one pass over global memory
  *
- * An item owns elements of its work-group's span either one after the other
- * (BLOCKED) or a work-group apart. In BLOCKED form the place in the sibling
- * can only grow from one element to the next, so the search gallops on from
- * the last place. In the other form, the places of the first and the last
- * element of the span bound all others (NARROW).
+ * An item owns elements of its work-group's span either a work-group apart, and
+ * searches for the place of each, or one after the other (BLOCKED). A BLOCKED
+ * item searches once a pair of blocks, for where its first output comes from,
+ * and merges from there; where it owns the whole pair it need not search at all.
+ * In the other form, the places of the first and the last element of the span
+ * bound all others (NARROW).
  *
  * The host guarantees: grid dimension 1 is the row; dimension 0 covers the row
  * in whole work-groups; `width` is a power of two, at least TILE in merge_pass;
@@ -51,6 +52,7 @@
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=KEY_T == 'double'"/>\
 <%
     has_values = VALUE_T is not None
+    RUN = 16 if BLOCKED and TILE >= 16 * WG_SIZE else 1
     before = "LESS(b, a)" if DESCENDING else "LESS(a, b)"
 %>\
 typedef ${KEY_T} key_t;
@@ -69,6 +71,28 @@ static inline bool before(const key_t a, const key_t b)
 }
 
 <%def name="searches(space, suffix)">
+% if BLOCKED:
+/*
+ * Count how many of the first `rank` elements of the merged blocks a and b come from a.
+ * Source: C. Siebert, J. L. Traeff, "Perfectly load-balanced, stable,
+ * synchronization-free parallel merge", 2013 (co-ranks).
+ */
+static inline index_t corank_${suffix}(${space} const key_t *a, const index_t a_length,
+                                       ${space} const key_t *b, const index_t b_length,
+                                       const index_t rank)
+{
+    index_t low = rank > b_length ? rank - b_length : 0;
+    index_t high = min(rank, a_length);
+    while (low < high) {
+        const index_t middle = low + (high - low) / 2;
+        if (before(b[rank - 1 - middle], a[middle]))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+% else:
 /* Count the elements of block[low..high) that go before key, added to low. */
 static inline index_t search_${suffix}(${space} const key_t *block, const key_t key,
                                        const bool count_equal, index_t low, index_t high)
@@ -83,34 +107,50 @@ static inline index_t search_${suffix}(${space} const key_t *block, const key_t 
     }
     return low;
 }
-% if BLOCKED:
-
-/* The same, for a place that is probably near low: double the step, then search. */
-static inline index_t gallop_${suffix}(${space} const key_t *block, const key_t key,
-                                       const bool count_equal, index_t low, index_t high)
-{
-    index_t step = 1;
-    while (low + step <= high) {
-        const key_t other = block[low + step - 1];
-        if (count_equal ? before(key, other) : !before(other, key)) {
-            high = low + step - 1;
-            break;
-        }
-        low += step;
-        step *= 2;
-    }
-    return search_${suffix}(block, key, count_equal, low, high);
-}
 % endif
 </%def>\
-## Give each element of the span [first, last) of a row to one item.
-<%def name="for_each_element(first, last, per_item)">\
-% if BLOCKED:
-    const index_t begin = min(${first} + (index_t)get_local_id(0) * ${per_item}, ${last});
-    const index_t end = min(begin + ${per_item}, ${last});
-    for (index_t i = begin; i < end; ++i)\
+## Merge what lies under the outputs [begin, end) of pairs of blocks, in a row or tile of `count`.
+<%def name="merge_range(suffix, count, from_keys, to_keys, to_values, value_t)">\
+    for (index_t pair = begin & ~(2 * width - 1); pair < end; pair += 2 * width) {
+        const index_t first_output = max(begin, pair);
+        const index_t last_output = min(end, pair + 2 * width);
+        const index_t b_start = min(pair + width, ${count});
+        const index_t a_length = b_start - pair;
+        const index_t b_length = min(width, ${count} - b_start);
+        index_t a = corank_${suffix}(${from_keys} + pair, a_length, ${from_keys} + b_start, b_length,
+                                     first_output - pair);
+        index_t b = b_start + (first_output - pair - a);
+        const index_t a_end = pair + a_length;
+        const index_t b_end = b_start + b_length;
+        a += pair;
+        index_t output = first_output;
+        for (; output < last_output && a < a_end && b < b_end; ++output) {
+            const key_t left = ${from_keys}[a];
+            const key_t right = ${from_keys}[b];
+            const bool take_right = before(right, left);
+            ${to_keys}[output] = take_right ? right : left;
+% if has_values:
+            ${to_values}[output] = (${value_t})${value_at(suffix, "(take_right ? b : a)")};
+% endif
+            b += take_right;
+            a += !take_right;
+        }
+        for (; output < last_output; ++output) {
+            const index_t rest = a < a_end ? a++ : b++;
+            ${to_keys}[output] = ${from_keys}[rest];
+% if has_values:
+            ${to_values}[output] = (${value_t})${value_at(suffix, "rest")};
+% endif
+        }
+    }
+</%def>\
+<%def name="value_at(suffix, index)">\
+% if suffix == "local":
+values[from + ${index}]\
+% elif VALUE_IN_T is None:
+${index}\
 % else:
-    for (index_t i = ${first} + get_local_id(0); i < ${last}; i += ${WG_SIZE})\
+source_values[row + ${index}]\
 % endif
 </%def>\
 % if TILE:
@@ -144,34 +184,57 @@ ${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
+% if BLOCKED:
+    const index_t begin = min((index_t)get_local_id(0) * ${TILE // WG_SIZE}, count);
+    const index_t end = min(begin + ${TILE // WG_SIZE}, count);
+% endif
+% if RUN > 1:
+
+    /* Sort short runs by insertion, which beats merging there. */
+    for (index_t run = begin; run < end; run += ${RUN}) {
+        const index_t run_end = min(run + ${RUN}, end);
+        for (index_t i = run + 1; i < run_end; ++i) {
+            const key_t key = keys[i];
+% if has_values:
+            const ${VALUE_T} value = values[i];
+% endif
+            index_t place = i;
+            for (; place > run && before(key, keys[place - 1]); --place) {
+                keys[place] = keys[place - 1];
+% if has_values:
+                values[place] = values[place - 1];
+% endif
+            }
+            keys[place] = key;
+% if has_values:
+            values[place] = value;
+% endif
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+
     /* Merge pairs of blocks; the halves of the local arrays take turns. */
     index_t from = 0;
-    for (index_t width = 1; width < ${TILE}; width *= 2) {
+    for (index_t width = ${RUN}; width < ${TILE}; width *= 2) {
         const index_t to = ${TILE} - from;
 % if BLOCKED:
-        index_t last_block = count;
-        index_t hint = 0;
-% endif
-        ${for_each_element("(index_t)0", "count", TILE // WG_SIZE)} {
+    ${merge_range("local", "count", "(keys + from)", "(keys + to)", "(values + to)", VALUE_T)}
+% else:
+        for (index_t i = get_local_id(0); i < count; i += ${WG_SIZE}) {
             const index_t block = i & ~(width - 1);
             const index_t sibling = min(block ^ width, count);
             const index_t length = min(width, count - sibling);
             const bool odd = (block & width) != 0;
             const key_t key = keys[from + i];
-            __local const key_t *others = keys + from + sibling;
-% if BLOCKED:
-            hint = gallop_local(others, key, odd, block == last_block ? hint : 0, length);
-            last_block = block;
-            const index_t rank = hint;
-% else:
-            const index_t rank = search_local(others, key, odd, 0, length);
-% endif
+            const index_t rank = search_local(keys + from + sibling, key, odd, 0, length);
             const index_t place = to + (block & ~width) + (i - block) + rank;
             keys[place] = key;
 % if has_values:
             values[place] = values[from + i];
 % endif
         }
+% endif
         barrier(CLK_LOCAL_MEM_FENCE);
         from = to;
     }
@@ -217,21 +280,18 @@ void merge_pass(__global const key_t *restrict source,
     barrier(CLK_LOCAL_MEM_FENCE);
 % endif
 % if BLOCKED:
-    index_t last_block = n;
-    index_t hint = 0;
-% endif
-    ${for_each_element("first", "last", WORK_PER_ITEM)} {
+    const index_t begin = min(first + (index_t)get_local_id(0) * ${WORK_PER_ITEM}, last);
+    const index_t end = min(begin + ${WORK_PER_ITEM}, last);
+${merge_range("global", "n", "keys", "(target + row)", "(target_values + row)", VALUE_OUT_T)}
+% else:
+    for (index_t i = first + get_local_id(0); i < last; i += ${WG_SIZE}) {
         const index_t block = i & ~(width - 1);
         const index_t sibling = min(block ^ width, n);
         const index_t length = min(width, n - sibling);
         const bool odd = (block & width) != 0;
         const key_t key = keys[i];
         __global const key_t *others = keys + sibling;
-% if BLOCKED:
-        hint = gallop_global(others, key, odd, block == last_block ? hint : 0, length);
-        last_block = block;
-        const index_t rank = hint;
-% elif NARROW:
+% if NARROW:
         const index_t rank = search_global(others, key, odd, narrow ? bounds[0] : 0,
                                            narrow ? bounds[1] : length);
 % else:
@@ -240,8 +300,8 @@ void merge_pass(__global const key_t *restrict source,
         const ulong place = row + (block & ~width) + (i - block) + rank;
         target[place] = key;
 % if has_values:
-        target_values[place] = (${VALUE_OUT_T})\
-${"i" if VALUE_IN_T is None else "source_values[row + i]"};
+        target_values[place] = (${VALUE_OUT_T})${value_at("global", "i")};
 % endif
     }
+% endif
 }

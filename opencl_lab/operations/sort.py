@@ -126,7 +126,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
             ),
             Constraint(
                 lambda c: not (c["NARROW"] and c["BLOCKED"]),
-                "NARROW is of no use where searches gallop (BLOCKED)",
+                "NARROW is of no use where items merge (BLOCKED)",
             ),
             Constraint(
                 lambda c: not c["NARROW"] or c.integer("WG_SIZE") >= 2,

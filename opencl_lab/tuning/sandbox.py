@@ -225,8 +225,9 @@ class Sandbox:
 
     def _ready(self) -> _Worker:
         """Return a worker that waits for requests."""
-        if self._worker is not None:
+        if self._worker is not None and self._worker.process.poll() is None:
             return self._worker
+        self.close()  # if it has died since its last answer, no configuration is to blame
         self._worker = worker = _Worker(self._message)
         self.restarts += 1
         try:

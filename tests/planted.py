@@ -1,0 +1,96 @@
+"""An operation with planted faults, for the tests of the tuner; the worker imports it, too."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from opencl_lab.operation import Problem
+from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.tuning.custom import KernelOperation
+
+TEMPLATE = str(Path(__file__).parent / "kernels" / "planted.cl.mako")
+FAULTS = (
+    "none", "wrong", "lazy", "syntax", "missing", "crash", "hang",
+    "before", "after", "input", "spoil", "slow",
+)  # fmt: skip
+FLOAT = np.dtype(np.float32)
+TOO_LARGE = 1 << 20
+
+
+@dataclass(frozen=True)
+class PlantedProblem(Problem):
+    sizes = ("n",)
+    layout = ()
+
+    n: int = 5000
+
+    @property
+    def work(self):
+        return Work(flops=float(self.n), bytes=8.0 * self.n)
+
+
+def plan(problem, config, device):
+    wg_size = config.integer("WG_SIZE")
+    params = {**config}
+    if config["FAULT"] == "missing":
+        del params["FAULT"]
+    return Plan(
+        (
+            Buffer("source", "in", (problem.n,), FLOAT),
+            Buffer("doubled", "out", (problem.n,), FLOAT),
+        ),
+        (
+            Launch(
+                template=TEMPLATE,
+                kernel="planted",
+                params=params,
+                global_size=(round_up(problem.n, wg_size),),
+                local_size=(wg_size,),
+                arguments={"source": "source", "doubled": "doubled", "n": np.int32(problem.n)},
+            ),
+        ),
+    )
+
+
+def inputs(problem, rng):
+    return {"source": rng.standard_normal(problem.n, dtype=np.float32)}
+
+
+def reference(problem, arrays):
+    return {"doubled": 2 * arrays["source"]}
+
+
+def make(faults, name="planted"):
+    """Return the operation with these faults in its space."""
+    return KernelOperation(
+        name,
+        problem=PlantedProblem,
+        template=TEMPLATE,
+        space=SearchSpace(
+            (
+                Parameter("FAULT", faults, "how it fails"),
+                Parameter("WG_SIZE", (1, 4, 16, 64, TOO_LARGE), "items in a work-group"),
+            ),
+            (
+                Constraint(
+                    lambda c: c["FAULT"] == "none" or c.integer("WG_SIZE") == 16,
+                    "faults need no more than one work-group size",
+                ),
+            ),
+        ),
+        default=Config(FAULT="none", WG_SIZE=16),
+        plan=plan,
+        inputs=inputs,
+        reference=reference,
+        awkward={"n": 1009},
+    )
+
+
+PLANTED = make(FAULTS)
+HARMLESS = make(("none", "wrong", "syntax"), "harmless")
+
+
+def config(fault="none", wg_size=16):
+    return Config(FAULT=fault, WG_SIZE=wg_size)

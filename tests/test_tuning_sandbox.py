@@ -1,0 +1,228 @@
+"""The sandbox with planted kernels: whatever one does, it costs no more than itself."""
+
+import json
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import planted
+import pyopencl as cl
+import pytest
+
+from opencl_lab.errors import InvalidProblem, LaunchError
+from opencl_lab.runtime import default_queue
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.guarded import GUARD_BYTES, POISON, Guarded
+from opencl_lab.tuning.sandbox import Sandbox
+from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.tuner import make_task
+
+FOREVER = math.inf
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_task(planted.PLANTED, device="cpu")
+
+
+@pytest.fixture
+def sandbox(task):
+    made = Sandbox(task, timeout=2.0)
+    yield made
+    made.close()
+
+
+def evaluate(sandbox, fault, best_ms=math.inf):
+    return sandbox.evaluate(planted.config(fault), best_ms, FOREVER)
+
+
+def test_a_right_configuration_is_timed(sandbox):
+    evaluation = evaluate(sandbox, "none")
+    assert evaluation.status == "correct" and evaluation.reason == ""
+    assert len(evaluation.times_ms) >= 3 and min(evaluation.times_ms) > 0
+    assert evaluation.build_ms > 0 and evaluation.check_ms > 0 and evaluation.timestamp
+    assert sandbox.restarts == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "said"),
+    [
+        ("wrong", "correctness", "wrong result on n=1009"),
+        ("lazy", "correctness", "wrong result on n=1009"),
+        ("syntax", "compile", "did not build"),
+        ("missing", "compile", "missing FAULT"),
+        ("crash", "runtime", "the process died: SIG"),
+        ("hang", "timeout", "no end within 2 s"),
+        ("before", "correctness", "byte 5 before it"),
+        ("after", "correctness", "byte 13 after it"),
+        ("input", "correctness", "writes to its input 'source'"),
+        ("spoil", "correctness", "writes to its input 'source'"),
+    ],
+)
+def test_a_fault_is_that_configuration_s_own(sandbox, fault, status, said):
+    evaluate(sandbox, "none")
+    evaluation = evaluate(sandbox, fault)
+    assert evaluation.status == status
+    assert said in evaluation.reason
+    assert evaluation.times_ms == () and evaluation.time_ms == math.inf
+    assert evaluate(sandbox, "none").status == "correct"
+
+
+def test_a_build_error_names_the_first_error_of_the_log(sandbox):
+    assert "error" in evaluate(sandbox, "syntax").reason.partition("did not build")[2]
+
+
+def test_a_hang_ends_in_time_and_leaves_no_process(sandbox):
+    evaluate(sandbox, "none")
+    worker = sandbox._worker.process
+    begin = time.monotonic()
+    evaluate(sandbox, "hang")
+    assert time.monotonic() - begin < 20  # the limit is 2 s; without it this would never end
+    assert worker.poll() == -signal.SIGKILL
+    with pytest.raises(ProcessLookupError):
+        os.killpg(worker.pid, 0)
+
+
+def test_out_of_bounds_writes_cost_the_worker_but_wrong_results_do_not(sandbox):
+    evaluate(sandbox, "wrong")
+    assert sandbox.restarts == 1
+    evaluate(sandbox, "after")
+    evaluate(sandbox, "none")
+    assert sandbox.restarts == 2
+
+
+def test_a_worker_that_died_between_requests_is_replaced(sandbox):
+    evaluate(sandbox, "none")
+    os.kill(sandbox._worker.process.pid, signal.SIGKILL)
+    sandbox._worker.process.wait()
+    assert evaluate(sandbox, "none").status == "correct"
+
+
+def test_what_is_hopeless_runs_once(sandbox):
+    best = evaluate(sandbox, "none")
+    assert len(evaluate(sandbox, "slow", best.time_ms).times_ms) == 1
+    assert len(evaluate(sandbox, "slow", FOREVER).times_ms) >= 3
+
+
+def test_the_tuner_s_own_time_ends_a_configuration_without_a_verdict(task, monkeypatch):
+    monkeypatch.setattr("opencl_lab.tuning.sandbox.GRACE", 0.5)
+    sandbox = Sandbox(task)  # without a timeout the first limit is a minute
+    try:
+        assert sandbox.evaluate(planted.config("none"), math.inf, 60).status == "correct"
+        begin = time.monotonic()
+        assert sandbox.evaluate(planted.config("hang"), math.inf, 0.5) is None
+        assert time.monotonic() - begin < 30
+    finally:
+        sandbox.close()
+
+
+def test_finals_check_what_this_worker_has_not_checked(sandbox):
+    assert sandbox.again(planted.config("wrong"), FOREVER).status == "correctness"
+    assert sandbox.again(planted.config("none"), FOREVER).status == "correct"
+    again = sandbox.again(planted.config("none"), FOREVER)
+    assert again.status == "correct" and len(again.times_ms) >= 3 and again.build_ms == 0
+
+
+def test_limits_follow_the_best_so_far(task):
+    sandbox = Sandbox(task)
+    assert sandbox._limit("timing", math.inf) == 60
+    assert sandbox._limit("timing", 1.0) == 2
+    assert sandbox._limit("timing", 1000.0) == 250
+    assert sandbox._limit("building", 1.0) == 60
+    sandbox._builds = [1.0, 3.0, 3.0]
+    assert sandbox._limit("building", 1.0) == 30
+    assert Sandbox(task, timeout=7)._limit("timing", 1000.0) == 7
+
+
+def _raise(problem, rng):
+    raise ValueError("no inputs today")
+
+
+UNPREPARED = planted.make(("none",), "unprepared")
+UNPREPARED._inputs = _raise
+
+
+def test_inputs_that_cannot_be_made_are_no_configuration_s_fault():
+    UNPREPARED.__module__ = __name__
+    sandbox = Sandbox(make_task(UNPREPARED, device="cpu"))
+    with pytest.raises(LaunchError, match="no inputs today"):
+        sandbox.evaluate(planted.config(), math.inf, FOREVER)
+
+
+def test_an_operation_without_a_name_cannot_be_sent():
+    nameless = planted.make(("none",))
+    with pytest.raises(InvalidProblem, match="top level"):
+        Sandbox(make_task(nameless, device="cpu"))
+
+
+def test_a_task_travels_without_handles_of_opencl(task):
+    task.algorithm, task.awkward_problem  # noqa: B018  (cached, and not to be sent)
+    copy = pickle.loads(pickle.dumps(task))
+    assert copy.device.handle is None and copy.device.key == task.device.key
+    assert copy.operation is planted.PLANTED and copy.problem == task.problem
+    assert task.awkward_problem.n == 1009
+    assert isinstance(copy, Task)
+
+
+def test_an_orphan_ends():
+    """A worker whose tuner was killed ends, as its stdin does."""
+    code = (
+        "import planted, math, os\n"
+        "from opencl_lab.tuning.sandbox import Sandbox\n"
+        "from opencl_lab.tuning.tuner import make_task\n"
+        "s = Sandbox(make_task(planted.PLANTED, device='cpu'))\n"
+        "s.evaluate(planted.config(), math.inf, math.inf)\n"
+        "print(s._worker.process.pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == -signal.SIGKILL
+    worker = int(result.stdout)
+    for _ in range(200):
+        try:
+            os.killpg(worker, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    os.killpg(worker, signal.SIGKILL)
+    pytest.fail("the worker has outlived its tuner")
+
+
+def test_guards_tell_where_they_were_hit(device):
+    queue = default_queue(device)
+    guarded = Guarded(queue, (3, 5), np.dtype(np.int16))
+    guarded.poison()
+    assert guarded.damage() is None
+    assert guarded.array.get(queue).tobytes() == bytes([POISON]) * 30
+    guarded.array.set(np.arange(15, dtype=np.int16).reshape(3, 5), queue)
+    assert guarded.damage() is None
+    host = np.full(guarded._size, POISON, np.uint8)
+    for place, said in (
+        (guarded._guard - 1, "byte 1 before"),
+        (0, f"byte {guarded._guard} before"),
+        (guarded._end, "byte 1 after"),
+        (guarded._size - 1, f"byte {guarded._guard} after"),
+    ):
+        hit = host.copy()
+        hit[place] ^= 1
+        cl.enqueue_copy(queue, guarded._buffer, hit)
+        assert said in guarded.damage()
+    assert guarded._guard >= GUARD_BYTES
+
+
+def test_answers_are_json_that_any_evaluation_survives():
+    failed = Evaluation(planted.config(), "runtime", "ünïcode\nand lines", (), 1.5, 0.0, "now")
+    assert Evaluation.from_dict(json.loads(json.dumps(failed.as_dict()))) == failed

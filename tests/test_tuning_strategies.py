@@ -1,0 +1,222 @@
+"""Points and strategies, on spaces made up here: no device, no kernel."""
+
+import itertools
+import random
+
+import pytest
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.operation import get_operation
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.prune import EXACT, Points, points_of
+from opencl_lab.tuning.strategies import STRATEGIES, get_strategy
+
+SPACE = SearchSpace(
+    (
+        Parameter("A", (1, 2, 4, 8), "a"),
+        Parameter("B", (1, 2, 4, 8), "b"),
+        Parameter("C", (False, True), "c"),
+    ),
+    (
+        Constraint(lambda c: c.integer("A") * c.integer("B") <= 16, "too much"),
+        Constraint(lambda c: not c["C"] or c.integer("A") > 1, "C needs A"),
+    ),
+)
+START = Config(A=1, B=1, C=False)
+GPU = Device(
+    "made up", "gpu", capabilities=Capabilities(fp64=True, max_work_group=256, local_memory=32768)
+)
+
+
+def large_space(values=12, parameters=8):
+    """About 430 million combinations, of which few have values that rise."""
+    names = [f"P{index}" for index in range(parameters)]
+    rising = [
+        Constraint(lambda c, a=a, b=b: c.integer(a) <= c.integer(b), f"{a} above {b}")
+        for a, b in itertools.pairwise(names)
+    ]
+    return SearchSpace(
+        tuple(Parameter(name, tuple(range(values)), name) for name in names), tuple(rising)
+    )
+
+
+def points(refusal=lambda config: None):
+    return Points(SPACE, (START,), refusal)
+
+
+def time_of(config):
+    """A bowl with its bottom at A=4, B=4, C=True."""
+    steps = abs(config.integer("A") - 4) + abs(config.integer("B") - 4)
+    return 1.0 + steps + (0 if config["C"] else 2)
+
+
+def ask(strategy, among, seed=0, limit=10_000, times=time_of):
+    """Return what a strategy asks for, and answer from `times`."""
+    questions = strategy(among, random.Random(seed))
+    asked = []
+    try:
+        config = next(questions)
+        while len(asked) < limit:
+            asked.append(config)
+            time = times(config)
+            answer = (
+                Evaluation(config, "runtime", "it failed")
+                if time is None
+                else Evaluation(config, "correct", times_ms=(time,))
+            )
+            config = questions.send(answer)
+    except StopIteration:
+        pass
+    return asked
+
+
+# ------------------------------------------------------------------- points
+
+
+def test_points_are_those_of_the_space_in_its_order():
+    assert list(points()) == list(SPACE)
+
+
+def test_a_refusal_takes_points_away_everywhere():
+    some = points(lambda c: "too wide, 4 is the limit" if c.integer("B") > 4 else None)
+    expected = [config for config in SPACE if config.integer("B") <= 4]
+    assert list(some) == expected
+    assert set(some.shuffled(random.Random(3))) == set(expected)
+    near = some.neighbours(Config(A=2, B=2, C=False))
+    assert near and all(config.integer("B") <= 4 for config in near)
+
+
+def test_pruning_counts_every_combination_once():
+    refused = points(lambda c: f"B is {c['B']}, at most 4" if c.integer("B") > 4 else None)
+    pruning = refused.pruning
+    assert pruning.exact and pruning.total == 32
+    assert pruning.left == len(list(refused))
+    assert pruning.removed["too much"] == sum(
+        config.integer("A") * config.integer("B") > 16 for config in SPACE.all_points()
+    )
+    assert pruning.removed["B is …, at most 4"] == pruning.total - pruning.left - sum(
+        pruning.removed[reason] for reason in ("too much", "C needs A")
+    )
+
+
+def test_neighbours_differ_in_one_parameter_and_are_allowed():
+    here = Config(A=4, B=4, C=True)
+    near = points().neighbours(here)
+    assert len(set(near)) == len(near) and here not in near
+    for config in near:
+        assert sum(config[name] != here[name] for name in config) == 1
+        assert SPACE.violation(config) is None
+    assert Config(A=4, B=8, C=True) not in near  # too much
+
+
+def test_neighbours_of_a_value_between_the_listed_ones():
+    near = points().neighbours(Config(A=3, B=2, C=False))
+    assert {config["A"] for config in near if config["B"] == 2 and not config["C"]} == {1, 2, 4, 8}
+
+
+def test_shuffled_gives_all_of_a_small_space_once_and_by_seed():
+    first = list(points().shuffled(random.Random(5)))
+    assert sorted(map(str, first)) == sorted(map(str, SPACE))
+    assert first == list(points().shuffled(random.Random(5)))
+    assert first != list(points().shuffled(random.Random(6)))
+
+
+def test_a_space_too_large_to_list_is_estimated_and_drawn_from():
+    space = large_space()
+    large = Points(space, (Config({name: 0 for name in space.names}),))
+    pruning = large.pruning
+    assert pruning.total == 12**8 > EXACT and not pruning.exact
+    assert 0 <= pruning.left < 0.01 * pruning.total  # truly 75582, 0.02 %
+    drawn = list(itertools.islice(large.shuffled(random.Random(1)), 300))
+    assert len(set(drawn)) == 300
+    assert all(space.violation(config) is None for config in drawn)
+    assert drawn == list(itertools.islice(large.shuffled(random.Random(1)), 300))
+
+
+def test_a_large_space_with_few_points_ends():
+    space = SearchSpace(
+        tuple(Parameter(f"P{i}", tuple(range(20)), "p") for i in range(5)),
+        (Constraint(lambda c: sum(map(int, c.values())) == 1 or c["P4"] == 21, "sum"),),
+    )
+    # The constraint reads all values, also before they are chosen.
+    found = list(Points(space, ()).shuffled(random.Random(0)))
+    assert len(found) == len(set(found)) <= 5
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("sort", {"n": 50_000}), ("gemm", {"size": 512})]
+)
+def test_points_of_an_operation_fit_the_device(name, options):
+    operation = get_operation(name)
+    problem = operation.problem(**options)
+    algorithm = operation.choose(problem, GPU)
+    found = points_of(algorithm, problem, GPU, (algorithm.default_config(problem, GPU),))
+    removed = found.pruning.removed
+    assert any("the device takes at most 256" in reason for reason in removed)
+    for config in itertools.islice(found.shuffled(random.Random(2)), 50):
+        for launch in algorithm.plan(problem, config, GPU).launches:
+            assert launch.work_group <= 256 and launch.local_memory <= 32768
+
+
+# --------------------------------------------------------------- strategies
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_finds_the_best_and_ends(name):
+    asked = ask(STRATEGIES[name], points())
+    assert min(asked, key=time_of) == Config(A=4, B=4, C=True)
+    assert all(SPACE.violation(config) is None for config in asked)
+    assert set(asked) >= set(SPACE)  # small: all of it
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_repeats_itself_with_its_seed(name):
+    assert ask(STRATEGIES[name], points(), seed=7) == ask(STRATEGIES[name], points(), seed=7)
+
+
+@pytest.mark.parametrize("name", ["random", "local-search"])
+def test_another_seed_asks_in_another_order(name):
+    assert ask(STRATEGIES[name], points(), seed=7) != ask(STRATEGIES[name], points(), seed=8)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_survives_failures_everywhere(name):
+    assert set(ask(STRATEGIES[name], points(), times=lambda config: None)) >= set(SPACE)
+
+
+def test_exhaustive_and_random_ask_once():
+    for name in ("exhaustive", "random"):
+        assert len(ask(STRATEGIES[name], points())) == len(list(SPACE))
+
+
+def test_local_search_descends_before_it_restarts():
+    space = large_space()
+    start = Config({name: 0 for name in space.names})
+
+    def distance(config):
+        return 1.0 + sum(11 - config.integer(name) for name in space.names)
+
+    asked = ask(STRATEGIES["local-search"], Points(space, (start,)), limit=600, times=distance)
+    assert asked[0] == start
+    assert min(map(distance, asked)) == 1.0  # 20 draws at random come nowhere near
+    drawn = ask(STRATEGIES["random"], Points(space, (start,)), limit=600, times=distance)
+    assert min(map(distance, drawn)) > 1.0
+
+
+def test_local_search_ignores_gains_that_are_noise():
+    noise = random.Random(1)
+
+    def flat(config):
+        return 1.0 + 0.005 * noise.random()
+
+    asked = ask(STRATEGIES["local-search"], points(), limit=12, times=flat)
+    here = asked[0]
+    for config in asked[1 : 1 + len(points().neighbours(here))]:
+        assert sum(config[name] != here[name] for name in config) == 1
+
+
+def test_an_unknown_strategy_is_refused_with_the_known_ones():
+    with pytest.raises(InvalidConfig, match="exhaustive, random, local-search"):
+        get_strategy("annealing")
