@@ -208,8 +208,8 @@ class Operation(ABC, Generic[P]):
         """Return the right outputs, computed on the host by NumPy."""
 
     @abstractmethod
-    def compare(self, problem: P, expected: Arrays, actual: Arrays) -> Difference:
-        """Compare outputs with the expected ones."""
+    def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
+        """Compare outputs with the expected ones; a tolerance may depend on the inputs."""
 
     def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
         """Return the result for a user's own `arrays`, in the shape that they expect."""

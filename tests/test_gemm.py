@@ -9,10 +9,10 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 
-import opencl_lab.operations.gemm as module
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.gemm import GEMM, GemmProblem, gemm
+from opencl_lab.operations.gemm import GEMM, GemmProblem, algorithms, gemm, operation
+from opencl_lab.operations.gemm import problem as problems
 from opencl_lab.plan import check_plan
 from opencl_lab.template import render
 
@@ -207,7 +207,7 @@ def test_a_transposed_view_is_not_copied(rng, queue):
     assert np.shares_memory(inputs["a"], a)
     assert problem == GemmProblem(6, 7, 8, trans_a=True)
     device_a = cl.array.to_device(queue, a)
-    stored, turned = module._stored(device_a.T, queue)
+    stored, turned = problems._stored(device_a.T, queue)
     assert turned
     assert stored.base_data == device_a.base_data
 
@@ -375,7 +375,7 @@ def test_compare_accepts_rounding_and_refuses_a_lost_product():
     expected = GEMM.expected(problem, inputs)
     assert expected["result"].dtype == np.float32
     single = 2 * (inputs["a"] @ inputs["b"]) + np.float32(0.5) * inputs["c"]
-    difference = GEMM.compare(problem, expected, {"result": single})
+    difference = GEMM.compare(problem, inputs, expected, {"result": single})
     assert difference.ok
     assert 0 < difference.max_abs < 1e-3
     reference = expected["result"].astype(np.float64)
@@ -383,20 +383,21 @@ def test_compare_accepts_rounding_and_refuses_a_lost_product():
     assert difference.max_rel == pytest.approx(relative)
     lost = single.copy()
     lost[17, 5] -= np.float32(2) * inputs["a"][17, 199] * inputs["b"][199, 5]
-    assert not GEMM.compare(problem, expected, {"result": lost}).ok
+    assert not GEMM.compare(problem, inputs, expected, {"result": lost}).ok
     wide = {"result": single.astype(np.float64)}
-    assert not GEMM.compare(problem, expected, wide).ok
+    assert not GEMM.compare(problem, inputs, expected, wide).ok
 
 
 def test_compare_looks_at_every_chunk(monkeypatch):
-    monkeypatch.setattr(module, "CHUNK", 70)
+    monkeypatch.setattr(operation, "CHUNK", 70)
     problem = GemmProblem(20, 30, 4)
-    expected = GEMM.expected(problem, GEMM.generate(problem, 1))
-    assert GEMM.compare(problem, expected, expected).ok
+    inputs = GEMM.generate(problem, 1)
+    expected = GEMM.expected(problem, inputs)
+    assert GEMM.compare(problem, inputs, expected, expected).ok
     for place in ((0, 0), (3, 29), (19, 29)):
         wrong = expected["result"].copy()
         wrong[place] += 1
-        difference = GEMM.compare(problem, expected, {"result": wrong})
+        difference = GEMM.compare(problem, inputs, expected, {"result": wrong})
         assert not difference.ok
         assert difference.max_abs == pytest.approx(1, rel=1e-5)
 
@@ -408,13 +409,13 @@ def test_compare_matches_what_is_not_finite(value):
     expected = GEMM.expected(problem, inputs)
     wrong = expected["result"].copy()
     wrong[1, 1] = value
-    difference = GEMM.compare(problem, expected, {"result": wrong})
+    difference = GEMM.compare(problem, inputs, expected, {"result": wrong})
     assert not difference.ok
     assert difference.max_abs == np.inf
     inputs["a"][2, 2] = value
     expected = GEMM.expected(problem, inputs)
-    assert GEMM.compare(problem, expected, {"result": expected["result"].copy()}).ok
-    assert not GEMM.compare(problem, expected, {"result": np.zeros((3, 4), np.float32)}).ok
+    assert GEMM.compare(problem, inputs, expected, {"result": expected["result"].copy()}).ok
+    assert not GEMM.compare(problem, inputs, expected, {"result": np.zeros((3, 4), np.float32)}).ok
 
 
 CASES = [
@@ -442,7 +443,7 @@ def test_references_against_numpy(reference, options):
     prepared = execute.prepare(reference, problem, inputs, like, 2)
     try:
         prepared.run()
-        assert GEMM.compare(problem, expected, prepared.outputs()).ok
+        assert GEMM.compare(problem, inputs, expected, prepared.outputs()).ok
     finally:
         prepared.close()
 
@@ -555,7 +556,7 @@ def test_plan_passes_alpha_and_beta_by_value():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_64_bit_indices_give_the_same_result(algorithm, rng, queue, monkeypatch):
-    monkeypatch.setattr(module, "INDEX_LIMIT", 1)
+    monkeypatch.setattr(algorithms, "INDEX_LIMIT", 1)
     a, b, c = matrices(rng, 23, 29, 31, trans_b=True)  # a shape that no other test has cached
     result = gemm(
         a, b, beta=1, c=c, trans_b=True, algorithm=algorithm, config=SMALL[algorithm], queue=queue

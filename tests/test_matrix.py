@@ -73,12 +73,12 @@ def assert_guarded(raw, name):
     assert (raw[raw.size - GUARD :] == POISON).all(), f"memory after {name} was written"
 
 
-def assert_right(operation, case, problem, expected, actual):
+def assert_right(operation, case, problem, inputs, expected, actual):
     if case.build is not None:
         for name, right in expected.items():
             np.testing.assert_array_equal(actual[name], right, err_msg=name)
         return
-    difference = operation.compare(problem, expected, actual)
+    difference = operation.compare(problem, inputs, expected, actual)
     assert difference.ok, f"off by {difference.max_abs} ({difference.max_rel} relative)"
 
 
@@ -119,7 +119,7 @@ def test_matrix(row, side):
             surroundings[name] = np.empty(buffer.size, np.uint8)
             cl.enqueue_copy(queue, surroundings[name], buffer, wait_for=result.kernel_events)
 
-    assert_right(operation, case, problem, expected, actual)
+    assert_right(operation, case, problem, inputs, expected, actual)
     for name, raw in surroundings.items():
         assert_guarded(raw, name)
     assert after == before, "an input was changed"

@@ -132,6 +132,6 @@ def test_every_reference_runs_through_prepare(reference, descending):
         assert prepared.workers == (2 if reference.threaded else 1)
         for _ in range(2):
             assert 0 < prepared.run() < 60
-            assert SORT.compare(problem, expected, prepared.outputs()).ok
+            assert SORT.compare(problem, inputs, expected, prepared.outputs()).ok
     finally:
         prepared.close()

@@ -757,7 +757,7 @@ def test_generated_keys_differ_between_seeds():
 def test_compare_has_no_tolerance(expected, actual, ok, worst):
     problem = SORT.problem(n=len(expected), dtype="float64")
     difference = SORT.compare(
-        problem, {"sorted": np.array([expected])}, {"sorted": np.array([actual])}
+        problem, {}, {"sorted": np.array([expected])}, {"sorted": np.array([actual])}
     )
     assert difference.ok is ok
     np.testing.assert_equal(difference.max_abs, worst)
@@ -766,7 +766,7 @@ def test_compare_has_no_tolerance(expected, actual, ok, worst):
 def test_compare_does_not_lose_the_last_bit_of_long_keys():
     right = np.array([[2**63]], np.uint64)
     problem = SORT.problem(n=1, dtype="uint64")
-    assert not SORT.compare(problem, {"sorted": right}, {"sorted": right + np.uint64(1)}).ok
+    assert not SORT.compare(problem, {}, {"sorted": right}, {"sorted": right + np.uint64(1)}).ok
 
 
 # ---------------------------------------------------------------- properties

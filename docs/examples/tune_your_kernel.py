@@ -121,7 +121,9 @@ def main(seconds):
     problem = BLUR.problem(n=1 << 20)
     arrays = BLUR.generate(problem, seed=1)
     blurred = BLUR.run(problem, arrays).outputs["blurred"]
-    print("right:", BLUR.compare(problem, reference(problem, arrays), {"blurred": blurred}).ok)
+    print(
+        "right:", BLUR.compare(problem, arrays, reference(problem, arrays), {"blurred": blurred}).ok
+    )
 
 
 # Needed: the process that tries the configurations imports this file, too.

@@ -99,7 +99,9 @@ class Contestant(ABC):
         if self.status != "correct":
             return
         task = self.task
-        self.difference = task.operation.compare(task.problem, task.expected, self.outputs())
+        self.difference = task.operation.compare(
+            task.problem, task.inputs, task.expected, self.outputs()
+        )
         if not self.difference.ok:
             self.status = "correctness"
             self.reason = f"wrong result: max_rel_diff {self.difference.max_rel:.3g}"

@@ -43,6 +43,13 @@ def as_array(value: Any) -> AnyArray:
     return value if is_device_array(value) else np.asarray(value)
 
 
+def native(array: AnyArray) -> AnyArray:
+    """Return `array` in the machine's byte order, which device arrays always have."""
+    if not is_device_array(array) and not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array
+
+
 def queue_for(array: AnyArray, queue: cl.CommandQueue | None) -> cl.CommandQueue | None:
     """Return the queue that a device array lives on, else the one that the caller gave.
 

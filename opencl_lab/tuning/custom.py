@@ -155,7 +155,7 @@ class KernelOperation(Operation[P], Generic[P]):
         """Return what the user's reference computes."""
         return self._reference(problem, inputs)
 
-    def compare(self, problem: P, expected: Arrays, actual: Arrays) -> Difference:
+    def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
         """Compare every output within the tolerance; NaN equals NaN."""
         max_abs = max_rel = 0.0
         ok = True

@@ -138,7 +138,8 @@ class Points:
         parameters = self.space.parameters
 
         def descend(chosen: dict[str, Value], pending: Sequence[Constraint]) -> Iterator[Config]:
-            config = Config(chosen)
+            whole = len(chosen) == len(parameters)
+            config = Config(chosen) if whole else _Partial(chosen)
             waiting = []
             for constraint in pending:
                 holds = _known(constraint, config)
@@ -146,7 +147,7 @@ class Points:
                     waiting.append(constraint)
                 elif not holds:
                     return
-            if len(chosen) == len(parameters):
+            if whole:
                 yield config
                 return
             parameter = parameters[len(chosen)]
@@ -185,11 +186,37 @@ class Points:
             removed[reason] += 1
 
 
+class _NotChosen(Exception):
+    """A constraint asked for a value that is not known yet."""
+
+
+class _Partial(Config):
+    """The values chosen so far; what would need the others raises `_NotChosen`."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            return super().__getitem__(name)
+        except KeyError:
+            raise _NotChosen from None
+
+    def integer(self, name: str) -> int:
+        """Return a parameter that is known to be an integer."""
+        return int(self[name])
+
+    def __iter__(self) -> Iterator[str]:
+        raise _NotChosen
+
+    def __len__(self) -> int:
+        raise _NotChosen
+
+
 def _known(constraint: Constraint, config: Config) -> bool | None:
     """Return whether a constraint holds, None while it reads a value not yet chosen."""
     try:
         return bool(constraint.holds(config))
-    except KeyError:
+    except _NotChosen:
         return None
 
 

@@ -91,7 +91,7 @@ class _Stage:
             if damage is not None:
                 raise _Wrong(f"it writes outside the array {name!r} {where}: {damage}")
         actual = {name: guarded.array.get(self.queue) for name, guarded in self._out.items()}
-        difference = self.task.operation.compare(self.problem, self.expected, actual)
+        difference = self.task.operation.compare(self.problem, self.inputs, self.expected, actual)
         if not difference.ok:
             raise _Wrong(f"wrong result {where}: max_rel_diff {difference.max_rel:.3g}")
 

@@ -1,0 +1,134 @@
+"""The public function of the matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.problem import GemmProblem, settle
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    assign,
+    is_device_array,
+    is_plain,
+    queue_for,
+)
+
+__all__ = ["gemm"]
+
+
+def _target(
+    out: AnyArray | None, problem: GemmProblem, matrices: tuple[AnyArray, ...]
+) -> AnyArray | None:
+    """Return `out` if a kernel can write it directly: plain, and apart from all inputs."""
+    if out is None:
+        return None
+    if is_device_array(out) != is_device_array(matrices[0]):
+        raise InvalidProblem("out must be on the same side as the inputs, host or device")
+    shape = (problem.m, problem.n)
+    if tuple(out.shape) != shape or out.dtype != problem.dtype:
+        raise InvalidProblem(
+            f"out must have shape {shape} and dtype {problem.dtype}, "
+            f"not {tuple(out.shape)} and {out.dtype}"
+        )
+    if not out.size or not is_plain(out):
+        return None
+    if is_device_array(out):
+        shared = any(out.base_data == matrix.base_data for matrix in matrices)
+    else:
+        shared = any(np.may_share_memory(out, matrix) for matrix in matrices)
+    return None if shared else out
+
+
+def gemm(
+    a: Any,
+    b: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    c: Any = None,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    precision: str = "native",
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+) -> AnyArray:
+    """Return ``alpha * op(a) @ op(b) + beta * c``, where op transposes if asked.
+
+    Parameters
+    ----------
+    a, b : array_like or pyopencl.array.Array
+        Matrices of float32 or of float64, both on the host or both on a device;
+        any shape, any strides. A transposed view such as ``x.T`` is not copied.
+    alpha, beta : float
+        As in BLAS: with ``beta=0``, `c` is not read; with ``alpha=0``, `a` and
+        `b` are not read, so that NaN in them does not reach the result.
+    c : array_like or pyopencl.array.Array, optional
+        Of the shape of the result; needed where `beta` is not 0. It is not
+        changed, unless `out` is `c`.
+    trans_a, trans_b : bool
+        Multiply by the transpose of `a`, of `b`.
+    precision : str
+        ``"native"``: the arithmetic is that of the dtype.
+    algorithm : str
+        ``"auto"`` or the name of an algorithm of the operation ``gemm``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, optional
+        Receives the result; may be any of the inputs. Shape and dtype of the result.
+    queue : pyopencl.CommandQueue, optional
+        Where to multiply host arrays; default: the library's queue on `select_device()`.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        Of the kind and dtype of `a`. With device arrays the product is enqueued
+        on the queue of `a` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For shapes that do not fit each other, an unsupported or mixed dtype, more
+        than two dimensions, an unknown precision, a missing `c`, a wrong `out`, or
+        arrays that do not fit into the device's memory.
+    InvalidConfig
+        For an unknown algorithm or a configuration that the device cannot run.
+    BuildError, LaunchError
+        If the device's compiler or the device itself fails.
+    """
+    matrices = tuple(as_array(matrix) for matrix in ((a, b) if c is None else (a, b, c)))
+    queue = queue_for(matrices[0], queue)
+    for matrix in matrices[1:]:
+        queue_for(matrix, queue)
+    problem, inputs = settle(
+        matrices[0],
+        matrices[1],
+        None if c is None else matrices[2],
+        alpha=alpha,
+        beta=beta,
+        trans_a=trans_a,
+        trans_b=trans_b,
+        precision=precision,
+        queue=queue,
+    )
+    target = _target(out, problem, matrices)
+    run = GEMM.run(
+        problem,
+        inputs,
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"result": target},
+    )
+    result = run.outputs["result"]
+    if out is None or target is not None:
+        return result
+    assign(out, result, queue)
+    return out

@@ -1,0 +1,183 @@
+"""The matrix product as an operation: references, data, tolerance."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Difference, Operation, Option, register
+from opencl_lab.operations.gemm.algorithms import Blocked, Naive, Tiled
+from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, settle
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
+from opencl_lab.reference.host_gemm import blas_gemm
+
+__all__ = ["GEMM", "Gemm"]
+
+CHUNK = 1 << 22
+"""Elements that `Gemm.compare` looks at together."""
+
+
+def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
+    return CReference(
+        name,
+        "gemm.c",
+        function,
+        defines=lambda problem: {"REAL_T": REAL_TYPES[problem.dtype.name]},
+        arguments=lambda problem, inputs, outputs, threads: (
+            inputs["a"],
+            inputs["b"],
+            inputs.get("c", outputs["result"]),  # not read where beta is 0
+            outputs["result"],
+            problem.m,
+            problem.n,
+            problem.k,
+            int(problem.trans_a),
+            int(problem.trans_b),
+            float(problem.alpha),
+            float(problem.beta),
+            *((threads,) if threaded else ()),
+        ),
+        threaded=threaded,
+    )
+
+
+class Gemm(Operation[GemmProblem]):
+    """The matrix product of BLAS, row-major."""
+
+    name = "gemm"
+    summary = "Multiply matrices: alpha * op(A) @ op(B) + beta * C."
+    options = (
+        Option("size", int, 1024, "rows and columns of square matrices"),
+        Option("m", int, None, "rows of the result; default: size"),
+        Option("n", int, None, "columns of the result; default: size"),
+        Option("k", int, None, "length of the sums; default: size"),
+        Option("dtype", str, "float32", "type of the elements", tuple(REAL_TYPES)),
+        Option("alpha", float, 1.0, "factor of the product"),
+        Option("beta", float, 0.0, "factor of C, which is not read where it is 0"),
+        Option("trans_a", bool, False, "A is stored as k rows of m"),
+        Option("trans_b", bool, False, "B is stored as n rows of k"),
+        Option("precision", str, "native", "how the arithmetic is done", PRECISIONS),
+    )
+    size_option = "size"
+    awkward = MappingProxyType({"m": 211, "n": 197, "k": 103})
+    inputs = ("a", "b")
+    output = "result"
+    algorithms = (Blocked(), Tiled(), Naive())
+    references = (
+        _c_reference("c:seq", "gemm_seq"),
+        _c_reference("c:blocked", "gemm_blocked"),
+        _c_reference("c:omp", "gemm_omp", threaded=True),
+        HostReference("blas", blas_gemm, threaded=True),
+    )
+
+    def problem(self, **options: Any) -> GemmProblem:
+        """Return the problem that the options describe."""
+        chosen = self.with_defaults(options)
+        size = chosen.pop("size")
+        for name in ("m", "n", "k"):
+            chosen[name] = size if chosen[name] is None else chosen[name]
+        return GemmProblem(**{**chosen, "dtype": np.dtype(chosen["dtype"])})
+
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
+        """Multiply `a` by `b`, and add `c` where beta is not 0; in `dtype` if that is given."""
+        chosen = self.with_defaults(options)
+        given = [name for name in ("size", "m", "n", "k") if name in options]
+        if given:
+            raise InvalidProblem(f"{given[0]} is given by the input files; leave it out")
+        matrices = {
+            name: array.astype(chosen["dtype"], copy=False) if "dtype" in options else array
+            for name, array in arrays.items()
+        }
+        return settle(
+            matrices["a"],
+            matrices["b"],
+            matrices.get("c"),
+            alpha=chosen["alpha"],
+            beta=chosen["beta"],
+            trans_a=chosen["trans_a"],
+            trans_b=chosen["trans_b"],
+            precision=chosen["precision"],
+        )
+
+    def generate(self, problem: GemmProblem, seed: int, **options: Any) -> Arrays:
+        """Return uniform numbers between -1 and 1, and a C where beta is not 0."""
+        rng = np.random.default_rng(seed)
+        shapes = {"a": problem.shape_a, "b": problem.shape_b}
+        if problem.beta:
+            shapes["c"] = (problem.m, problem.n)
+        return {
+            name: 2 * rng.random(shape, problem.dtype.type) - 1 for name, shape in shapes.items()
+        }
+
+    def expected(self, problem: GemmProblem, inputs: Arrays) -> Arrays:
+        """Return the result by the host's BLAS in float64."""
+        result = np.zeros((problem.m, problem.n))
+        with np.errstate(invalid="ignore", over="ignore"):
+            if problem.depth:
+                a, b = _factors(problem, inputs)
+                result = problem.alpha * (a @ b)
+            if problem.beta:
+                result += problem.beta * inputs["c"].astype(np.float64)
+            return {"result": result.astype(problem.dtype)}
+
+    def compare(
+        self, problem: GemmProblem, inputs: Arrays, expected: Arrays, actual: Arrays
+    ) -> Difference:
+        """Compare within the a-priori error bound of a sum of k products.
+
+        Whatever the order of the sum, its error is at most ``gamma |a| |b|`` with
+        ``gamma = k u / (1 - k u)`` and unit roundoff ``u`` (N. Higham, "Accuracy and
+        Stability of Numerical Algorithms", section 3.5). By Cauchy and Schwarz the
+        norms of the rows of a and of the columns of b bound ``|a| |b|``. A few
+        roundings are added for alpha, beta and the expected result, which in
+        float64 has this error too.
+        """
+        right, given = expected["result"], actual["result"]
+        if given.shape != right.shape or given.dtype != right.dtype:
+            return Difference(np.inf, np.inf, False)
+        limits = np.finfo(problem.dtype)
+        growth = (problem.depth + 4) * float(limits.eps) / 2
+        gamma = growth / (1 - growth) if growth < 0.5 else 2 * growth
+        if problem.dtype == np.float64:
+            gamma *= 2
+        rows, columns = np.zeros(problem.m), np.zeros(problem.n)
+        if problem.depth:
+            with np.errstate(invalid="ignore", over="ignore"):
+                a, b = _factors(problem, inputs)
+                rows = np.abs(problem.alpha) * np.sqrt(np.einsum("ij,ij->i", a, a))
+                columns = np.sqrt(np.einsum("ij,ij->j", b, b))
+        if problem.beta:
+            rows = 2 * rows  # |beta c| is at most |result| + |alpha a b|
+        max_abs = max_rel = 0.0
+        ok = True
+        step = max(1, CHUNK // max(problem.n, 1))
+        for first in range(0, problem.m, step):
+            part = slice(first, first + step)
+            reference, value = right[part].astype(np.float64), given[part].astype(np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):
+                error = np.abs(reference - value)
+                bound = gamma * (np.outer(rows[part], columns) + np.abs(reference))
+                same = (reference == value) | (np.isnan(reference) & np.isnan(value))
+                error[same] = 0
+                error[np.isnan(error)] = np.inf
+                bound += (problem.depth + 4) * float(limits.tiny)
+                ok = ok and bool(np.all(same | ((error <= bound) & np.isfinite(error))))
+                relative = error / (np.abs(reference) + 1e-12)
+                relative[np.isnan(relative)] = np.inf
+            max_abs = max(max_abs, float(np.max(error, initial=0)))
+            max_rel = max(max_rel, float(np.max(relative, initial=0)))
+        return Difference(max_abs, max_rel, ok)
+
+
+def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return op(a) and op(b) in float64."""
+    a = inputs["a"].T if problem.trans_a else inputs["a"]
+    b = inputs["b"].T if problem.trans_b else inputs["b"]
+    return a.astype(np.float64), b.astype(np.float64)
+
+
+GEMM = Gemm()
+register(GEMM)

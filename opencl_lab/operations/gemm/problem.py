@@ -1,0 +1,171 @@
+"""The problem of a matrix product, and how a user's matrices become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Problem
+from opencl_lab.plan import Work
+from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain
+
+__all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "settle"]
+
+REAL_TYPES = {"float32": "float", "float64": "double"}
+FLOAT32 = np.dtype("float32")
+PRECISIONS = ("native",)
+
+
+@dataclass(frozen=True)
+class GemmProblem(Problem):
+    """The product ``alpha * op(a) @ op(b) + beta * c``, with op(a) m x k and op(b) k x n.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Rows and columns of the result, and the length of the sums.
+    dtype : numpy.dtype
+        float32 or float64, in the machine's byte order.
+    alpha, beta : float
+        With beta 0, c is not read; with alpha or k 0, a and b are not read.
+    trans_a, trans_b : bool
+        Whether a is stored as k x m, and b as n x k.
+    precision : str
+        ``native``: arithmetic in `dtype`.
+    """
+
+    sizes = ("m", "n", "k")
+    layout = ("dtype", "trans_a", "trans_b", "precision")
+
+    m: int
+    n: int
+    k: int
+    dtype: np.dtype[Any] = FLOAT32
+    alpha: float = 1.0
+    beta: float = 0.0
+    trans_a: bool = False
+    trans_b: bool = False
+    precision: str = "native"
+
+    def __post_init__(self) -> None:
+        if min(self.m, self.n, self.k) < 0:
+            raise InvalidProblem(
+                f"m, n and k must not be negative, not {self.m}, {self.n} and {self.k}"
+            )
+        if self.dtype.name not in REAL_TYPES or not self.dtype.isnative:
+            raise InvalidProblem(
+                f"cannot multiply matrices of dtype {self.dtype}; "
+                f"supported: {', '.join(REAL_TYPES)}"
+            )
+        if self.precision not in PRECISIONS:
+            raise InvalidProblem(
+                f"there is no precision {self.precision!r} for gemm; there is: "
+                f"{', '.join(PRECISIONS)}"
+            )
+
+    @property
+    def depth(self) -> int:
+        """Length of the sums that are really formed: 0 where alpha is 0."""
+        return 0 if self.alpha == 0 else self.k
+
+    @property
+    def shape_a(self) -> tuple[int, int]:
+        """Shape in which a is stored."""
+        return (self.k, self.m) if self.trans_a else (self.m, self.k)
+
+    @property
+    def shape_b(self) -> tuple[int, int]:
+        """Shape in which b is stored."""
+        return (self.n, self.k) if self.trans_b else (self.k, self.n)
+
+    @property
+    def work(self) -> Work:
+        """A multiplication and an addition a product, one read an input, one write a result."""
+        elements = self.m * self.n * (2 if self.beta else 1)
+        if self.m and self.n:
+            elements += (self.m + self.n) * self.depth
+        return Work(
+            flops=2.0 * self.m * self.n * self.depth, bytes=float(elements * self.dtype.itemsize)
+        )
+
+
+def _check_matrices(matrices: Mapping[str, AnyArray]) -> None:
+    """Require matrices of one dtype on one side."""
+    for name, matrix in matrices.items():
+        if matrix.ndim > 2:
+            raise InvalidProblem(
+                f"{name} has {matrix.ndim} dimensions; gemm takes one product of matrices at a "
+                "time, batches are not supported: call it for each matrix"
+            )
+        if matrix.ndim < 2:
+            raise InvalidProblem(
+                f"{name} has {matrix.ndim} dimensions, not 2; reshape a vector to one row or column"
+            )
+    if len({is_device_array(matrix) for matrix in matrices.values()}) > 1:
+        raise InvalidProblem(
+            f"{', '.join(matrices)} must all be host arrays or all be device arrays"
+        )
+    names = {name: matrix.dtype.name for name, matrix in matrices.items()}
+    if not set(names.values()) <= set(REAL_TYPES) or len(set(names.values())) > 1:
+        found = ", ".join(f"{name} is {dtype}" for name, dtype in names.items())
+        raise InvalidProblem(
+            f"the matrices must all be {' or all '.join(REAL_TYPES)}: {found}; "
+            "convert with astype, nothing is converted silently"
+        )
+
+
+def _real(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
+
+
+def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
+    """Return a plain array, and whether it is the transpose of `array`; copy only if it must."""
+    if not is_plain(array) and is_plain(array.T):
+        return array.T, True
+    return contiguous(array, queue), False
+
+
+def settle(
+    a: AnyArray,
+    b: AnyArray,
+    c: AnyArray | None,
+    *,
+    alpha: Any,
+    beta: Any,
+    trans_a: bool,
+    trans_b: bool,
+    precision: str,
+    queue: Any = None,
+) -> tuple[GemmProblem, dict[str, AnyArray]]:
+    """Return the problem of a user's matrices, and these as its inputs."""
+    alpha, beta = _real("alpha", alpha), _real("beta", beta)
+    matrices = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
+    _check_matrices(matrices)
+    m, k = a.shape[::-1] if trans_a else a.shape
+    rows_b, n = b.shape[::-1] if trans_b else b.shape
+    if k != rows_b:
+        raise InvalidProblem(
+            f"a gives sums of length {k} and b of length {rows_b}: "
+            f"a is {a.shape[0]} x {a.shape[1]}{', transposed' if trans_a else ''}, "
+            f"b is {b.shape[0]} x {b.shape[1]}{', transposed' if trans_b else ''}"
+        )
+    if c is None and beta:
+        raise InvalidProblem(f"beta is {beta:g}, so c is needed")
+    if c is not None and tuple(c.shape) != (m, n):
+        raise InvalidProblem(f"c must have the shape of the result, {(m, n)}, not {tuple(c.shape)}")
+    inputs = {}
+    inputs["a"], turned_a = _stored(a, queue)
+    inputs["b"], turned_b = _stored(b, queue)
+    if beta:
+        inputs["c"] = contiguous(c, queue)
+    dtype = np.dtype(a.dtype.name)
+    trans_a, trans_b = bool(trans_a) != turned_a, bool(trans_b) != turned_b
+    problem = GemmProblem(m, n, k, dtype, alpha, beta, trans_a, trans_b, precision)
+    return problem, inputs

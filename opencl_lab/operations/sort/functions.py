@@ -1,0 +1,181 @@
+"""The public functions for sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, is_device_array, native, queue_for
+
+__all__ = ["argsort", "sort", "sort_by_key"]
+
+
+def sort(
+    a: Any,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+) -> AnyArray:
+    """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+        Integers of 8 to 64 bits, float32 or float64; any shape, any strides. It
+        is not changed.
+    axis : int, optional
+        Axis to sort along; None flattens first.
+    descending : bool
+        Reverse the order: the largest key first, and NaN, which NumPy counts as
+        the largest, before it. Equal keys keep their order all the same.
+    algorithm : str
+        ``"auto"`` or the name of an algorithm of the operation ``sort``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, optional
+        Receives the result; may be `a` itself. Same shape and dtype as the result.
+    queue : pyopencl.CommandQueue, optional
+        Where to sort a host array; default: the library's queue on `select_device()`.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        Of the kind, shape and dtype of `a`. A device array is enqueued on the
+        queue of `a` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For an unsupported dtype, an axis out of bounds, a wrong `out`, or an
+        array that does not fit into the device's memory.
+    InvalidConfig
+        For an unknown algorithm or a configuration that the device cannot run.
+    BuildError, LaunchError
+        If the device's compiler or the device itself fails.
+    """
+    given = as_array(a)
+    array = native(given)
+    queue = queue_for(array, queue)
+    rows = Rows.of(array, axis, queue)
+    target = rows.target(out, given.dtype)
+    problem = SortProblem(rows.length, array.dtype, rows.count, descending)
+    run = SORT.run(
+        problem,
+        {"keys": rows.data},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"sorted": target},
+    )
+    result = run.outputs["sorted"]
+    if not given.dtype.isnative:
+        result = result.astype(given.dtype)
+    return rows.restore(result, out, queue)
+
+
+def argsort(
+    a: Any,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+) -> AnyArray:
+    """Return the indices that sort an array stably.
+
+    Parameters and errors are those of `sort`.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array, int64
+        Positions along `axis`, of the shape of `a`; of equal keys the first
+        position comes first, ascending and descending alike.
+    """
+    array = native(as_array(a))
+    queue = queue_for(array, queue)
+    rows = Rows.of(array, axis, queue)
+    target = rows.target(out, np.dtype(np.int64))
+    problem = SortProblem(rows.length, array.dtype, rows.count, descending, indices=True)
+    run = SORT.run(
+        problem,
+        {"keys": rows.data},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"sorted_values": target},
+    )
+    return rows.restore(run.outputs["sorted_values"], out, queue)
+
+
+def sort_by_key(
+    keys: Any,
+    values: Any,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+) -> tuple[AnyArray, AnyArray]:
+    """Sort keys stably and move values along with them.
+
+    Parameters
+    ----------
+    keys : array_like or pyopencl.array.Array
+        As in `sort`.
+    values : array_like or pyopencl.array.Array
+        Of the shape of `keys` and on the same side, host or device; any dtype
+        of 1, 2, 4, 8 or 16 bytes.
+
+    The other parameters and errors are those of `sort`.
+
+    Returns
+    -------
+    keys, values : numpy.ndarray or pyopencl.array.Array
+        Both sorted by the keys.
+    """
+    given, value_array = as_array(keys), as_array(values)
+    key_array = native(given)
+    if is_device_array(key_array) != is_device_array(value_array):
+        raise InvalidProblem("keys and values must both be host arrays or both device arrays")
+    if key_array.shape != value_array.shape:
+        raise InvalidProblem(
+            f"keys and values must have one shape, not {key_array.shape} and {value_array.shape}"
+        )
+    if value_array.dtype.hasobject:
+        raise InvalidProblem("values of dtype object cannot travel with keys")
+    if not value_array.dtype.itemsize:
+        raise InvalidProblem("values of 0 bytes cannot travel with keys")
+    queue = queue_for(key_array, queue)
+    queue_for(value_array, queue)
+    key_rows, value_rows = Rows.of(key_array, axis, queue), Rows.of(value_array, axis, queue)
+    problem = SortProblem(
+        key_rows.length,
+        key_array.dtype,
+        key_rows.count,
+        descending,
+        value_bytes=value_array.dtype.itemsize,
+    )
+    run = SORT.run(
+        problem,
+        {"keys": key_rows.data, "values": value_rows.data},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+    )
+    moved = run.outputs["sorted_values"].view(value_array.dtype)
+    result = run.outputs["sorted"]
+    if not given.dtype.isnative:
+        result = result.astype(given.dtype)
+    return key_rows.restore(result, None, queue), value_rows.restore(moved, None, queue)

@@ -1,0 +1,148 @@
+"""Sorting as an operation: references, data, comparison."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Difference, Operation, Option, register
+from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
+from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
+from opencl_lab.reference.host import no_avx512_sort, numpy_avx2_environment, numpy_sort
+from opencl_lab.runtime.arrays import Rows, native
+
+__all__ = ["ORDERS", "SORT", "Sort"]
+
+ORDERS = ("random", "sorted", "reversed", "nearly-sorted", "few-unique", "equal", "organ-pipe")
+C_TYPES = {"float32": "float", "float64": "double"}
+
+
+def _c_defines(problem: SortProblem) -> dict[str, str]:
+    name = problem.dtype.name
+    return {
+        "KEY_T": C_TYPES.get(name, f"{name}_t"),
+        "KEY_IS_FLOAT": str(int(problem.dtype.kind == "f")),
+        "DESCENDING": str(int(problem.descending)),
+    }
+
+
+def _c_arguments(
+    problem: SortProblem, inputs: Arrays, outputs: Arrays, threads: int
+) -> tuple[Any, ...]:
+    return (inputs["keys"], outputs["sorted"], problem.rows, problem.n)
+
+
+def _c_threaded(
+    problem: SortProblem, inputs: Arrays, outputs: Arrays, threads: int
+) -> tuple[Any, ...]:
+    return (*_c_arguments(problem, inputs, outputs, threads), threads)
+
+
+class Sort(Operation[SortProblem]):
+    """Stable sorting in the order of `numpy.sort`."""
+
+    name = "sort"
+    summary = "Sort numbers, stably and in NumPy's order."
+    options = (
+        Option("n", int, 50_000, "how many keys"),
+        Option("dtype", str, "int32", "type of the keys", tuple(KEY_TYPES)),
+        Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
+        Option("descending", bool, False, "the largest key first"),
+    )
+    size_option = "n"
+    awkward = MappingProxyType({"n": 20_011, "rows": 3})
+    inputs = ("keys",)
+    output = "sorted"
+    algorithms = (OddEvenMerge(),)
+    references = (
+        CReference("c:seq", "sort.c", "sort_merge_seq", _c_defines, _c_arguments),
+        CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_threaded, threaded=True),
+        CReference("c:qsort", "sort.c", "sort_qsort", _c_defines, _c_arguments),
+        HostReference("numpy", numpy_sort),
+        HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
+    )
+
+    def problem(self, **options: Any) -> SortProblem:
+        """Return the problem that the options describe."""
+        chosen = self.with_defaults(options)
+        return SortProblem(
+            n=chosen["n"], dtype=np.dtype(chosen["dtype"]), descending=chosen["descending"]
+        )
+
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[SortProblem, Arrays]:
+        """Sort along the last axis of the array `keys`, converted to `dtype` if that is given."""
+        chosen = self.with_defaults(options)
+        if "n" in options:
+            raise InvalidProblem("n is given by the input file; leave it out")
+        keys = native(arrays["keys"])
+        if "dtype" in options:
+            keys = keys.astype(options["dtype"])
+        data = Rows.of(keys, -1).data
+        rows, n = data.shape
+        return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
+
+    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+        """Return the sorted keys in the shape of the user's array."""
+        return outputs[self.output].reshape(arrays["keys"].shape)
+
+    def generate(self, problem: SortProblem, seed: int, **options: Any) -> Arrays:
+        """Return keys over the whole range of the type, or normal floats, arranged as asked."""
+        order = self.with_defaults(options)["order"]
+        rng = np.random.default_rng(seed)
+        shape = (problem.rows, problem.n)
+        if problem.dtype.kind == "f":
+            keys = rng.standard_normal(shape, dtype=problem.dtype.type)
+        else:
+            limits = np.iinfo(problem.dtype)
+            keys = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)
+        return {"keys": _arrange(keys, order, rng)}
+
+    def expected(self, problem: SortProblem, inputs: Arrays) -> Arrays:
+        """Return what NumPy's stable sort gives."""
+        keys = np.sort(inputs["keys"], axis=-1, kind="stable")
+        return {"sorted": keys[:, ::-1] if problem.descending else keys}
+
+    def compare(
+        self, problem: SortProblem, inputs: Arrays, expected: Arrays, actual: Arrays
+    ) -> Difference:
+        """Sorting moves keys and must not change them: the tolerance is zero."""
+        right, given = expected["sorted"], actual["sorted"]
+        if np.array_equal(right, given, equal_nan=right.dtype.kind == "f"):
+            return Difference(0.0, 0.0, True)
+        with np.errstate(invalid="ignore"):
+            reference = right.astype(np.float64)
+            difference = np.abs(reference - given.astype(np.float64))
+        difference[(right == given) | ((right != right) & (given != given))] = 0
+        relative = difference / (np.abs(reference) + 1e-12)
+        return Difference(float(np.max(difference)), float(np.max(relative)), False)
+
+
+def _arrange(
+    keys: np.ndarray[Any, Any], order: str, rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    """Rearrange random keys within each row."""
+    if order == "random" or not keys.size:
+        return keys
+    if order == "equal":
+        return np.repeat(keys[:, :1], keys.shape[1], axis=1)
+    if order == "few-unique":
+        few = keys[:, : min(16, keys.shape[1])]
+        return np.take_along_axis(few, rng.integers(0, few.shape[1], keys.shape), axis=1)
+    keys = np.sort(keys, axis=-1)
+    if order == "reversed":
+        keys = keys[:, ::-1]
+    elif order == "organ-pipe":
+        keys = np.concatenate([keys[:, ::2], keys[:, 1::2][:, ::-1]], axis=1)
+    elif order == "nearly-sorted":
+        for _ in range(max(1, keys.shape[1] // 100)):
+            i, j = rng.integers(0, keys.shape[1], 2)
+            keys[:, [i, j]] = keys[:, [j, i]]
+    return np.ascontiguousarray(keys)
+
+
+SORT = Sort()
+register(SORT)

@@ -1,0 +1,81 @@
+"""The problem of sorting rows of keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Problem
+from opencl_lab.plan import Work
+
+__all__ = ["KEY_TYPES", "VALUE_TYPES", "SortProblem"]
+
+KEY_TYPES = {
+    "int8": "char",
+    "uint8": "uchar",
+    "int16": "short",
+    "uint16": "ushort",
+    "int32": "int",
+    "uint32": "uint",
+    "int64": "long",
+    "uint64": "ulong",
+    "float32": "float",
+    "float64": "double",
+}
+VALUE_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+
+
+@dataclass(frozen=True)
+class SortProblem(Problem):
+    """Sort `rows` rows of `n` keys each, stably.
+
+    Parameters
+    ----------
+    n : int
+        Keys in a row.
+    dtype : numpy.dtype
+        Type of the keys, in the machine's byte order.
+    rows : int
+    descending : bool
+        Reverse NumPy's order, NaN first; equal keys keep their order all the same.
+    indices : bool
+        Return each key's position in its row (int64) in place of the keys.
+    value_bytes : int
+        Size of one value that travels with each key; 0 for none.
+    """
+
+    sizes = ("n", "rows")
+    layout = ("dtype", "indices", "value_bytes")
+
+    n: int
+    dtype: np.dtype[Any]
+    rows: int = 1
+    descending: bool = False
+    indices: bool = False
+    value_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n < 0 or self.rows < 0:
+            raise InvalidProblem(f"n must not be negative, not {min(self.n, self.rows)}")
+        if self.n * self.rows >= 2**63:
+            raise InvalidProblem(f"{self.n * self.rows} keys are more than a 64-bit index counts")
+        if self.dtype.name not in KEY_TYPES or not self.dtype.isnative:
+            raise InvalidProblem(
+                f"cannot sort keys of dtype {self.dtype}; supported: {', '.join(KEY_TYPES)}"
+            )
+        if self.value_bytes and self.value_bytes not in VALUE_TYPES:
+            raise InvalidProblem(
+                f"values of {self.value_bytes} bytes cannot travel with keys (sizes: "
+                f"{', '.join(map(str, VALUE_TYPES))}); use argsort and index with its result"
+            )
+
+    @property
+    def work(self) -> Work:
+        """One read and one write of every key, value and index."""
+        moved = 2 * (self.dtype.itemsize + self.value_bytes)
+        if self.indices:
+            moved = self.dtype.itemsize + 8
+        return Work(flops=0, bytes=float(self.rows * self.n * moved))
