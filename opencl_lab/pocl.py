@@ -26,6 +26,7 @@ import shutil
 import struct
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from opencl_lab.paths import cache_dir
@@ -53,17 +54,42 @@ def prepare_cache() -> None:
         folder = Path(tempfile.mkdtemp(prefix="opencl_lab-pocl-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["POCL_CACHE_DIR"] = str(folder)
-    for pattern, is_whole in (
-        ("*/*/program.bc", _is_bitcode),
-        ("*/*/*/*/*.so", _is_shared_library),
-    ):
-        for path in folder.glob(pattern):
-            try:
-                settled = time.time() - path.stat().st_mtime > WRITING_SECONDS
-                if settled and not is_whole(path):
-                    path.unlink()  # PoCL makes it again
-            except OSError:
-                continue
+    _remove_damaged(folder)
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Remove incomplete files that were written since the last call; PoCL makes them again."""
+    begin = time.time()
+    marker = folder / "checked"
+    try:
+        last = marker.stat().st_mtime
+    except OSError:
+        last = -1.0
+    for path, written in _files(str(folder)):
+        is_whole = _is_bitcode if path.name == "program.bc" else _is_shared_library
+        try:
+            if last < written < begin - WRITING_SECONDS and not is_whole(path):
+                path.unlink()
+        except OSError:
+            continue
+    try:
+        marker.touch()
+        # What was too young this time is looked at the next time.
+        os.utime(marker, (begin, begin - WRITING_SECONDS))
+    except OSError:
+        pass
+
+
+def _files(folder: str) -> Iterator[tuple[Path, float]]:
+    """Yield the compiled files below a folder and when they were written."""
+    try:
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path)
+            elif entry.name == "program.bc" or entry.name.endswith(".so"):
+                yield Path(entry.path), entry.stat().st_mtime
+    except OSError:
+        return  # another process clears it
 
 
 def _is_bitcode(path: Path) -> bool:

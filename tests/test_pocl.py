@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -158,6 +159,24 @@ def test_files_that_are_perhaps_being_written_are_kept(folder):
     path.write_bytes(b"BC")
     pocl.prepare_cache()
     assert path.exists()
+
+
+def test_what_was_checked_is_not_read_again(folder, monkeypatch):
+    path = folder / "ab" / "cd" / "program.bc"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"BC\xc0\xde")
+    os.utime(path, (0, 0))
+    read = []
+    monkeypatch.setattr(pocl, "_is_bitcode", lambda path: read.append(path) or True)
+    pocl.prepare_cache()
+    pocl.prepare_cache()
+    assert read == [path]
+    os.utime(path, (time.time() - 100, time.time() - 100))  # older than the last check
+    pocl.prepare_cache()
+    assert read == [path]
+    os.utime(folder / "checked", (0, 0))
+    pocl.prepare_cache()
+    assert read == [path, path]
 
 
 def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path):

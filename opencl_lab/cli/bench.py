@@ -19,6 +19,7 @@ from opencl_lab.cli.common import (
     settings,
     whole_numbers,
 )
+from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options, run_options
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_speedup, plot_times
@@ -27,19 +28,21 @@ from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import comparison_table, write_csv
 from opencl_lab.device import Selection
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Operation, operations
+from opencl_lab.operation import Operation
 from opencl_lab.paths import replace_file, write_json
 
 __all__ = ["bench_command"]
 
 
-@click.group("bench")
+@click.group("bench", cls=LazyGroup, operation_home="opencl_lab.cli.bench:sweep_command")
 @global_options
 def bench_command() -> None:
     """Sweep an operation over sizes and write CSV, JSON, a table and plots."""
 
 
-def _sweep_command(chosen: Operation[Any]) -> click.Command:
+def sweep_command(chosen: Operation[Any]) -> click.Command:
+    """Return the command that sweeps one operation."""
+
     @click.command(chosen.name, help=f"Sweep {chosen.name} over {chosen.size_option}.")
     @click.option(
         "--sizes", required=True, metavar="A,B,C", help=f"Values of {chosen.size_option}."
@@ -152,7 +155,3 @@ def _tables(chosen: Operation[Any], series: list[tuple[int, list[Measurement]]],
         console.print(str(crossover), markup=False)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-for _operation in operations().values():
-    bench_command.add_command(_sweep_command(_operation))

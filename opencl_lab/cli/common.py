@@ -8,16 +8,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from opencl_lab import __version__
-from opencl_lab.comparison.runner import Progress as Report
-from opencl_lab.device import Selection, choose_device
 from opencl_lab.errors import InvalidProblem
+
+if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
+    from rich.console import Console
+
+    from opencl_lab.comparison.runner import Progress as Report
+    from opencl_lab.device import Selection
 
 __all__ = ["Settings", "document", "global_options", "print_json", "progress_bar", "settings"]
 
@@ -40,12 +42,16 @@ class Settings:
     def select(self) -> Selection:
         """Choose the device once a command."""
         if self._selection is None:
+            from opencl_lab.device import choose_device
+
             self._selection = choose_device(self.device)
         return self._selection
 
     @property
     def console(self) -> Console:
         """Standard output for people; silent where a JSON document or nothing is wanted."""
+        from rich.console import Console
+
         width = None if sys.stdout.isatty() else FALLBACK_WIDTH
         return Console(quiet=self.quiet or self.json, width=width, highlight=False)
 
@@ -129,10 +135,14 @@ def progress_bar(title: str) -> Iterator[Report]:
 
     Without a terminal, or with ``--quiet`` or ``--json``, nothing is drawn.
     """
+    from rich.console import Console
+
     console = Console(stderr=True)
     if settings().quiet or settings().json or not console.is_terminal:
         yield lambda done, total, label: None
         return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

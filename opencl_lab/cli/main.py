@@ -10,16 +10,9 @@ from collections.abc import Sequence
 import click
 
 from opencl_lab import __version__
-from opencl_lab.cli.bench import bench_command
-from opencl_lab.cli.cache import cache_command
 from opencl_lab.cli.common import Settings, global_options
-from opencl_lab.cli.devices import devices_command
-from opencl_lab.cli.doctor import doctor_command
-from opencl_lab.cli.operation import operation_command
-from opencl_lab.cli.tune import tune_command
-from opencl_lab.cli.tuning import tuning_command
+from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.errors import BuildError, OclabError
-from opencl_lab.operation import operations
 
 __all__ = ["main"]
 
@@ -27,21 +20,26 @@ INTERRUPTED = 130
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+HOMES = {
+    "bench": "opencl_lab.cli.bench:bench_command",
+    "cache": "opencl_lab.cli.cache:cache_command",
+    "devices": "opencl_lab.cli.devices:devices_command",
+    "doctor": "opencl_lab.cli.doctor:doctor_command",
+    "tune": "opencl_lab.cli.tune:tune_command",
+    "tuning": "opencl_lab.cli.tuning:tuning_command",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    homes=HOMES,
+    operation_home="opencl_lab.cli.operation:operation_command",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="oclab")
 @global_options
 def cli() -> None:
     """OpenCL kernels on any device, measured against C, OpenMP and the usual libraries."""
-
-
-cli.add_command(devices_command)
-cli.add_command(doctor_command)
-cli.add_command(bench_command)
-cli.add_command(cache_command)
-cli.add_command(tune_command)
-cli.add_command(tuning_command)
-for _operation in operations().values():
-    cli.add_command(operation_command(_operation))
 
 
 def _complain(text: str) -> None:

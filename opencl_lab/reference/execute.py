@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -97,17 +98,16 @@ class _PreparedHost(Prepared):
 
 
 class _PreparedChild(Prepared):
-    """A Python function in a child process, which starts now and gets its problem when it runs."""
+    """A Python function in a child process, which starts and gets its problem in the background."""
 
     def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
         self.workers = workers
         self._child = ChildProcess(reference.function, reference.environment, reference.name)
-        self._arguments: tuple[Any, Arrays, int] | None = (problem, inputs, workers)
+        self._executor = ThreadPoolExecutor(1)
+        self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
 
     def run(self) -> float:
-        if self._arguments is not None:
-            self._child.load(*self._arguments)
-            self._arguments = None
+        self._loading.result()
         return self._child.run()
 
     def outputs(self) -> Arrays:
@@ -115,6 +115,7 @@ class _PreparedChild(Prepared):
 
     def close(self) -> None:
         self._child.close()
+        self._executor.shutdown()
 
 
 def _poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

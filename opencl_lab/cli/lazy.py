@@ -1,0 +1,64 @@
+"""A group of commands that imports only the one that is asked for.
+
+`oclab --version` then does not wait for OpenCL, and Ctrl-C meets `main` and not
+an import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+__all__ = ["LazyGroup"]
+
+
+class LazyGroup(click.Group):
+    """A group with a command for each of `homes` and for each operation of the registry.
+
+    Parameters
+    ----------
+    homes : mapping
+        Name of a command to its place, ``"module:attribute"``.
+    operation_home : str, optional
+        Place of the function that makes the command of an `Operation`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        homes: Mapping[str, str] | None = None,
+        operation_home: str | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(*args, **kwargs)
+        self._homes = dict(homes or {})
+        self._operation_home = operation_home
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        from opencl_lab.operation import operations
+
+        named = [*super().list_commands(ctx), *self._homes]
+        return sorted([*named, *operations()] if self._operation_home else named)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        if cmd_name in self._homes:
+            command: click.Command = _attribute(self._homes[cmd_name])
+            return command
+        if self._operation_home is not None:
+            from opencl_lab.operation import operations
+
+            known = operations()
+            if cmd_name in known:
+                made: click.Command = _attribute(self._operation_home)(known[cmd_name])
+                return made
+        return super().get_command(ctx, cmd_name)
+
+
+def _attribute(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
