@@ -106,11 +106,24 @@ def test_a_budget_counts_configurations(task):
 
 
 def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monkeypatch):
-    clock = itertools.count()
-    monkeypatch.setattr("opencl_lab.tuning.tuner.time.monotonic", lambda: next(clock) / 4)
-    result, runner = replay(task, budget=None, time_limit=10.0, strategy="exhaustive")
-    assert result.stopped == "time" and 5 < len(runner.asked)
-    assert result.finalists
+    class Slow(Replay):
+        now = 0.0
+
+        def evaluate(self, config, best_ms, seconds):
+            assert 0 < seconds <= 10 - 1.5 - self.now
+            self.now += 1
+            return super().evaluate(config, best_ms, seconds)
+
+        def again(self, config, seconds):
+            assert 0 < seconds == 10 - self.now
+            self.now += 0.125
+            return super().again(config, seconds)
+
+    runner = Slow(record(task, tile_time))
+    monkeypatch.setattr("opencl_lab.tuning.tuner.time.monotonic", lambda: runner.now)
+    result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner)
+    assert result.stopped == "time" and len(runner.asked) == 9
+    assert result.finalists and 9 < result.seconds <= 10
 
 
 def test_whichever_limit_comes_first_ends_it(task):
@@ -393,9 +406,7 @@ def test_a_whole_run_finds_checks_and_stores_a_winner():
     # The record of this run, replayed, gives the same evaluations with no device.
     task = result.task
     recorded = list(read_journal(result.journal).values())
-    again = run_tuning(
-        task, strategy="exhaustive", budget=50, fresh=True, runner=Replay(recorded)
-    )
+    again = run_tuning(task, strategy="exhaustive", budget=50, fresh=True, runner=Replay(recorded))
     assert {item.config: item.status for item in again.evaluations} == {
         item.config: item.status for item in result.evaluations
     }
@@ -426,7 +437,7 @@ def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
         [sys.executable, "-c", TUNE_SCRIPT], env={**os.environ, "PYTHONPATH": path}
     )
     journal = journal_file(make_task(planted.PLANTED, device="cpu"))
-    before_the_hang = [fault for fault in planted.FAULTS[: planted.FAULTS.index("hang")]]
+    before_the_hang = planted.FAULTS[: planted.FAULTS.index("hang")]
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if {"crash", *before_the_hang} <= {c["FAULT"] for c in read_journal(journal)}:
@@ -508,6 +519,6 @@ def test_own_operations_compare_within_their_tolerance(actual, ok):
     operation = planted.make(("none",))
     operation._tolerance = 0.01
     expected = {"doubled": np.array([1.0, 2.0, np.nan])}
-    difference = operation.compare(None, expected, {"doubled": np.array(actual)})
+    difference = operation.compare(None, {}, expected, {"doubled": np.array(actual)})
     assert difference.ok is ok
     assert (difference.max_abs == 0) is ok

@@ -156,7 +156,7 @@ class Trial:
             self._passed.add(config)
             times = self._time(large, best_ms)
         except BuildError as error:
-            return failed("compile", f"{error}{_first_error(error.log)}")
+            return failed("compile", f"{error.sentence}{_first_error(error.log)}")
         except InvalidConfig as error:
             return failed("constraints", error)
         except _Wrong as error:

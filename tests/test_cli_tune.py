@@ -1,0 +1,198 @@
+"""`oclab tune` through its real entry point, in processes of its own."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SORT = ("tune", "sort", "--n", "3000")
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return {**os.environ, "OCLAB_DATA_DIR": str(tmp_path / "data")}
+
+
+def command(*arguments):
+    script = Path(sys.executable).with_name("oclab")
+    start = [str(script)] if script.exists() else [sys.executable, "-m", "opencl_lab"]
+    return [*start, *map(str, arguments)]
+
+
+def oclab(environment, *arguments):
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+    )
+
+
+def journals(environment):
+    folder = Path(environment["OCLAB_DATA_DIR"]) / "journals"
+    return sorted(folder.glob("*.jsonl"))
+
+
+def lines_in_journal(environment):
+    return sum(path.read_bytes().count(b'"evaluation"') for path in journals(environment))
+
+
+def test_help_names_the_operations_and_the_options(environment):
+    assert all(name in oclab(environment, "tune", "--help").stdout for name in ("sort", "gemm"))
+    text = oclab(environment, "tune", "gemm", "--help").stdout
+    for option in ("--strategy", "--budget", "--time-limit", "--timeout", "--fresh", "--plot"):
+        assert option in text
+    assert "--trans-a" in text and "blocked, tiled, naive" in text
+
+
+@pytest.mark.parametrize(
+    ("operation", "options"),
+    [("sort", ("--n", 3000)), ("gemm", ("--size", 64, "--algorithm", "tiled"))],
+)
+def test_plain_lines_and_a_summary(environment, tmp_path, operation, options):
+    plot = tmp_path / "search.png"
+    arguments = ("tune", operation, *options, "--budget", 4, "--strategy", "random")
+    result = oclab(environment, *arguments, "--plot", plot)
+    assert result.returncode == 0, result.stderr
+    assert "\x1b" not in result.stdout and result.stderr == ""
+    for text in ("device:", "search 1/4; best ", "ended by the budget", "removed:", "Finals"):
+        assert text in result.stdout
+    assert f"stored: {operation} uses it from now on" in result.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert lines_in_journal(environment) == 4
+    (overlay,) = (Path(environment["OCLAB_DATA_DIR"]) / "tuning").glob("*.json")
+    assert overlay.name == f"{operation}.json"
+
+
+def test_json_is_one_document_and_nothing_else(environment):
+    result = oclab(environment, "--json", *SORT, "--budget", "3", "--dtype", "float32")
+    assert result.returncode == 0, result.stderr
+    content = json.loads(result.stdout)
+    assert content["schema"] == "oclab/1" and content["command"] == "tune"
+    assert content["problem"]["n"] == 3000 and content["problem"]["dtype"] == "float32"
+    assert content["problem"]["operation"] == "sort" and content["device"]["kind"] == "cpu"
+    (best,) = content["results"]
+    assert best["ok"] and best["implementation"] == "opencl:odd-even-merge"
+    assert best["kernel_ms"] > 0 and best["gbps"] > 0 and best["total_ms"] is None
+    spread = best["kernel_spread_ms"]
+    assert spread["min"] <= spread["median"] == best["kernel_ms"] <= spread["max"]
+    assert len(content["evaluations"]) == 3
+    assert {"config", "status", "reason", "times_ms"} <= set(content["evaluations"][0])
+    removed = content["removed"]
+    assert removed["total"] == removed["left"] + sum(removed["reasons"].values())
+    assert content["stored"] and content["stopped"] == "budget" and content["resumed"] == 0
+
+
+def test_quiet_prints_nothing(environment):
+    result = oclab(environment, *SORT, "--budget", "1", "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_same_command_goes_on_and_fresh_begins_anew(environment):
+    def tune(budget, *more):
+        return json.loads(oclab(environment, "--json", *SORT, "--budget", budget, *more).stdout)
+
+    assert tune(2)["resumed"] == 0
+    second = tune(4)
+    assert second["resumed"] >= 2 and len(second["evaluations"]) >= 4
+    assert tune(2, "--fresh")["resumed"] == 0
+
+
+def _interrupt(environment, number, evaluations=3):
+    """Start a long run, send it a signal after some evaluations, and return how it ended."""
+    process = subprocess.Popen(
+        command(*SORT, "--time-limit", "100"),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while lines_in_journal(environment) < evaluations and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, number)
+    output, errors = process.communicate(timeout=30)
+    return process.returncode, output, errors
+
+
+def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(environment):
+    status, output, errors = _interrupt(environment, signal.SIGINT)
+    assert status == 130
+    assert "the same command goes on" in errors and "Traceback" not in errors
+    assert "ended by an interrupt" in output and "winner:" in output and "stored:" in output
+    kept = lines_in_journal(environment)
+    again = json.loads(oclab(environment, "--json", *SORT, "--budget", "1").stdout)
+    assert kept >= 3 and again["resumed"] == 1 and len(again["evaluations"]) == kept
+
+
+def test_kill_keeps_what_was_found(environment):
+    status, _, _ = _interrupt(environment, signal.SIGKILL)
+    kept = lines_in_journal(environment)
+    assert status == -signal.SIGKILL and kept >= 3
+    again = json.loads(oclab(environment, "--json", *SORT, "--budget", "3").stdout)
+    assert again["resumed"] == 3
+
+
+def test_two_tuners_at_once(environment):
+    arguments = command("--json", *SORT, "--budget", "4")
+    both = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE) for _ in range(2)]
+    contents = [json.loads(process.communicate(timeout=120)[0]) for process in both]
+    assert all(content["stored"] and content["results"][0]["ok"] for content in contents)
+    (journal,) = journals(environment)
+    records = [json.loads(line) for line in journal.read_text().split("\n") if line]
+    assert sum("evaluation" in record for record in records) >= 4
+
+
+def test_a_live_bar_on_a_terminal(environment):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command(*SORT, "--budget", "6"),
+        env={**environment, "TERM": "xterm-256color", "COLUMNS": "120"},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    seen = b""
+    while select.select([ours], [], [], 60)[0]:
+        try:
+            data = os.read(ours, 1 << 16)
+        except OSError:  # the other side is closed
+            break
+        if not data:
+            break
+        seen += data
+    os.close(ours)
+    assert process.wait(timeout=30) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    assert "search" in text and re.search(r"\d/6", text) and "best " in text
+    assert "winner:" in text and "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("tune", "sort", "--n", "0"), 2, "nothing to time"),
+        (("tune", "sort", "--budget", "0"), 2, "budget must be positive"),
+        (("tune", "sort", "--algorithm", "bogo"), 2, "no algorithm 'bogo'"),
+        (("tune", "gemm", "--dtype", "int32"), 2, "dtype must be one of"),
+        (("tune", "sort", "--plot", "x.doc"), 2, "cannot plot"),
+        (("tune", "sort", "--device", "toaster"), 3, "no OpenCL device matches"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(environment, arguments, status, said):
+    result = oclab(environment, *arguments)
+    assert result.returncode == status
+    assert said in result.stderr and "Traceback" not in result.stderr
+    assert journals(environment) == []
