@@ -16,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.cli.common import document, global_options, output_path, print_json, settings
+from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
 from opencl_lab.comparison.plots import check_plot
 from opencl_lab.comparison.table import number
 from opencl_lab.device import Selection
-from opencl_lab.operation import Operation, operations
+from opencl_lab.operation import Operation
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.plots import plot_tuning
 from opencl_lab.tuning.result import Progress as State
@@ -29,14 +30,14 @@ from opencl_lab.tuning.strategies import STRATEGIES
 from opencl_lab.tuning.task import Task
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, make_task, run_tuning
 
-__all__ = ["tune_command"]
+__all__ = ["tune_command", "tune_operation_command"]
 
 INTERRUPTED = 130
 LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
 REASONS = 5  # of failures and of what was removed, before -v asks for all
 
 
-@click.group("tune")
+@click.group("tune", cls=LazyGroup, operation_home="opencl_lab.cli.tune:tune_operation_command")
 @global_options
 def tune_command() -> None:
     """Find the fastest configuration of an operation on the chosen device, and keep it.
@@ -46,7 +47,8 @@ def tune_command() -> None:
     """
 
 
-def _tune(chosen: Operation[Any]) -> click.Command:
+def tune_operation_command(chosen: Operation[Any]) -> click.Command:
+    """Return the command that tunes one operation."""
     names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
 
     @click.command(chosen.name, help=f"Tune {chosen.name}.\n\nAlgorithms: {names}")
@@ -330,7 +332,3 @@ def _table(result: TuneResult) -> Table:
             Text(shown + (" (built-in)" if default else "")),
         )
     return table
-
-
-for _operation in operations().values():
-    tune_command.add_command(_tune(_operation))

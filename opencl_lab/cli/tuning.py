@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
 from opencl_lab.device import devices
 from opencl_lab.errors import InvalidProblem, OclabError
@@ -24,7 +25,7 @@ from opencl_lab.tuning.entry import document as entries_document
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
 from opencl_lab.tuning.runs import read_run, runs
 
-__all__ = ["tuning_command"]
+__all__ = ["show_operation_command", "tuning_command"]
 
 WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tuner, "t4": to_t4}
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
@@ -153,13 +154,17 @@ def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
 # --------------------------------------------------------------------- show
 
 
-@tuning_command.group("show")
+@tuning_command.group(
+    "show", cls=LazyGroup, operation_home="opencl_lab.cli.tuning:show_operation_command"
+)
 @global_options
 def show_command() -> None:
     """Show which configuration a problem gets on the chosen device, and why."""
 
 
-def _show_command(chosen: Operation[Any]) -> click.Command:
+def show_operation_command(chosen: Operation[Any]) -> click.Command:
+    """Return the command that shows what one operation uses."""
+
     @click.command(chosen.name, help=f"Show the configurations in use for a {chosen.name}.")
     @problem_options(chosen)
     @global_options
@@ -211,10 +216,6 @@ def _row_text(row: dict[str, Any]) -> str:
         text += f", tuned with {_pairs(entry['sizes'])} on {entry['device']['name']}"
         text += f" to {entry['time_ms']:.4g} ms"
     return text + (f"\n  {json.dumps(row['config'])}" if "config" in row else "")
-
-
-for _operation in operations().values():
-    show_command.add_command(_show_command(_operation))
 
 
 # ----------------------------------------------------------- export, import
