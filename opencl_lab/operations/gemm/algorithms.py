@@ -284,12 +284,14 @@ class Blocked(_Product):
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
         """Return the largest tiles that fit the device, fill it, and waste little at edges."""
         configs = self._configs(problem, device)
+        # Threads of a CPU share what is left over; a GPU's processors start together.
+        groups = device.compute_units * (2 if device.kind == "cpu" else 1)
         for config in configs:
             tile_m, tile_n = config.integer("TILE_M"), config.integer("TILE_N")
             rows, columns = round_up(problem.m, tile_m), round_up(problem.n, tile_n)
             if (
                 self._fits(config, problem, device)
-                and rows * columns >= 2 * device.compute_units * tile_m * tile_n
+                and rows * columns >= groups * tile_m * tile_n
                 and rows * columns <= 2 * problem.m * problem.n
             ):
                 return config

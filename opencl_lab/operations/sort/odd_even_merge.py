@@ -73,14 +73,11 @@ class OddEvenMerge(Algorithm[SortProblem]):
         return None
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
-        """Return long runs an item on CPUs; elsewhere more elements an item as n grows."""
+        """Return long runs an item on CPUs, short ones in large groups elsewhere."""
         if device.kind == "cpu":
             config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True, NARROW=False)
-        elif problem.n < 1 << 18:  # too little work to bound searches or to share it out
-            config = Config(WG_SIZE=256, TILE=1024, WORK_PER_ITEM=1, BLOCKED=False, NARROW=False)
         else:
-            work = 4 if problem.n < 1 << 22 else 8
-            config = Config(WG_SIZE=256, TILE=2048, WORK_PER_ITEM=work, BLOCKED=False, NARROW=True)
+            config = Config(WG_SIZE=512, TILE=2048, WORK_PER_ITEM=4, BLOCKED=True, NARROW=False)
         wg_size = min(config.integer("WG_SIZE"), device.capabilities.max_work_group)
         wg_size = 1 << wg_size.bit_length() - 1
         tile = config.integer("TILE")
@@ -88,8 +85,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
             tile //= 2
         if tile < wg_size or (wg_size > 1 and not device.capabilities.barriers_in_loops):
             tile = 0
-        narrow = bool(config["NARROW"]) and wg_size >= 2
-        return config.replace(WG_SIZE=wg_size, TILE=tile, NARROW=narrow)
+        return config.replace(WG_SIZE=wg_size, TILE=tile)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan one launch of `sort_tile`, then a `merge_pass` a doubling of the blocks."""
