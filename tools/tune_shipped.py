@@ -41,9 +41,14 @@ LARGE: tuple[Task, ...] = (  # what a GPU needs to be busy
     ("sort", "odd-even-merge", 20.0, {"n": 16_000_000, "dtype": "int32"}),
 )
 HEADER = (
-    "| operation | problem | built-in ms | tuned ms | gain | GFLOP/s | "
+    "| operation | problem | built-in ms | tuned ms | gain | rate | "
     "evaluations | per minute | failed | s |"
 )
+
+
+def rate(row: dict[str, Any]) -> str:
+    """Return the rate of a row: of arithmetic, or of memory where there is none."""
+    return f"{row['gflops']:.4g} GFLOP/s" if row["gflops"] else f"{row['gbps']:.3g} GB/s"
 
 
 def row(operation: str, algorithm: str, result: ol.TuneResult, size: str) -> str:
@@ -56,7 +61,7 @@ def row(operation: str, algorithm: str, result: ol.TuneResult, size: str) -> str
         "-" if default is None or not default.times_ms else number(default.time_ms),
         "-" if best is None else number(best.time_ms),
         "-" if result.speedup is None else f"{result.speedup:.2f}x",
-        "-" if best is None else number(result.as_row(best)["gflops"] or 0.0),
+        "-" if best is None else rate(result.as_row(best)),
         str(made),
         f"{60 * made / result.seconds:.0f}",
         ", ".join(f"{count} {status}" for status, count in result.failures.items()) or "-",
