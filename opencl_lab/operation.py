@@ -180,8 +180,9 @@ class Operation(ABC, Generic[P]):
     """Names of the arrays that a user supplies, in the order of the command line."""
     output: ClassVar[str]
     """Name of the array that a user wants back."""
-    awkward: ClassVar[Mapping[str, int]]
-    """Small sizes that no tile divides; every configuration is checked with them."""
+    awkward: ClassVar[tuple[Mapping[str, Any], ...]]
+    """Changes of a problem, each with small sizes above every tile, of which none is a multiple.
+    Every configuration is checked with the first of them, and with all before it can win."""
     algorithms: ClassVar[tuple[Algorithm[Any], ...]]
     """In order of preference: ``auto`` takes the first that supports the problem."""
     references: ClassVar[tuple[Reference, ...]]

@@ -13,7 +13,7 @@ from opencl_lab.tuning.custom import KernelOperation
 TEMPLATE = str(Path(__file__).parent / "kernels" / "planted.cl.mako")
 FAULTS = (
     "none", "wrong", "lazy", "syntax", "missing", "crash", "hang",
-    "before", "after", "input", "spoil", "slow",
+    "before", "after", "far", "input", "spoil", "spoil-large", "later", "slow",
 )  # fmt: skip
 FLOAT = np.dtype(np.float32)
 TOO_LARGE = 1 << 20

@@ -92,6 +92,19 @@ def test_csv_and_plot(tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("shapes", [((3, 5), (5, 4)), ((6, 6), (6, 6))])
+def test_files_are_taken_in_the_order_of_the_operation(tmp_path, shapes):
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape) for shape in shapes)
+    for name, matrix in (("a", a), ("b", b)):
+        np.save(tmp_path / f"{name}.npy", matrix)
+    files = [tmp_path / f"{name}.npy" for name in "abc"]
+    result = oclab("gemm", *files[:2], "-o", files[2], *QUICK)
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_allclose(np.load(files[2]), a @ b, rtol=1e-12, atol=1e-12)
+    assert oclab("gemm", "--help").stdout.splitlines()[0].endswith("[A] [B]")
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".txt"])
 def test_real_input_and_output(tmp_path, suffix):
     rng = np.random.default_rng(5)

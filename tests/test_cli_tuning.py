@@ -58,7 +58,7 @@ def content(oclab):
 
 def other(device, **changes):
     """A configuration that is not the default one."""
-    return TILED.default_config(PROBLEM, device).replace(TILE=8, UNROLL=4, **changes)
+    return TILED.default_config(PROBLEM, device).replace(**{"TILE": 8, "UNROLL": 4, **changes})
 
 
 def store(device):
@@ -214,7 +214,7 @@ def test_runs_are_exported(device, content, oclab, tmp_path, form, read, write):
 def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, tmp_path):
     claims = [
         Evaluation(other(device), "correct", times_ms=(0.001,)),
-        Evaluation(other(device, LOCAL_PAD=0), "correct", times_ms=(0.002,)),
+        Evaluation(other(device, TILE=16), "correct", times_ms=(0.002,)),
         Evaluation(other(device, WRONG=3), "correct", times_ms=(0.003,)),
     ]
     task, _ = journal(device)

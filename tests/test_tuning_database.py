@@ -6,7 +6,6 @@ import json
 import logging
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -123,14 +122,11 @@ def test_a_newer_result_takes_the_place_of_the_older():
     assert len(database.entries()) == 3
 
 
-def test_a_call_costs_less_than_ten_microseconds():
+def test_answers_are_kept(monkeypatch):
     store(GPU, 0)
-    used()
-    begin = time.perf_counter()
-    for _ in range(2000):
-        used()
-    # Ten times the promise: this is a test of whether answers are kept at all.
-    assert (time.perf_counter() - begin) / 2000 < 100e-6
+    first = used()
+    monkeypatch.setattr(database, "lookup", None)
+    assert used() == first
 
 
 def test_every_operation_on_the_real_device(device):
@@ -183,8 +179,9 @@ def test_levels_from_near_to_far():
     )
     store(COUSIN, 3)
     store(SISTER, 2)
-    store(GPU, 1, GemmProblem(4096, 1024, 1024))
+    store(GPU, 1, GemmProblem(2048, 512, 1024))
     store(GPU, 0, GemmProblem(2048, 1024, 1024))
+    store(GPU, 2, GemmProblem(4096, 1024, 1024))  # too far
     store(GPU, 3, GemmProblem(1100, 1024, 1024))
     store(STRANGER, 3)
     found = database.lookup(GPU, "gemm", "tiled", wanted, DIGEST)
@@ -194,7 +191,7 @@ def test_levels_from_near_to_far():
         (exact, False, 1100, "Paper H100"),
         (exact, True, 1024, "Paper H100"),
         (near, False, 2048, "Paper H100"),
-        (near, False, 4096, "Paper H100"),
+        (near, False, 2048, "Paper H100"),
         (architecture, False, 1024, "Paper H200"),
         (vendor, False, 1024, "Paper A100"),
         (vendor, True, 1024, "Paper A100"),
@@ -212,9 +209,9 @@ def test_the_nearest_size_and_not_any_size():
     store(GPU, 1, GemmProblem(8192, 8192, 8192))
     assert used(problem=GemmProblem(500, 512, 512)) == tuned(0)
     assert used(problem=GemmProblem(4000, 4096, 4096)) == tuned(1)
-    # 16 times as far in one size is the end: skinny matrices are something else.
-    assert used(problem=GemmProblem(4096, 256, 256)) == tuned(0)
-    assert used(problem=GemmProblem(8192, 256, 256)) == DEFAULT
+    # Four times as far in one size is too far: skinny matrices are something else.
+    assert used(problem=GemmProblem(512, 256, 256)) == tuned(0)
+    assert used(problem=GemmProblem(1024, 256, 256)) == DEFAULT
     assert used(problem=GemmProblem(1, 256, 256)) != tuned(0)
     assert TILED.tuned(GemmProblem(0, 256, 256), GPU) is None
 
@@ -320,7 +317,17 @@ def test_algorithms_name_their_operation_and_every_template_they_launch(device):
         names = set(problem.as_dict())
         assert set(problem.sizes) | set(problem.layout) <= names
         assert not set(problem.sizes) & set(problem.layout)
-        assert set(operation.awkward) == set(problem.sizes)
+        assert all(set(problem.sizes) <= set(changes) for changes in operation.awkward)
+
+
+def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
+    for operation in operations().values():
+        for algorithm in operation.algorithms:
+            for parameter in algorithm.space.parameters:
+                size = parameter.name.removeprefix("TILE_").lower()
+                for changes in operation.awkward:
+                    for tile in parameter.values if size in changes else ():
+                        assert changes[size] > tile and changes[size] % tile
 
 
 # ----------------------------------------------------------------------- files

@@ -27,6 +27,7 @@ from opencl_lab.tuning.interchange import (
     to_t4,
     values_of,
 )
+from opencl_lab.tuning.journal import Journal
 from opencl_lab.tuning.runner import Replay
 
 STATUSES = ("correct", "timeout", "compile", "correct", "runtime", "correctness", "constraints")
@@ -321,7 +322,20 @@ def tiled(tile, unroll, time):
     return Evaluation(Config(TILE=tile, LOCAL_PAD=1, UNROLL=unroll), "correct", times_ms=(time,))
 
 
-def test_only_what_is_right_and_faster_here_is_adopted(overlay):
+@pytest.fixture
+def answer(monkeypatch):
+    """Let a recorded run answer in place of the sandbox."""
+
+    def use(evaluations):
+        runner = Replay(evaluations)
+        runner.restarts = 1
+        monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, timeout: runner)
+        return runner
+
+    return use
+
+
+def test_only_what_is_right_and_faster_here_is_adopted(overlay, answer):
     proposals = [tiled(16, 4, 1.0), tiled(16, 2, 2.0), tiled(8, 2, 3.0), tiled(64, 2, 0.5)]
     found = Recording("elsewhere", "x", (), values_of(proposals), proposals, ABOUT)
     task = task_of(found, PAPER)
@@ -330,29 +344,31 @@ def test_only_what_is_right_and_faster_here_is_adopted(overlay):
     answers = [
         Evaluation(present, "correct", times_ms=(5.0,)), wrong, tiled(16, 2, 4.5), tiled(8, 2, 4.0)
     ]  # fmt: skip
-    runner = Replay(answers)
-    result = adopt(found, task, runner=runner)
+    runner = answer(answers)
+    result = adopt(found, task)
     assert runner.asked[0] == present and runner.asked[1] == proposals[0].config
     assert result.refused == 1  # TILE 64 is 4096 items
-    assert result.stored and result.best == answers[3]
+    assert result.stored and result.best.config == answers[3].config
     (entry,) = database.entries()
     assert entry.config == answers[3].config and entry.time_ms == 4.0
     assert task.algorithm.configure(task.problem, PAPER) == answers[3].config
 
-    again = adopt(found, task, runner=Replay(answers))
-    assert not again.stored and again.best == answers[3]
-    few = Replay(answers)
-    adopt(found, task, limit=1, runner=few)
-    assert len(few.asked) == 2
+    again = adopt(found, task)
+    assert not again.stored and again.best.config == answers[3].config
+    Journal(task, fresh=True)
+    few = answer(answers)
+    adopt(found, task, limit=1)
+    assert len(few.asked) == 3  # the built-in one, the one in use, and one of the file
 
 
-def test_nothing_is_adopted_when_nothing_is_right(overlay):
+def test_nothing_is_adopted_when_nothing_is_right(overlay, answer):
     found = Recording("elsewhere", "x", (), {}, [tiled(16, 4, 1.0)], ABOUT)
-    result = adopt(found, task_of(found, PAPER), runner=Replay([]))
+    answer([])
+    result = adopt(found, task_of(found, PAPER))
     assert result.best is None and not result.stored and database.entries() == []
     impossible = replace(found, evaluations=[tiled(64, 4, 1.0)])
     with pytest.raises(InvalidProblem, match="none of its 1"):
-        adopt(impossible, task_of(impossible, PAPER), runner=Replay([]))
+        adopt(impossible, task_of(impossible, PAPER))
 
 
 def test_tasks_of_files_that_say_little():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,8 +105,17 @@ def document(command: str, **content: Any) -> dict[str, Any]:
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print the one JSON document of a command."""
-    click.echo(json.dumps(content, indent=1, allow_nan=False))
+    """Print the one JSON document of a command; JSON has no infinity and no NaN."""
+    click.echo(json.dumps(_finite(content), indent=1, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Return JSON-able values with None for the numbers that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def whole_numbers(text: str) -> list[int]:

@@ -57,7 +57,9 @@ def run_options(command: Any) -> Any:
     """Add the options of everything that compares implementations."""
     for option in (
         click.option("--threads", type=int, help="Threads of references.  [default: all]"),
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the data."),
+        click.option(
+            "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
+        ),
         click.option(
             "--repeats", type=int, default=5, show_default=True, help="Timed runs of each."
         ),
@@ -130,7 +132,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         _print(chosen, comparison, selection)
         return comparison.exit_status
 
-    for name in reversed(chosen.inputs):
+    for name in chosen.inputs:
         command = click.argument(name, required=False, metavar=f"[{name.upper()}]")(command)
     return command
 

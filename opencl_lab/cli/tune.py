@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from opencl_lab.cli.operation import problem_options
 from opencl_lab.comparison.plots import check_plot
 from opencl_lab.comparison.table import number
 from opencl_lab.device import Selection
+from opencl_lab.doctor.peaks import stored_peaks
 from opencl_lab.operation import Operation
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.plots import plot_tuning
@@ -76,7 +78,13 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
         metavar="S",
         help="Seconds for a configuration to build, and to run.  [default: by the best so far]",
     )
-    @click.option("--seed", type=int, default=0, show_default=True, help="Seed of data and search.")
+    @click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Seed of data and search.",
+    )
     @click.option("--fresh", is_flag=True, help="Forget what earlier runs have found.")
     @click.option("--plot", "plot_file", metavar="FILE", help="Draw the search.")
     @global_options
@@ -107,12 +115,14 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
                 fresh=fresh,
                 progress=progress,
             )
-        if plot_path is not None and result.evaluations:
-            plot_tuning(plot_path, result, f"{_title(task)}\n{selection.device}")
+        if result.stopped == "interrupted":  # the rest takes an instant
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         if settings().json:
             print_json(_document(result, selection))
         else:
             _print(result)
+        if plot_path is not None and result.evaluations:
+            plot_tuning(plot_path, result, f"{_title(task)}\n{selection.device}")
         return _status(result)
 
     return command
@@ -120,10 +130,9 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
 
 def _status(result: TuneResult) -> int:
     if result.stopped == "interrupted":
-        click.echo(
-            "oclab: interrupted; what was found is kept, the same command goes on from here",
-            err=True,
-        )
+        kept = "what was found is kept, the same command goes on from here"
+        lost = "what was found could not be kept: see the notes"
+        click.echo(f"oclab: interrupted; {lost if result.journal is None else kept}", err=True)
         return INTERRUPTED
     if result.best is not None:
         return 0
@@ -154,7 +163,7 @@ def _counts(failures: Mapping[str, int]) -> str:
 
 
 def _tried(state: State) -> str:
-    return f"{state.evaluated}" + ("" if state.total is None else f"/{state.total}")
+    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}")
 
 
 class _Lines:
@@ -257,7 +266,7 @@ def _document(result: TuneResult, selection: Selection) -> dict[str, Any]:
         resumed=result.resumed,
         restarts=result.restarts,
         stored=result.stored,
-        journal=str(result.journal),
+        journal=None if result.journal is None else str(result.journal),
         notes=list(result.notes),
         removed=result.pruning.as_dict(),
         failures=result.failures,
@@ -273,6 +282,9 @@ def _print(result: TuneResult) -> None:
     for index, (reason, removed) in enumerate(pruning.removed.items()):
         if verbose or index < REASONS:
             say(f"  {about}{removed}: {reason}")
+    more = 0 if verbose else len(pruning.removed) - REASONS
+    if more > 0:
+        say(f"  and {more} reasons more, which -v shows")
     why = {
         "complete": "all that the strategy asked for",
         "budget": "the budget",
@@ -286,14 +298,16 @@ def _print(result: TuneResult) -> None:
     )
     failed = [item for item in result.evaluations if item.status != "correct"]
     if failed:
-        say(f"{_counts(result.failures)}; the worker was replaced {result.restarts} times")
+        say(f"{_counts(result.failures)}; replacements of the worker: {result.restarts}")
         for item in failed if verbose else failed[-REASONS:]:
             say(f"  {item.status}: {item.reason} {item.config}")
     for note in result.notes:
         say(f"note: {note}")
     if result.best is None:
-        say("no configuration gave a right result")
+        say("no configuration gave a right result" if failed else "there was no time to try any")
         return
+    if stored_peaks(result.device) is None:
+        say("`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond")
     settings().console.print(_table(result))
     stable = "" if result.stable else ", not yet stable: more time would tell"
     gain = "" if result.speedup is None else f", {result.speedup:.2f}x the built-in configuration"
@@ -307,7 +321,8 @@ def _table(result: TuneResult) -> Table:
     rows = [result.as_row(item) for item in finalists if item is not None]
     rate = "gflops" if rows[0]["gflops"] else "gbps"
     peaks = rows[0]["peak_fraction"] is not None
-    table = Table(title="Finals", title_justify="left", title_style="bold")
+    title = "Finals" if result.finalists else "The best so far, not measured again"
+    table = Table(title=title, title_justify="left", title_style="bold")
     names = ["kernel ms", "min..max", "runs", {"gflops": "GFLOP/s", "gbps": "GB/s"}[rate]]
     for name in (*names, *(["% peak"] if peaks else [])):
         table.add_column(name, justify="right", no_wrap=True)

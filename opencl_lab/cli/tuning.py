@@ -287,6 +287,7 @@ def export_command(
     help="Try so many of its configurations.",
 )
 @click.option("--timeout", type=float, help="Seconds for each of them to build, and to run.")
+@click.option("--replace", is_flag=True, help="Take over entries that are older than yours, too.")
 @global_options
 def import_command(
     file: str,
@@ -295,7 +296,8 @@ def import_command(
     changes: tuple[str, ...],
     limit: int,
     timeout: float | None,
-) -> None:
+    replace: bool,
+) -> int:
     """Read FILE: an exported overlay, a cache of Kernel Tuner, T4 results, or JSON of CLBlast.
 
     Entries of an overlay are taken over. From the others the fastest
@@ -309,8 +311,7 @@ def import_command(
         reason = getattr(error, "strerror", None) or error
         raise InvalidProblem(f"cannot read {path}: {reason}") from error
     if '"oclab-tuning/' in text:
-        _import_overlay(path, text)
-        return
+        return _import_overlay(path, text, replace)
     recording = read_recording(text)
     task = task_of(
         recording,
@@ -320,25 +321,35 @@ def import_command(
         changes=_assignments(changes),
     )
     with progress_bar("import") as progress:
-        adoption = adopt(recording, task, limit=limit, timeout=timeout, progress=progress)
+        adoption = adopt(
+            recording,
+            task,
+            limit=limit,
+            timeout=timeout,
+            progress=lambda state: progress(state.evaluated, state.total or 0, state.phase),
+        )
     _tell(adoption, recording)
+    return 0 if adoption.best is not None else 1
 
 
-def _import_overlay(path: Path, text: str) -> None:
+def _import_overlay(path: Path, text: str, replace: bool) -> int:
     try:
         new = parse(text)
     except (ValueError, OclabError) as error:
         raise InvalidProblem(f"cannot import {path}: {error}") from error
-    database.add(new)
+    taken = database.add(new, replace)
     states = [_state(entry)[0] for entry in new]
     if settings().json:
         count = {state: states.count(state) for state in STYLES}
-        print_json(document("tuning import", entries=len(new), **count))
-        return
+        print_json(document("tuning import", entries=len(new), taken=taken, **count))
+        return 0
+    kept = len(new) - taken
     settings().say(
-        f"{len(new)} entries taken over"
+        f"{taken} entries taken over"
         + "".join(f", {states.count(s)} {s}" for s in ("stale", "unknown") if s in states)
+        + (f"; {kept} older than yours left out (--replace takes them)" if kept else "")
     )
+    return 0
 
 
 def _assignments(texts: tuple[str, ...]) -> dict[str, str]:

@@ -218,20 +218,7 @@ class Rows:
         """
         if out is None:
             return None
-        if is_device_array(out) != is_device_array(self.data):
-            raise InvalidProblem("out must be on the same side as the input, host or device")
-        if is_device_array(out):
-            if out.context != self.data.context:
-                raise InvalidProblem("the input and out belong to different contexts")
-        elif not hasattr(out, "flags"):
-            raise InvalidProblem(f"out must be an array, not {type(out).__name__}")
-        elif not out.flags.writeable:
-            raise InvalidProblem("out is read-only")
-        if tuple(out.shape) != self.shape or out.dtype != dtype:
-            raise InvalidProblem(
-                f"out must have shape {self.shape} and dtype {dtype}, "
-                f"not {tuple(out.shape)} and {out.dtype}"
-            )
+        check_out(out, self.data, self.shape, dtype)
         if self.axis != len(self.shape) - 1 or not out.size or not out.flags.c_contiguous:
             return None
         if not out.dtype.isnative:
@@ -264,6 +251,23 @@ class Rows:
         if result.size:
             _copy(queue, result, _View(moved, _c_strides(moved), 0), out, _View.of(out, self.axis))
         return out
+
+
+def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise `InvalidProblem` unless `out` can take a result beside the input `beside`."""
+    if is_device_array(out) != is_device_array(beside):
+        raise InvalidProblem("out must be on the same side as the input, host or device")
+    if is_device_array(out):
+        if out.context != beside.context:
+            raise InvalidProblem("the input and out belong to different contexts")
+    elif not isinstance(out, np.ndarray):
+        raise InvalidProblem(f"out must be an array, not {type(out).__name__}")
+    elif not out.flags.writeable:
+        raise InvalidProblem("out is read-only")
+    if tuple(out.shape) != shape or out.dtype != dtype:
+        raise InvalidProblem(
+            f"out must have shape {shape} and dtype {dtype}, not {tuple(out.shape)} and {out.dtype}"
+        )
 
 
 def _flatten(array: AnyArray, queue: cl.CommandQueue | None) -> AnyArray:

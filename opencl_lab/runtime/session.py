@@ -179,7 +179,8 @@ class Session:
         missing = linker_missing(self.device.platform_version)
         if missing is not None:  # PoCL would end the process
             raise BuildError(missing, source=source.text)
-        flags = [*options, "-cl-kernel-arg-info"]
+        # PoCL would print how many warnings there were; errors still come with the log.
+        flags = [*options, "-cl-kernel-arg-info", "-w"]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure

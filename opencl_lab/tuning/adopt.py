@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, fields, replace
+from random import Random
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.doctor.peaks import refusal, stored_peaks
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation, Problem, get_operation
 from opencl_lab.plan import check_plan
 from opencl_lab.space import Config
-from opencl_lab.tuning import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording
-from opencl_lab.tuning.journal import Journal
-from opencl_lab.tuning.runner import Runner
-from opencl_lab.tuning.sandbox import Sandbox
+from opencl_lab.tuning.prune import Points
+from opencl_lab.tuning.result import Progress
 from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.tuner import run_tuning
 
 __all__ = ["Adoption", "adopt", "task_of"]
 
@@ -78,6 +76,10 @@ def task_of(
     """
     name = operation or recording.about.get("operation")
     chosen_algorithm = algorithm or recording.about.get("algorithm")
+    about = recording.about.get("problem", {})
+    texts = isinstance(name, str) and isinstance(chosen_algorithm, str)
+    if name and chosen_algorithm and not (texts and isinstance(about, Mapping)):
+        raise InvalidProblem("the file names its operation, algorithm or problem in no known way")
     if not name or not chosen_algorithm:
         raise InvalidProblem(
             "the file does not say which operation and algorithm it is about; give both"
@@ -86,7 +88,7 @@ def task_of(
     chosen.algorithm(chosen_algorithm)
     default = chosen.problem()
     values = dict(zip(default.sizes, recording.problem_size, strict=False))
-    values.update(recording.about.get("problem", {}))
+    values.update(about)
     values.update(changes or {})
     return Task(chosen, chosen_algorithm, _problem(chosen, default, values), device)
 
@@ -123,14 +125,12 @@ def adopt(
     *,
     limit: int = 10,
     timeout: float | None = None,
-    runner: Runner | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, label: None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Adoption:
-    """Try the fastest configurations of a recording here, and keep the best if it is faster.
+    """Tune with nothing but the fastest configurations of a recording.
 
-    Each is built, checked and timed in the sandbox, as when tuning, beside the
-    configuration that is in use now; times of other places count only for the
-    order.
+    They are checked and timed beside the built-in configuration and the one in
+    use; times of other places count only for the order.
 
     Parameters
     ----------
@@ -138,12 +138,8 @@ def adopt(
     task : Task
     limit : int
         How many to try.
-    timeout : float, optional
-        Seconds for each phase, as for `opencl_lab.tuning.tuner.tune`.
-    runner : Runner, optional
-        Answers in place of the sandbox.
-    progress : callable
-        Called with done, total and a label.
+    timeout, progress
+        As for `opencl_lab.tuning.tuner.run_tuning`.
 
     Raises
     ------
@@ -159,36 +155,24 @@ def adopt(
             f"none of its {len(correct)} correct configurations can run as {task.operation.name} "
             f"by {task.algorithm_name} on {task.device.name}"
         )
-    configs = list(dict.fromkeys([present, *allowed]))[: limit + 1]
-    peaks = stored_peaks(task.device)
-    dtype = getattr(task.problem, "dtype", None)
-    journal = Journal(task)
-    tried: list[Evaluation] = []
-    with closing(runner or Sandbox(task, timeout)) as used:
-        for index, config in enumerate(configs):
-            progress(index, len(configs), f"{task.operation.name} {task.algorithm_name}")
-            best_ms = min((item.time_ms for item in tried), default=math.inf)
-            evaluation = used.evaluate(config, best_ms, math.inf)
-            if evaluation is None:
-                continue
-            reason = refusal(task.problem.work, dtype, evaluation.time_ms, peaks)
-            if reason is not None:
-                evaluation = replace(evaluation, status="runtime", reason=reason, times_ms=())
-            journal.add(evaluation)
-            tried.append(evaluation)
-    right = [item for item in tried if item.status == "correct"]
-    best = min(right, key=lambda item: item.time_ms, default=None)
-    stored = best is not None and best.config != present
-    if best is not None and stored:
-        database.store(
-            task.device,
-            task.operation.name,
-            task.algorithm,
-            task.problem,
-            best.config,
-            best.time_ms,
-        )
-    return Adoption(task, tuple(tried), best, len(correct) - len(allowed), stored)
+    chosen = list(dict.fromkeys(config for config in allowed if config != present))[:limit]
+
+    def strategy(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
+        for config in chosen:  # noqa: UP028  (answers cannot be sent through to an iterator)
+            yield config
+
+    result = run_tuning(
+        task,
+        strategy=strategy,
+        time_limit=math.inf,
+        timeout=timeout,
+        progress=progress,
+    )
+    known = {item.config: item for item in (*result.evaluations, *result.finalists)}
+    tried = [known[config] for config in (present, *chosen) if config in known]
+    best = result.best
+    new = best is not None and best.config != present
+    return Adoption(task, tuple(tried), best, len(correct) - len(allowed), result.stored and new)
 
 
 def _allowed(task: Task, config: Config) -> Config | None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -58,7 +59,7 @@ LEVELS = (
     "same architecture",
     "same vendor and kind",
 )
-REACH = 4
+REACH = 1
 """How many doublings away, in any one size, an entry may still be used."""
 CHECK_INTERVAL = 1.0
 """Seconds between two looks at whether a file has changed."""
@@ -164,25 +165,38 @@ def _update(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> Non
         forget()
 
 
-def add(new: Iterable[Entry]) -> None:
-    """Put entries among the user's own, in the place of older ones of the same identity.
+def add(new: Iterable[Entry], replace: bool = True) -> int:
+    """Put entries among the user's own, and return how many.
+
+    Parameters
+    ----------
+    new : iterable of Entry
+    replace : bool
+        Take the place of any entry of the same identity; else of older ones only.
 
     Raises
     ------
     OclabError
         If the file cannot be written, or is of a newer opencl_lab.
     """
-    by_operation: dict[str, dict[tuple[Any, ...], Entry]] = {}
+    by_operation: dict[str, list[Entry]] = {}
     for entry in new:
-        by_operation.setdefault(entry.operation, {})[entry.identity] = entry
+        by_operation.setdefault(entry.operation, []).append(entry)
+    count = 0
+
+    def merge(added: list[Entry], old: list[Entry]) -> Iterable[Entry]:
+        nonlocal count
+        kept = {entry.identity: entry for entry in old}
+        for entry in added:
+            known = kept.get(entry.identity)
+            if replace or known is None or known.timestamp < entry.timestamp:
+                kept[entry.identity] = entry
+                count += 1
+        return kept.values()
+
     for operation, added in by_operation.items():
-        _update(
-            overlay_file(operation),
-            lambda old, added=added: {  # type: ignore[misc]
-                **{entry.identity: entry for entry in old},
-                **added,
-            }.values(),
-        )
+        _update(overlay_file(operation), partial(merge, added))
+    return count
 
 
 def store(

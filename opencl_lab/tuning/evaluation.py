@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from opencl_lab.space import Config
 
@@ -55,8 +55,15 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Evaluation:
-        """Return the evaluation that `as_dict` described; KeyError or TypeError if none."""
+        """Return what `as_dict` described; KeyError, TypeError or ValueError if that is none."""
         values = dict(record)
         values["config"] = Config(values["config"])
         values["times_ms"] = tuple(map(float, values["times_ms"]))
-        return cls(**values)
+        made = cls(**values)
+        if made.status not in get_args(Status):
+            raise ValueError(f"there is no status {made.status!r}")
+        if (made.status == "correct") != bool(made.times_ms):
+            raise ValueError("what is correct has times, and nothing else")
+        if not all(0 < time < math.inf for time in made.times_ms):
+            raise ValueError("a time is no positive number")
+        return made

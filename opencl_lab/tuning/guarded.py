@@ -11,7 +11,7 @@ import pyopencl.array
 __all__ = ["Guarded"]
 
 POISON = 0xCD
-GUARD_BYTES = 1 << 14
+LEAST_GUARD, MOST_GUARD = 1 << 14, 1 << 20
 
 
 class Guarded:
@@ -26,8 +26,11 @@ class Guarded:
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self._queue = queue
-        self._guard = max(GUARD_BYTES, queue.device.mem_base_addr_align // 8)
         nbytes = int(np.prod(shape)) * dtype.itemsize
+        align = max(1, queue.device.mem_base_addr_align // 8)
+        # As large as the array, within reason: a few rows too far are the usual mistake.
+        guard = min(max(nbytes, LEAST_GUARD), MOST_GUARD)
+        self._guard = -(-guard // align) * align
         self._end = self._guard + nbytes
         self._size = self._end + self._guard
         self._buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, self._size)
@@ -38,6 +41,18 @@ class Guarded:
         """Fill array and guards with a byte that no right result is made of."""
         pattern = np.full(1, POISON, np.uint8)
         cl.enqueue_fill_buffer(self._queue, self._buffer, pattern, 0, self._size)
+
+    def set(self, values: np.ndarray[Any, Any]) -> None:
+        """Fill the array."""
+        if values.size:
+            self.array.set(values, self._queue)
+
+    def get(self) -> np.ndarray[Any, Any]:
+        """Return the array."""
+        if not self.array.size:
+            return np.empty(self.array.shape, self.array.dtype)
+        values: np.ndarray[Any, Any] = self.array.get(self._queue)
+        return values
 
     def damage(self) -> str | None:
         """Return where the guards were overwritten, or None where they are intact."""

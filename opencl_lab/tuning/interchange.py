@@ -313,7 +313,14 @@ def parse_json(kind: str, parse: Callable[[Any], Recording], text: str) -> Recor
 def _reading(kind: str, parse: Callable[[str], Recording], text: str) -> Recording:
     try:
         return parse(text)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise InvalidProblem(
             f"this is no {kind} that can be read: {type(error).__name__}: {error}"
         ) from error

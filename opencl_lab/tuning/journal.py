@@ -22,7 +22,7 @@ from opencl_lab.tuning.task import Task
 
 __all__ = ["Journal", "journal_file", "read_journal"]
 
-VERSION = 1
+VERSION = 2
 
 
 def _identity(task: Task) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def _identity(task: Task) -> dict[str, Any]:
         "kernel": kernel_digest(task.algorithm.templates),
         "space": {parameter.name: list(parameter.values) for parameter in space.parameters},
         "constraints": [constraint.reason for constraint in space.constraints],
+        "checks": [problem.as_dict() for problem in task.awkward_problems],
     }
 
 
@@ -62,9 +63,9 @@ def read_journal(path: Path) -> dict[Config, Evaluation]:
     for line in lines:
         try:
             evaluation = Evaluation.from_dict(json.loads(line)["evaluation"])
+            known[evaluation.config] = evaluation
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
-        known[evaluation.config] = evaluation
     return known
 
 
@@ -94,7 +95,28 @@ class Journal:
                 self.path.unlink(missing_ok=True)
             except OSError as error:
                 self.trouble = _sentence(self.path, error)
-        self.known = {} if fresh else read_journal(self.path)
+        self.known = {} if fresh else self._read()
+
+    def _read(self) -> dict[Config, Evaluation]:
+        """Return what is known; a file that does not say what it is about is begun anew."""
+        try:
+            with self.path.open("rb") as file:
+                header = next((line for line in file if line.strip()), None)
+            if header is None:  # another tuner is about to begin it
+                return {}
+            if json.loads(header) == self._identity:
+                names = set(self._identity["space"])
+                known = read_journal(self.path).items()
+                return {config: item for config, item in known if set(config) == names}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError):
+            pass
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            self.trouble = _sentence(self.path, error)
+        return {}
 
     def add(self, evaluation: Evaluation) -> None:
         """Append an evaluation and see it safely to the disk; trouble is only noted."""

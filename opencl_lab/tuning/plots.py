@@ -132,9 +132,13 @@ def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Ev
 
 
 def _style(axes: Axes) -> None:
+    from matplotlib.ticker import LogFormatter
+
     axes.set_yscale("log")
     axes.grid(True, axis="y", which="major", color="0.9")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter(lambda value, _: "")
+    # Less than a decade has no labels of its own.
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+    axes.tick_params(axis="y", which="minor", labelsize=7)

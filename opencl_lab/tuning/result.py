@@ -89,10 +89,11 @@ class TuneResult:
     seconds : float
         How long it took.
     resumed : int
-        Evaluations that were taken from the journal.
+        How many of the evaluations were in the journal.
     restarts : int
         Workers lost to crashes and time limits.
-    journal : Path
+    journal : Path or None
+        None if it could not be written.
     stored : bool
         Whether the winner is in the tuning database.
     notes : tuple of str
@@ -108,7 +109,7 @@ class TuneResult:
     pruning: Pruning
     stopped: Stopped
     seconds: float
-    journal: Path
+    journal: Path | None
     resumed: int = 0
     restarts: int = 0
     stored: bool = False

@@ -36,7 +36,7 @@ GENEROUS = 60.0  # seconds for anything while nothing is known
 HOST_SECONDS = 600.0  # inputs and expected results; no configuration is to blame for them
 LEAST_BUILD, LEAST_RUN = 10.0, 2.0
 BUILD_FACTOR, RUN_FACTOR = 10.0, 10.0
-RUNS = 25
+LONGEST_WAIT = 3600.0  # that a selector takes for sure
 GRACE = 5.0
 
 
@@ -88,8 +88,11 @@ class _Worker:
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while not self._lines:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    return None
+                left = deadline - time.monotonic()
+                if not selector.select(min(max(0.0, left), LONGEST_WAIT)):
+                    if left <= LONGEST_WAIT:
+                        return None
+                    continue
                 data = os.read(self.process.stdout.fileno(), 1 << 16)
                 if not data:
                     raise EOFError
@@ -216,12 +219,13 @@ class Sandbox:
             return HOST_SECONDS
         if self._timeout is not None:
             return self._timeout
-        runs = RUN_FACTOR * RUNS * best_ms / 1e3
+        run = RUN_FACTOR * best_ms / 1e3
         if phase == "timing":
-            return max(LEAST_RUN, runs) if math.isfinite(runs) else GENEROUS
-        if not self._builds:
+            # Of short runs many go into one phase, of long ones each is one.
+            return max(LEAST_RUN, run) if math.isfinite(run) else GENEROUS
+        if not self._builds or not math.isfinite(run):
             return GENEROUS
-        return max(LEAST_BUILD, BUILD_FACTOR * median(self._builds))
+        return run + max(LEAST_BUILD, BUILD_FACTOR * median(self._builds))
 
     def _ready(self) -> _Worker:
         """Return a worker that waits for requests."""

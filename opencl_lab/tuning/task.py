@@ -42,9 +42,9 @@ class Task:
         return self.operation.algorithm(self.algorithm_name)
 
     @cached_property
-    def awkward_problem(self) -> Problem:
-        """The same problem with the small sizes that no tile divides."""
-        return replace(self.problem, **self.operation.awkward)
+    def awkward_problems(self) -> tuple[Problem, ...]:
+        """The same problem with small sizes that no tile divides, and other options."""
+        return tuple(replace(self.problem, **change) for change in self.operation.awkward)
 
     def __getstate__(self) -> dict[str, Any]:
         # A handle of OpenCL means nothing to another process.

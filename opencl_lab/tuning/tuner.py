@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -26,14 +28,13 @@ from opencl_lab.tuning.runner import Runner
 from opencl_lab.tuning.sandbox import Sandbox
 from opencl_lab.tuning.strategies import Strategy, get_strategy
 from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.trial import NEAR
 
 __all__ = ["make_task", "run_tuning", "tune"]
 
 DEFAULT_TIME_LIMIT = 90.0
 FINALS_SHARE, FINALS_SECONDS = 0.15, 15.0  # of the time limit, at most so much
 FINALISTS = 5
-NEAR = 1.3
-"""What took so many times as long as the best cannot win any more."""
 STABLE_ROUNDS, MOST_ROUNDS = 4, 20
 
 
@@ -66,7 +67,7 @@ class _Tuning:
         self.earlier = dict(journal.known)
         self.seen: dict[Config, Evaluation] = {}
         self.finalists: list[Evaluation] = []
-        self.resumed = 0
+        self.made = 0
         self.stable = False
         self.notes: list[str] = []
 
@@ -93,14 +94,13 @@ class _Tuning:
         if self.budget is not None and len(self.seen) >= self.budget:
             raise _OutOf("budget")
         evaluation = self.earlier.get(config)
-        if evaluation is not None:
-            self.resumed += 1
-        else:
+        if evaluation is None:
             left = self._left(search=True)
             evaluation = self.runner.evaluate(config, self._best_ms(), left) if left > 0 else None
             if evaluation is None:
                 raise _OutOf("time")
             evaluation = self._believed(evaluation)
+            self.made += 1
             self._keep(evaluation)
         self.seen[config] = evaluation
         self._tell("search", evaluation)
@@ -227,6 +227,8 @@ def make_task(
     InvalidProblem, InvalidConfig
         If the options make no problem, or there is nothing to time.
     """
+    if seed < 0:
+        raise InvalidProblem(f"seed must not be negative: {seed}")
     chosen = get_operation(operation) if isinstance(operation, str) else operation
     options = chosen.with_defaults(problem)
     settled = chosen.problem(**options)
@@ -244,7 +246,7 @@ def make_task(
 def run_tuning(
     task: Task,
     *,
-    strategy: str = "local-search",
+    strategy: str | Strategy = "local-search",
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,
@@ -254,8 +256,8 @@ def run_tuning(
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search and is told in the result.
 
-    Parameters are those of `tune`; a `runner` of the caller's own, such as a
-    recorded run, answers in place of the device, and then nothing is stored.
+    Parameters are those of `tune`. The strategy may be one of the caller's own; so
+    may the `runner` that answers, such as a recorded run, and then nothing is stored.
 
     Raises
     ------
@@ -265,7 +267,7 @@ def run_tuning(
     for name, value in (("budget", budget), ("time_limit", time_limit), ("timeout", timeout)):
         if value is not None and not value > 0:
             raise InvalidProblem(f"{name} must be positive, not {value}")
-    search = get_strategy(strategy)
+    search = get_strategy(strategy) if isinstance(strategy, str) else strategy
     if budget is None and time_limit is None:
         time_limit = DEFAULT_TIME_LIMIT
     algorithm, problem, device = task.algorithm, task.problem, task.device
@@ -294,7 +296,8 @@ def run_tuning(
         except KeyboardInterrupt:
             stopped = "interrupted"
     best = tuning.best()
-    stored = sandbox is not None and best is not None and _store(task, best, tuning)
+    with _undisturbed():
+        stored = sandbox is not None and best is not None and _store(task, best, tuning)
     return TuneResult(
         task,
         best,
@@ -305,12 +308,25 @@ def run_tuning(
         points.pruning,
         stopped,
         time.monotonic() - tuning.begin,
-        journal.path,
-        tuning.resumed,
+        None if journal.trouble else journal.path,
+        len(tuning.evaluations()) - tuning.made,
         max(0, sandbox.restarts - 1) if sandbox is not None else 0,
         stored,
         tuple(tuning.notes),
     )
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait for what must not be left half done; threads are never interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _tuned(task: Task) -> Sequence[Config]:

@@ -25,11 +25,18 @@ void planted(__global float *restrict source, __global float *restrict doubled, 
 % elif FAULT == "input":
     if (i == 0)
         source[n] = 1.0f;
+% elif FAULT == "far":
+    if (i == 0 && n > 2000)
+        doubled[2 * n - 1] = 1.0f;
 % endif
     if (i < ${"n - 1" if FAULT == "lazy" else "n"}) // lazy: an earlier run wrote the last one
+% if FAULT == "later":
+        doubled[i] = doubled[i] == 2.0f * source[i] || doubled[i] == 0.0f ? 0.0f : 2.0f * source[i];
+% else:
         doubled[i] = ${"3.0f" if FAULT == "wrong" else "2.0f"} * source[i];
-% if FAULT == "spoil":
-    if (i == n - 1)
+% endif
+% if FAULT in ("spoil", "spoil-large"):
+    if (i == n - 1${" && n > 2000" if FAULT == "spoil-large" else ""})
         source[i] = 1.0f;
 % elif FAULT == "slow":
     float sum = 0.0f;

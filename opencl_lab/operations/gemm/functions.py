@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem, settle
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
     assign,
+    check_out,
     is_device_array,
     is_plain,
     queue_for,
@@ -28,14 +28,7 @@ def _target(
     """Return `out` if a kernel can write it directly: plain, and apart from all inputs."""
     if out is None:
         return None
-    if is_device_array(out) != is_device_array(matrices[0]):
-        raise InvalidProblem("out must be on the same side as the inputs, host or device")
-    shape = (problem.m, problem.n)
-    if tuple(out.shape) != shape or out.dtype != problem.dtype:
-        raise InvalidProblem(
-            f"out must have shape {shape} and dtype {problem.dtype}, "
-            f"not {tuple(out.shape)} and {out.dtype}"
-        )
+    check_out(out, matrices[0], (problem.m, problem.n), problem.dtype)
     if not out.size or not is_plain(out):
         return None
     if is_device_array(out):

@@ -62,7 +62,10 @@ class Gemm(Operation[GemmProblem]):
         Option("precision", str, "native", "how the arithmetic is done", PRECISIONS),
     )
     size_option = "size"
-    awkward = MappingProxyType({"m": 211, "n": 197, "k": 103})
+    awkward = tuple(
+        MappingProxyType({"m": 211, "n": 283, "k": 307, **scalars})
+        for scalars in ({}, {"alpha": -0.5, "beta": 1.5})
+    )
     inputs = ("a", "b")
     output = "result"
     algorithms = (Blocked(), Tiled(), Naive())

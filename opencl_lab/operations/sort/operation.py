@@ -54,7 +54,10 @@ class Sort(Operation[SortProblem]):
         Option("descending", bool, False, "the largest key first"),
     )
     size_option = "n"
-    awkward = MappingProxyType({"n": 20_011, "rows": 3})
+    awkward = tuple(
+        MappingProxyType({"n": 20_011, "rows": 3, "descending": descending})
+        for descending in (False, True)
+    )
     inputs = ("keys",)
     output = "sorted"
     algorithms = (OddEvenMerge(),)
