@@ -179,6 +179,14 @@ def test_overlays_go_from_one_user_to_another(device, content, oclab, tmp_path, 
     found = content("import", file)
     assert found["entries"] == 1 and found["current"] == 1 and found["stale"] == 0
     assert TILED.configure(PROBLEM, device) == other(device)
+    older = tmp_path / "older.json"
+    text = json.loads(file.read_text())
+    text["entries"][0].update(timestamp="2001-01-01", time_ms=0.5)
+    older.write_text(json.dumps(text))
+    assert content("import", older)["taken"] == 0
+    assert content("list")["entries"][0]["time_ms"] != 0.5
+    assert content("import", older, "--replace")["taken"] == 1
+    assert content("list")["entries"][0]["time_ms"] == 0.5
     assert refused(oclab("export", file, "--operation", "sort"), "nothing to export")
 
     database.SHIPPED.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,14 +132,19 @@ def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Ev
     return [item for item in evaluations if item.times_ms and item.config[name] == value]
 
 
-def _style(axes: Axes) -> None:
-    from matplotlib.ticker import LogFormatter
+def _minor_label(axes: Axes, value: float, _: int) -> str:
+    """Return a label between the powers of ten where an axis spans hardly more than one."""
+    low, high = axes.get_ylim()
+    shown = "2346" if high < 10 * low else "25" if high < 50 * low else ""
+    text = f"{value:g}"
+    return text if text.strip("0.")[0] in shown else ""
 
+
+def _style(axes: Axes) -> None:
     axes.set_yscale("log")
     axes.grid(True, axis="y", which="major", color="0.9")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    # Less than a decade has no labels of its own.
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+    axes.yaxis.set_minor_formatter(partial(_minor_label, axes))
     axes.tick_params(axis="y", which="minor", labelsize=7)
