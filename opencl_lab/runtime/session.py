@@ -264,10 +264,12 @@ def session_of(queue: cl.CommandQueue) -> Session:
 
 
 @cache
-def _default_queue(handle: Any) -> cl.CommandQueue:
+def _default_queue(handle: Any) -> tuple[cl.CommandQueue, cl.Context]:
+    """Return a queue and its context, which not every driver's queue keeps alive."""
     try:
         context = cl.Context([handle])
-        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        return cl.CommandQueue(context, properties=profiling), context
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
@@ -275,4 +277,4 @@ def _default_queue(handle: Any) -> cl.CommandQueue:
 def default_queue(device: Device) -> cl.CommandQueue:
     """Return the library's own queue on a device, in order and with profiling."""
     with _making:
-        return _default_queue(device.handle)
+        return _default_queue(device.handle)[0]
