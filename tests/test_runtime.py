@@ -230,8 +230,17 @@ def test_arguments_that_are_not_the_kernels(arguments, message, fresh, plan_of):
 
 
 def test_a_kernel_that_is_not_there(fresh, plan_of):
-    with pytest.raises(LaunchError, match="has no kernel 'subtract'"):
+    with pytest.raises(LaunchError, match="has no kernel 'subtract'; it has: add"):
         run_plan(plan_of(kernel="subtract"), fresh)
+
+
+def test_a_kernel_that_cannot_be_created(fresh, plan_of, monkeypatch):
+    def refuse(program, name):
+        raise cl.LogicError("clCreateKernel failed: INVALID_KERNEL_NAME")
+
+    monkeypatch.setattr(cl, "Kernel", refuse)
+    with pytest.raises(LaunchError, match=r"kernel 'add' of .* could not be created"):
+        run_plan(plan_of(), fresh)
 
 
 class FakeKernel:

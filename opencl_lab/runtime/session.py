@@ -201,8 +201,12 @@ class Session:
             with _making:
                 kernel = cl.Kernel(program, launch.kernel)
         except cl.Error as error:
+            known: Any = program.get_info(cl.program_info.KERNEL_NAMES)
+            names = known.split(";")
             raise LaunchError(
-                f"{launch.template} has no kernel {launch.kernel!r}: {error}"
+                f"{launch.template} has no kernel {launch.kernel!r}; it has: {', '.join(names)}"
+                if launch.kernel not in names
+                else f"kernel {launch.kernel!r} of {launch.template} could not be created: {error}"
             ) from error
         _check_signature(kernel, launch)
         self._check_group(kernel, launch)
