@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opencl_lab.cli import main
 from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.operation import operations
 
@@ -251,6 +252,16 @@ def test_devices():
     content = json.loads(oclab("devices", "--json").stdout)
     assert content["devices"] and content["device"]["key"] in {d["key"] for d in content["devices"]}
     assert content["reason"]
+
+
+def test_devices_on_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 80)
+    assert main(["devices"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = [line for line in lines if line.startswith(("│", "┃"))]
+    assert table and all(len(line) <= 80 for line in table)
+    text = " ".join(table)
+    assert all(name in text for name in ("spec", "kind", "device", "memory", "group"))
 
 
 def test_bench_writes_everything(tmp_path):
