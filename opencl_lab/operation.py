@@ -213,7 +213,7 @@ class Operation(ABC, Generic[P]):
         """Compare outputs with the expected ones; a tolerance may depend on the inputs."""
 
     def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
-        """Return the result for a user's own `arrays`, in the shape that they expect."""
+        """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
 
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:

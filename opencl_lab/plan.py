@@ -19,6 +19,9 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 
 __all__ = ["Argument", "Buffer", "Launch", "LocalMemory", "Plan", "Work", "check_plan", "round_up"]
 
+CUDA_GROUPS = 65535
+"""Work-groups that CUDA devices take in the second and the third dimension; none can be asked."""
+
 Role: TypeAlias = Literal["in", "out", "scratch"]
 
 
@@ -155,6 +158,12 @@ def _check_launch(launch: Launch, plan: Plan, device: Device) -> None:
                 f"{where}: {local} items in dimension {dimension}, "
                 f"the device takes at most {device.max_work_items[dimension]}"
             )
+        groups = items // local
+        if dimension and device.compute_capability is not None and groups > CUDA_GROUPS:
+            raise InvalidConfig(
+                f"{where}: {groups} work-groups in dimension {dimension}, the device takes at "
+                f"most {CUDA_GROUPS} beyond the first dimension; larger groups need fewer"
+            )
     if launch.local_memory > limits.local_memory:
         raise InvalidConfig(
             f"{where}: {size_text(launch.local_memory)} of local memory, "
@@ -173,7 +182,7 @@ def check_plan(plan: Plan, device: Device) -> None:
     InvalidProblem
         If the buffers do not fit into the device's memory.
     InvalidConfig
-        If a launch breaks a limit on work-groups or local memory.
+        If a launch breaks a limit on the grid, on work-groups or on local memory.
     """
     for buffer in plan.buffers:
         if buffer.nbytes > device.max_allocation:

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opencl_lab.cli import main
 from opencl_lab.comparison.measure import COLUMNS
+from opencl_lab.operation import operations
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
@@ -126,6 +128,20 @@ def test_real_input_and_output(tmp_path, suffix):
     else:
         sorted_numbers = np.loadtxt(target)
     np.testing.assert_array_equal(sorted_numbers, np.sort(numbers))
+
+
+@pytest.mark.parametrize("chosen", operations().values(), ids=lambda chosen: chosen.name)
+def test_results_of_generated_data_are_written(tmp_path, chosen):
+    target = tmp_path / "out.npy"
+    flag = "--" + chosen.size_option
+    result = oclab(chosen.name, flag, 8, "--seed", 3, "-o", target, *QUICK)
+    assert result.returncode == 0, result.stderr
+    options = chosen.with_defaults({chosen.size_option: 8})
+    problem = chosen.problem(**options)
+    inputs = chosen.generate(problem, 3, **options)
+    right, given = chosen.expected(problem, inputs)[chosen.output], np.load(target)
+    assert given.ndim == 1 or chosen.name != "sort"
+    np.testing.assert_allclose(given.ravel(), right.ravel(), rtol=1e-5, atol=1e-5)
 
 
 def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
@@ -249,6 +265,16 @@ def test_devices():
     content = json.loads(oclab("devices", "--json").stdout)
     assert content["devices"] and content["device"]["key"] in {d["key"] for d in content["devices"]}
     assert content["reason"]
+
+
+def test_devices_on_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 80)
+    assert main(["devices"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = [line for line in lines if line.startswith(("│", "┃"))]
+    assert table and all(len(line) <= 80 for line in table)
+    text = " ".join(table)
+    assert all(name in text for name in ("spec", "kind", "device", "memory", "group"))
 
 
 def test_bench_writes_everything(tmp_path):

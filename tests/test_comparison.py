@@ -1,16 +1,19 @@
 """Measuring: rows, speed-ups, crossovers, failures that end one contestant and not the run."""
 
+import io
 import json
 import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import opencl_lab as ol
+from opencl_lab.cli.common import fit
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
-from opencl_lab.comparison.table import comparison_table, number
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
 from opencl_lab.operation import Difference
 from opencl_lab.operations.sort import SORT, SortProblem
 from opencl_lab.plan import Work
@@ -77,14 +80,33 @@ def test_numbers_are_written_plainly():
 
 
 def test_the_table_names_what_failed():
-    from rich.console import Console
-
     console = Console(record=True, width=160, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     rows = [row(), Measurement("c:seq", "c", "c:seq", "unavailable", "no C compiler works")]
     console.print(comparison_table(rows, "title"))
     console.file.close()
     text = console.export_text()
     assert "no C compiler works" in text and "ok" in text
+
+
+@pytest.mark.parametrize("reason", ["", "an explanation of some length, in many words"])
+@pytest.mark.parametrize("width", [80, 90, 110, 140])
+def test_narrow_terminals_keep_what_matters(width, reason):
+    rows = [
+        row("opencl:odd-even-merge", kernel_ms=123.456, peak=0.5),
+        row("numpy", status="runtime" if reason else "correct", reason=reason),
+    ]
+    console = Console(width=width, file=io.StringIO())
+    table = comparison_table(rows, "title")
+    fit(table, console, OPTIONAL_COLUMNS)
+    console.print(table)
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines) and "opencl:odd-even-merge" in lines[4]
+    header = [name.strip() for name in lines[2].strip("┃").split("┃")]
+    assert header[0] == "implementation" and header[-1] == "result"
+    kept = [name for name in OPTIONAL_COLUMNS if name in header]
+    assert tuple(kept) == OPTIONAL_COLUMNS[len(OPTIONAL_COLUMNS) - len(kept) :]
+    assert " ok " in lines[4] and all(word in console.file.getvalue() for word in reason.split())
+    assert (len(kept) == len(OPTIONAL_COLUMNS)) == (width == 140)
 
 
 def test_compare_returns_measurements():

@@ -85,6 +85,15 @@ def test_launches_beyond_a_limit(changes, message):
         check_plan(Plan(BUFFERS, (launch(), launch(**changes))), GPU)
 
 
+def test_cuda_devices_take_few_groups_beyond_the_first_dimension():
+    nvidia = replace(GPU, compute_capability=(9, 0))
+    check_plan(Plan(BUFFERS, (launch(global_size=(8 << 20, 65535), local_size=(8, 1)),)), nvidia)
+    tall = Plan(BUFFERS, (launch(global_size=(8, 1, 65536), local_size=(8, 1, 1)),))
+    check_plan(tall, GPU)
+    with pytest.raises(InvalidConfig, match=r"65536 work-groups in dimension 2.*at most 65535"):
+        check_plan(tall, nvidia)
+
+
 def test_found_limits_count_and_not_claimed_ones():
     weak = replace(GPU, capabilities=replace(GPU.capabilities, max_work_group=16))
     with pytest.raises(InvalidConfig, match="at most 16"):
@@ -159,7 +168,8 @@ KINDS = {
     "indices": {"dtype": np.dtype(np.int8), "indices": True},
     "pairs": {"dtype": np.dtype(np.uint16), "value_bytes": 16},
 }
-SHAPES = ((1, 1), (2, 1), (3, 5), (2047, 1), (2048, 1), (2049, 2), (50_000, 1), (2**31, 1))
+SHAPES = ((1, 1), (2, 1), (3, 5), (2047, 1), (2048, 1), (2049, 2), (3, 200_000), (50_000, 1))
+SHAPES += ((2**31, 1),)
 CONFIGS = {
     "default": (GPU, {}),
     "default-cpu": (CPU, {}),
@@ -207,9 +217,10 @@ def test_geometry_covers_every_element_and_row(plans):
             if item.kernel == "merge_pass":
                 span = item.params["WG_SIZE"] * item.params["WORK_PER_ITEM"]
             groups = item.global_size[0] // item.local_size[0]
-            assert groups * span >= problem.n > (groups - 1) * span
-            assert item.global_size[1] == problem.rows
-            assert item.local_size == (item.params["WG_SIZE"], 1)
+            assert groups % problem.rows == 0
+            assert groups // problem.rows == -(-problem.n // span)
+            assert item.local_size == (item.params["WG_SIZE"],)
+            assert all(groups <= 65535 for groups in item.global_size[1:])
             assert int(item.arguments["n"]) == problem.n
 
 

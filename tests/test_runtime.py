@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 import threading
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +19,7 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
+from opencl_lab.device import Device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.operations.sort import SORT, SortProblem
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan
@@ -127,6 +130,21 @@ def test_another_size_shares_the_program(fresh, built, rng):
     assert built["programs"] == 2
 
 
+def test_the_context_lives_as_long_as_the_library_s_own_queue(monkeypatch):
+    """The queue of Intel's CPU runtime does not keep its context."""
+    made = []
+
+    class Context:
+        def __init__(self, devices):
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(cl, "Context", Context)
+    monkeypatch.setattr(cl, "CommandQueue", lambda context, properties: object())
+    default_queue(Device("Paper", "cpu", handle=object()))
+    gc.collect()
+    assert made[0]() is not None
+
+
 def test_another_queue_of_the_same_context_shares_everything(fresh, built, rng):
     keys = rng.integers(0, 99, 500, np.int32)
     ol.sort(keys, queue=fresh)
@@ -212,8 +230,17 @@ def test_arguments_that_are_not_the_kernels(arguments, message, fresh, plan_of):
 
 
 def test_a_kernel_that_is_not_there(fresh, plan_of):
-    with pytest.raises(LaunchError, match="has no kernel 'subtract'"):
+    with pytest.raises(LaunchError, match="has no kernel 'subtract'; it has: add"):
         run_plan(plan_of(kernel="subtract"), fresh)
+
+
+def test_a_kernel_that_cannot_be_created(fresh, plan_of, monkeypatch):
+    def refuse(program, name):
+        raise cl.LogicError("clCreateKernel failed: INVALID_KERNEL_NAME")
+
+    monkeypatch.setattr(cl, "Kernel", refuse)
+    with pytest.raises(LaunchError, match=r"kernel 'add' of .* could not be created"):
+        run_plan(plan_of(), fresh)
 
 
 class FakeKernel:

@@ -107,6 +107,11 @@ def test_nan_goes_last_and_descending_first(queue):
     assert ol.argsort(keys, descending=True, queue=queue).tolist() == [0, 3, 1, 2, 4]
 
 
+def test_more_rows_than_a_grid_has_beyond_its_first_dimension(rng, queue):
+    keys = rng.integers(0, 50, (200_000, 3), np.int32)
+    np.testing.assert_array_equal(ol.sort(keys, queue=queue), np.sort(keys))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3, None])
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_axes_and_layouts(axis, layout, rng, queue):

@@ -30,9 +30,9 @@
  * In the other form, the places of the first and the last element of the span
  * bound all others (NARROW).
  *
- * The host guarantees: grid dimension 1 is the row; dimension 0 covers the row
- * in whole work-groups; `width` is a power of two, at least TILE in merge_pass;
- * `source` and `target` do not overlap.
+ * The host guarantees: n > 0; as many work-groups as cover a row, row after row, in
+ * dimension 0, as others may be short; `width` is a power of two, at least TILE in
+ * merge_pass; `source` and `target` do not overlap.
  *
  * KEY_T          type of a key
  * KEY_IS_FLOAT   whether NaN exists: it goes after every number, as in NumPy
@@ -81,7 +81,7 @@ static inline index_t corank_${suffix}(${space} const key_t *a, const index_t a_
                                        ${space} const key_t *b, const index_t b_length,
                                        const index_t rank)
 {
-    index_t low = rank > b_length ? rank - b_length : 0;
+    index_t low = max(rank, b_length) - b_length;
     index_t high = min(rank, a_length);
     while (low < high) {
         const index_t middle = low + (high - low) / 2;
@@ -170,8 +170,9 @@ void sort_tile(__global const key_t *restrict source,
 % if has_values:
     __local ${VALUE_T} values[2 * ${TILE}];
 % endif
-    const index_t start = (index_t)get_group_id(0) * ${TILE};
-    const ulong row = (ulong)get_group_id(1) * n;
+    const index_t groups = (n - 1) / ${TILE} + 1;
+    const index_t start = (index_t)(get_group_id(0) % groups) * ${TILE};
+    const ulong row = (ulong)(get_group_id(0) / groups) * n;
     const index_t count = min((index_t)${TILE}, n - start);
 
     /* Load the tile, coalesced. */
@@ -261,16 +262,17 @@ void merge_pass(__global const key_t *restrict source,
                 const index_t n,
                 const index_t width)
 {
-    const ulong row = (ulong)get_group_id(1) * n;
+    const index_t groups = (n - 1) / ${WG_SIZE * WORK_PER_ITEM} + 1;
+    const ulong row = (ulong)(get_group_id(0) / groups) * n;
     __global const key_t *keys = source + row;
-    const index_t first = min((index_t)get_group_id(0) * ${WG_SIZE * WORK_PER_ITEM}, n);
+    const index_t first = (index_t)(get_group_id(0) % groups) * ${WG_SIZE * WORK_PER_ITEM};
     const index_t last = min(first + ${WG_SIZE * WORK_PER_ITEM}, n);
 % if NARROW:
 
     /* Two items find the places of the span's ends; all others lie between. */
     __local index_t bounds[2];
     const bool narrow = width >= ${WG_SIZE * WORK_PER_ITEM};
-    if (narrow && get_local_id(0) < 2 && first < last) {
+    if (narrow && get_local_id(0) < 2) {
         const index_t i = get_local_id(0) == 0 ? first : last - 1;
         const index_t block = i & ~(width - 1);
         const index_t sibling = min(block ^ width, n);

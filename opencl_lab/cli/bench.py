@@ -25,7 +25,7 @@ from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import BASELINE, run_comparison
 from opencl_lab.comparison.sweep import crossovers
-from opencl_lab.comparison.table import comparison_table, write_csv
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Selection
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
@@ -140,7 +140,7 @@ def _write(
         return
     settings().say(f"device: {selection.device}: {selection.reason}")
     for size, rows in series:
-        settings().console.print(comparison_table(rows, f"{chosen.name}: {name}={size}"))
+        settings().show(comparison_table(rows, f"{chosen.name}: {name}={size}"), OPTIONAL_COLUMNS)
     for crossover in crossovers(series):
         settings().say(str(crossover))
     settings().say(f"written to {folder}: results.csv results.json table.txt time.png speedup.png")

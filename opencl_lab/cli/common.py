@@ -18,11 +18,21 @@ from opencl_lab.errors import InvalidProblem
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
+    from rich.table import Column, Table
 
     from opencl_lab.comparison.runner import Progress as Report
     from opencl_lab.device import Selection
 
-__all__ = ["Settings", "document", "global_options", "print_json", "progress_bar", "settings"]
+__all__ = [
+    "Settings",
+    "document",
+    "fit",
+    "global_options",
+    "print_json",
+    "progress_bar",
+    "settings",
+    "whole_numbers",
+]
 
 BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
 FALLBACK_WIDTH = 140  # of tables that do not go to a terminal
@@ -56,9 +66,33 @@ class Settings:
         width = None if sys.stdout.isatty() else FALLBACK_WIDTH
         return Console(quiet=self.quiet or self.json, width=width, highlight=False)
 
+    def show(self, table: Table, optional: Sequence[str] = ()) -> None:
+        """Print a table, on a narrow terminal without the `optional` columns, in this order."""
+        console = self.console
+        fit(table, console, optional)
+        console.print(table)
+
     def say(self, text: str) -> None:
         """Print a line for people."""
         self.console.print(text, markup=False, soft_wrap=True)
+
+
+def fit(table: Table, console: Console, optional: Sequence[str]) -> None:
+    """Remove `optional` columns, the first ones first, until no word has to be cut."""
+    for name in optional:
+        if sum(3 + _least_width(column) for column in table.columns) < console.width:
+            return
+        table.columns = [column for column in table.columns if column.header != name]
+
+
+def _least_width(column: Column) -> int:
+    """Return the width of a column's longest word, or cell where it must not wrap."""
+    if column.min_width is not None:
+        return column.min_width
+    texts = [str(cell) for cell in (column.header, *column.cells)]
+    if not column.no_wrap:
+        texts = [word for text in texts for word in text.split()]
+    return max(map(len, texts), default=0)
 
 
 def settings() -> Settings:

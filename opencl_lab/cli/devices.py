@@ -12,6 +12,9 @@ from opencl_lab.plan import size_text
 
 __all__ = ["devices_command"]
 
+OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units")
+"""What a narrow terminal does without, in this order."""
+
 
 def _capabilities(device: Device) -> str:
     names = ("fp64", "fp16", "subgroups", "int64_atomics", "inline_ptx")
@@ -39,7 +42,8 @@ def devices_command() -> None:
         return
     table = Table(title="OpenCL devices, the preferred one first", title_justify="left")
     for name in ("#", "spec", "kind", "device", "platform, driver", "units", "MHz", "memory"):
-        table.add_column(name, no_wrap=name != "device" and name != "platform, driver")
+        words = name in ("kind", "device", "platform, driver")
+        table.add_column(name, no_wrap=not words, overflow="fold")
     for name in ("largest buffer", "local", "group", "capabilities"):
         table.add_column(name)
     for index, device in enumerate(found):
@@ -59,7 +63,7 @@ def devices_command() -> None:
             _capabilities(device),
             style="bold" if chosen_one else "",
         )
-    settings().console.print(table)
+    settings().show(table, OPTIONAL_COLUMNS)
     if selection is not None:
         settings().say(f"chosen: {selection.device}: {selection.reason}")
     else:

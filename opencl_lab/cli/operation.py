@@ -18,7 +18,12 @@ from opencl_lab.cli.common import (
 )
 from opencl_lab.comparison.plots import check_plot, plot_comparison
 from opencl_lab.comparison.runner import Comparison, run_comparison
-from opencl_lab.comparison.table import check_csv, comparison_table, write_csv
+from opencl_lab.comparison.table import (
+    OPTIONAL_COLUMNS,
+    check_csv,
+    comparison_table,
+    write_csv,
+)
 from opencl_lab.device import Selection
 from opencl_lab.errors import BuildError
 from opencl_lab.files import check_output, read_array, write_array
@@ -190,7 +195,7 @@ def _print(chosen: Operation[Any], comparison: Comparison, selection: Selection)
         return
     settings().say(f"device: {selection.device}: {selection.reason}")
     title = _title(chosen, comparison.problem)
-    settings().console.print(comparison_table(comparison.measurements, title))
+    settings().show(comparison_table(comparison.measurements, title), OPTIONAL_COLUMNS)
     for row in comparison.measurements:
         if row.kind == "opencl" and settings().verbose:
             build = "" if row.build_ms is None else f", build {row.build_ms:.0f} ms"

@@ -14,7 +14,11 @@ from opencl_lab.comparison.measure import COLUMNS, Measurement
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import replace_file
 
-__all__ = ["check_csv", "comparison_table", "number", "write_csv"]
+__all__ = ["OPTIONAL_COLUMNS", "check_csv", "comparison_table", "number", "write_csv"]
+
+OPTIONAL_COLUMNS = ("min..max", "transfer ms", "max rel", "% peak", "kernel ms")
+"""What a narrow terminal does without, in this order."""
+RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -32,6 +36,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
 
     The share of the device's peak is shown where `oclab doctor` has measured that.
     """
+    failed = any(not row.ok for row in rows)
     flops = any(row.gflops for row in rows)
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("implementation", no_wrap=True)
@@ -39,7 +44,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     rates = ["GFLOP/s" if flops else "GB/s", *(["% peak"] if peaks else [])]
     for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", "max rel"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("result")
+    table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if failed else None)
     for row in rows:
         times = row.total_ms
         verdict = Text("ok", "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")

@@ -202,8 +202,12 @@ class Session:
             with _making:
                 kernel = cl.Kernel(program, launch.kernel)
         except cl.Error as error:
+            known: Any = program.get_info(cl.program_info.KERNEL_NAMES)
+            names = known.split(";")
             raise LaunchError(
-                f"{launch.template} has no kernel {launch.kernel!r}: {error}"
+                f"{launch.template} has no kernel {launch.kernel!r}; it has: {', '.join(names)}"
+                if launch.kernel not in names
+                else f"kernel {launch.kernel!r} of {launch.template} could not be created: {error}"
             ) from error
         _check_signature(kernel, launch)
         self._check_group(kernel, launch)
@@ -265,10 +269,12 @@ def session_of(queue: cl.CommandQueue) -> Session:
 
 
 @cache
-def _default_queue(handle: Any) -> cl.CommandQueue:
+def _default_queue(handle: Any) -> tuple[cl.CommandQueue, cl.Context]:
+    """Return a queue and its context, which not every driver's queue keeps alive."""
     try:
         context = cl.Context([handle])
-        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        return cl.CommandQueue(context, properties=profiling), context
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
@@ -276,4 +282,4 @@ def _default_queue(handle: Any) -> cl.CommandQueue:
 def default_queue(device: Device) -> cl.CommandQueue:
     """Return the library's own queue on a device, in order and with profiling."""
     with _making:
-        return _default_queue(device.handle)
+        return _default_queue(device.handle)[0]

@@ -166,8 +166,8 @@ class OddEvenMerge(Algorithm[SortProblem]):
                 "VALUE_OUT_T": "long" if last and problem.indices else values.type,
                 "INDEX_T": "uint" if index_type is np.uint32 else "ulong",
             },
-            global_size=(round_up(problem.n, span) // span * wg_size, problem.rows),
-            local_size=(wg_size, 1),
+            global_size=(round_up(problem.n, span) // span * wg_size * problem.rows,),
+            local_size=(wg_size,),
             arguments=arguments,
             local_bytes=local_bytes,
         )

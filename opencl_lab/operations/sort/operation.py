@@ -89,8 +89,9 @@ class Sort(Operation[SortProblem]):
         return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
 
     def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
-        """Return the sorted keys in the shape of the user's array."""
-        return outputs[self.output].reshape(arrays["keys"].shape)
+        """Return the sorted keys in the shape of the user's array, of random data as one row."""
+        shape = arrays["keys"].shape if arrays else (-1,)
+        return outputs[self.output].reshape(shape)
 
     def generate(self, problem: SortProblem, seed: int, **options: Any) -> Arrays:
         """Return keys over the whole range of the type, or normal floats, arranged as asked."""
