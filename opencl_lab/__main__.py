@@ -1,7 +1,21 @@
-"""`python -m opencl_lab` is `oclab`."""
+"""The entry point of `oclab` and of `python -m opencl_lab`: all imports wait for Ctrl-C's guard."""
 
 import sys
 
-from opencl_lab.cli import main
+from opencl_lab.interrupt import exit_at_interrupt, interrupted
 
-sys.exit(main())
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the command line and return its exit status."""
+    try:
+        with exit_at_interrupt():
+            from opencl_lab.cli import main as run
+        return run()
+    except KeyboardInterrupt:  # before or after what `run` catches
+        interrupted()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

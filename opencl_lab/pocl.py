@@ -27,6 +27,7 @@ import struct
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from opencl_lab.paths import cache_dir
@@ -37,8 +38,13 @@ UNKNOWN = b"generic\0"
 DEVICE_BYTES = 1024  # beyond the field, which PoCL 3.0 has at 640, and inside the structure
 HASWELL_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
 BITCODE_MAGIC = b"BC\xc0\xde"
+WRAPPER_MAGIC = b"\xde\xc0\x17\x0b"
+WRAPPER = struct.Struct("<4s3I")  # magic, version, where the bitcode begins, its size
+BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
+ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
 WRITING_SECONDS = 10  # a younger file may be incomplete because another process writes it
+WRITING_PAUSE = 0.1  # in which a file that is being written grows
 
 
 def prepare_cache() -> None:
@@ -65,36 +71,63 @@ def _remove_damaged(folder: Path) -> None:
         last = marker.stat().st_mtime
     except OSError:
         last = -1.0
-    for path, written in _files(str(folder)):
-        is_whole = _is_bitcode if path.name == "program.bc" else _is_shared_library
-        try:
-            if last < written < begin - WRITING_SECONDS and not is_whole(path):
+    suspects = [
+        (path, seen)
+        for path, seen in _files(str(folder))
+        if seen.st_mtime > last and not _is_whole(path)
+    ]
+    if suspects:
+        time.sleep(WRITING_PAUSE)  # what grows meanwhile is being written by another process
+    for path, seen in suspects:
+        with suppress(OSError):
+            now = path.stat()
+            if (now.st_size, now.st_mtime_ns) == (seen.st_size, seen.st_mtime_ns):
                 path.unlink()
-        except OSError:
-            continue
-    try:
+    with suppress(OSError):
         marker.touch()
-        # What was too young this time is looked at the next time.
+        # What was being written this time is looked at the next time.
         os.utime(marker, (begin, begin - WRITING_SECONDS))
-    except OSError:
-        pass
 
 
-def _files(folder: str) -> Iterator[tuple[Path, float]]:
-    """Yield the compiled files below a folder and when they were written."""
-    try:
+def _files(folder: str) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the compiled files below a folder and their sizes and times."""
+    with suppress(OSError):  # another process clears it
         for entry in os.scandir(folder):
             if entry.is_dir(follow_symlinks=False):
                 yield from _files(entry.path)
             elif entry.name == "program.bc" or entry.name.endswith(".so"):
-                yield Path(entry.path), entry.stat().st_mtime
+                yield Path(entry.path), entry.stat()
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether nothing is missing at the end of a file; True if it cannot be read."""
+    try:
+        return _is_bitcode(path) if path.name == "program.bc" else _is_shared_library(path)
     except OSError:
-        return  # another process clears it
+        return True
 
 
 def _is_bitcode(path: Path) -> bool:
+    """Return whether the blocks of LLVM bitcode, each with its length, fill the file exactly."""
     with path.open("rb") as file:
-        return file.read(len(BITCODE_MAGIC)) == BITCODE_MAGIC
+        begin, end = 0, os.fstat(file.fileno()).st_size
+        header = file.read(WRAPPER.size)
+        if header[:4] == WRAPPER_MAGIC and len(header) == WRAPPER.size:
+            _, _, begin, size = WRAPPER.unpack(header)
+            if begin + size > end:
+                return False
+            end = begin + size
+        file.seek(begin)
+        if file.read(len(BITCODE_MAGIC)) != BITCODE_MAGIC:
+            return False
+        place = begin + len(BITCODE_MAGIC)
+        while place + BLOCK.size <= end:
+            file.seek(place)
+            start, words = BLOCK.unpack(file.read(BLOCK.size))
+            if start & 3 != ENTER_SUBBLOCK:
+                return False
+            place += BLOCK.size + 4 * words
+        return place == end
 
 
 def _is_shared_library(path: Path) -> bool:

@@ -15,6 +15,7 @@ import pytest
 
 from opencl_lab.cli import main
 from opencl_lab.comparison.measure import COLUMNS
+from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.operation import operations
 
 ROW_KEYS = {
@@ -255,8 +256,44 @@ def test_ctrl_c_is_one_line_and_130(tmp_path):
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert stderr.strip() == "oclab: interrupted" and stdout == ""
+    assert stderr == "oclab: interrupted\n" and stdout == ""
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("module", ["click", "pyopencl", "rich"])
+def test_ctrl_c_during_an_import_that_swallows_it(tmp_path, module):
+    (tmp_path / f"{module}.py").write_text(
+        "import os, signal\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\nexcept BaseException:\n    pass\n"
+        "raise ImportError('the interrupt was lost')\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    result = subprocess.run(
+        [sys.executable, "-m", "opencl_lab", "devices"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (130, "oclab: interrupted\n")
+
+
+def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, monkeypatch, capsys):
+    measured = []
+
+    def run_once(*args, **options):
+        if measured:
+            raise KeyboardInterrupt
+        measured.append(run_comparison(*args, **options))
+        return measured[0]
+
+    monkeypatch.setattr("opencl_lab.cli.bench.run_comparison", run_once)
+    arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
+    assert main(arguments) == 130
+    assert capsys.readouterr().err == "oclab: interrupted\n"
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert [row["n"] for row in content["results"]] == [100]
+    assert "n=100" in (tmp_path / "table.txt").read_text() and (tmp_path / "results.csv").exists()
 
 
 def test_devices():

@@ -120,6 +120,13 @@ WHOLE_ELF = b"\x7fELF" + bytes(0x24) + (128).to_bytes(8, "little") + bytes(10)
 WHOLE_ELF += (32).to_bytes(2, "little") + (2).to_bytes(2, "little") + bytes(2 + 128)
 
 
+BITCODE = b"BC\xc0\xde"
+for words in (3, 0, 7):  # blocks: how they begin, how long they are, what they hold
+    BITCODE += (0xC14 + 1).to_bytes(4, "little") + words.to_bytes(4, "little") + b"\x05" * 4 * words
+WRAPPED = b"\xde\xc0\x17\x0b" + bytes(4) + (20).to_bytes(4, "little")
+WRAPPED += len(BITCODE).to_bytes(4, "little") + bytes(4) + BITCODE + bytes(8)
+
+
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """An empty folder that POCL_CACHE_DIR names."""
@@ -130,7 +137,15 @@ def folder(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "kept"),
     [
-        ("ab/cd/program.bc", b"BC\xc0\xde and more", True),
+        ("ab/cd/program.bc", BITCODE, True),
+        ("ab/cd/program.bc", WRAPPED, True),
+        ("ab/cd/program.bc", WRAPPED[:-9], False),
+        ("ab/cd/program.bc", WRAPPED[:10], False),
+        ("ab/cd/program.bc", BITCODE[:-1], False),
+        ("ab/cd/program.bc", BITCODE[:-4], False),
+        ("ab/cd/program.bc", BITCODE[:6], False),
+        ("ab/cd/program.bc", BITCODE + b"more", False),
+        ("ab/cd/program.bc", b"BC\xc0\xde and more", False),
         ("ab/cd/program.bc", b"", False),
         ("ab/cd/program.bc", b"BC", False),
         ("ab/cd/f/1-1-1/f.so", WHOLE_ELF, True),
@@ -141,11 +156,13 @@ def folder(monkeypatch, tmp_path):
         ("ab/cd/build.log", b"", True),
     ],
 )
-def test_damaged_files_of_the_cache_are_removed(name, content, kept, folder):
+@pytest.mark.parametrize("age", ["old", ""])
+def test_damaged_files_of_the_cache_are_removed(name, content, kept, age, folder):
     path = folder / name
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    os.utime(path, (0, 0))
+    if age:
+        os.utime(path, (0, 0))
     pocl.prepare_cache()
     assert path.exists() == kept
     assert os.environ["POCL_CACHE_DIR"] == str(folder)
@@ -153,12 +170,28 @@ def test_damaged_files_of_the_cache_are_removed(name, content, kept, folder):
         assert path.read_bytes() == content
 
 
-def test_files_that_are_perhaps_being_written_are_kept(folder):
+def test_files_that_are_being_written_are_kept(folder, monkeypatch):
     path = folder / "ab" / "cd" / "program.bc"
     path.parent.mkdir(parents=True)
-    path.write_bytes(b"BC")
+    path.write_bytes(BITCODE[:9])
+    monkeypatch.setattr(time, "sleep", lambda seconds: path.write_bytes(BITCODE[:13]))
     pocl.prepare_cache()
     assert path.exists()
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    pocl.prepare_cache()
+    assert not path.exists()
+
+
+def test_what_pocl_writes_is_whole(queue, tmp_path):
+    if "Portable" not in queue.device.platform.name:
+        pytest.skip("only PoCL has this cache")
+    test_builds_work(queue)
+    found = [path for path, _ in pocl._files(os.environ["POCL_CACHE_DIR"])]
+    assert {path.suffix for path in found} == {".bc", ".so"}
+    assert all(map(pocl._is_whole, found))
+    for path in {path.suffix: path for path in found}.values():
+        (tmp_path / path.name).write_bytes(path.read_bytes()[:-5])
+        assert not pocl._is_whole(tmp_path / path.name)
 
 
 def test_what_was_checked_is_not_read_again(folder, monkeypatch):

@@ -71,22 +71,31 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
             complete = chosen.with_defaults({**options, chosen.size_option: value})
             problems.append((value, chosen.problem(**complete), complete))
         status = 0
+        interrupt: KeyboardInterrupt | None = None
         with progress_bar(chosen.name) as progress:
             for index, (value, problem, complete) in enumerate(problems):
-                comparison = run_comparison(
-                    chosen,
-                    problem,
-                    partial(chosen.generate, problem, seed, **complete),
-                    device=selection.device,
-                    algorithms=algorithm,
-                    against=against,
-                    repeats=repeats,
-                    threads=threads,
-                    progress=_part(progress, index, len(problems), f"{chosen.size_option}={value}"),
-                )
+                label = f"{chosen.size_option}={value}"
+                try:
+                    comparison = run_comparison(
+                        chosen,
+                        problem,
+                        partial(chosen.generate, problem, seed, **complete),
+                        device=selection.device,
+                        algorithms=algorithm,
+                        against=against,
+                        repeats=repeats,
+                        threads=threads,
+                        progress=_part(progress, index, len(problems), label),
+                    )
+                except KeyboardInterrupt as error:  # what was measured is written all the same
+                    interrupt = error
+                    break
                 status = status or comparison.exit_status
                 series.append((value, comparison.measurements))
-        _write(chosen, selection, series, folder)
+        if series:
+            _write(chosen, selection, series, folder)
+        if interrupt is not None:
+            raise interrupt
         return status
 
     return command

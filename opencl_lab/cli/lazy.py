@@ -1,7 +1,6 @@
 """A group of commands that imports only the one that is asked for.
 
-`oclab --version` then does not wait for OpenCL, and Ctrl-C meets `main` and not
-an import.
+`oclab --version` then does not wait for OpenCL.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from importlib import import_module
 from typing import Any
 
 import click
+
+from opencl_lab.interrupt import exit_at_interrupt
 
 __all__ = ["LazyGroup"]
 
@@ -39,23 +40,27 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        from opencl_lab.operation import operations
-
         named = [*super().list_commands(ctx), *self._homes]
-        return sorted([*named, *operations()] if self._operation_home else named)
+        if self._operation_home:
+            with exit_at_interrupt():
+                from opencl_lab.operation import operations
+
+                named.extend(operations())
+        return sorted(named)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
-        if cmd_name in self._homes:
-            command: click.Command = _attribute(self._homes[cmd_name])
-            return command
-        if self._operation_home is not None:
-            from opencl_lab.operation import operations
+        with exit_at_interrupt():
+            if cmd_name in self._homes:
+                command: click.Command = _attribute(self._homes[cmd_name])
+                return command
+            if self._operation_home is not None:
+                from opencl_lab.operation import operations
 
-            known = operations()
-            if cmd_name in known:
-                made: click.Command = _attribute(self._operation_home)(known[cmd_name])
-                return made
+                known = operations()
+                if cmd_name in known:
+                    made: click.Command = _attribute(self._operation_home)(known[cmd_name])
+                    return made
         return super().get_command(ctx, cmd_name)
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -30,8 +31,25 @@ HOMES = {
 }
 
 
+class _Interrupted(click.ClickException):
+    exit_code = INTERRUPTED
+
+    def show(self, file: Any = None) -> None:
+        _complain("interrupted")
+
+
+class _Commands(LazyGroup):
+    """The group of all commands, without the blank line that Click prints at Ctrl-C."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _Interrupted("interrupted") from None
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=_Commands,
     homes=HOMES,
     operation_home="opencl_lab.cli.operation:operation_command",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.files import convert
 from opencl_lab.operation import Difference, Operation, Option, register
 from opencl_lab.operations.gemm.algorithms import Blocked, Naive, Tiled
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, settle
@@ -91,7 +92,7 @@ class Gemm(Operation[GemmProblem]):
         if given:
             raise InvalidProblem(f"{given[0]} is given by the input files; leave it out")
         matrices = {
-            name: array.astype(chosen["dtype"], copy=False) if "dtype" in options else array
+            name: convert(array, chosen["dtype"]) if "dtype" in options else array
             for name, array in arrays.items()
         }
         return settle(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.files import convert
 from opencl_lab.operation import Difference, Operation, Option, register
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
@@ -83,7 +84,7 @@ class Sort(Operation[SortProblem]):
             raise InvalidProblem("n is given by the input file; leave it out")
         keys = native(arrays["keys"])
         if "dtype" in options:
-            keys = keys.astype(options["dtype"])
+            keys = convert(keys, options["dtype"])
         data = Rows.of(keys, -1).data
         rows, n = data.shape
         return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
