@@ -105,11 +105,25 @@ def test_real_signals(form, kind):
         {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
         SMALL_GROUPS,
         {**SMALL_GROUPS, "CHUNK_KIB": 4},
+        {**GROUPS, "FEW_ROOTS": True, "POINTS": 4},
     ],
 )
 def test_configurations(config):
     for n, batch, inner in ((720, 2, 1), (240, 1, 5)):
         check(DftProblem(n, batch=batch, inner=inner), config)
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_convolutions_in_local_memory(parts):
+    """Odd lengths in one launch, on columns too; several where the group has no room."""
+    config = {**GROUPS, "SPLIT_PARTS": parts}
+    check(DftProblem(34, batch=3, inner=5, inverse=True, scale=0.5), config)
+    for limit, launches in ((128, 1), (64, 7)):
+        problem = DftProblem(47, batch=3)
+        config = {**config, "LOCAL_LIMIT": limit}
+        settled = FFT.configure(problem, select_device(), config)
+        assert len(FFT.plan(problem, settled, select_device()).launches) == launches
+        check(problem, config)
 
 
 def test_three_and_four_steps_with_lanes():

@@ -44,10 +44,12 @@
  * SPLIT_PARTS  whether real and imaginary parts are exchanged one after the other
  * LOCAL_PAD    elements of local memory between two gaps, 0 for no gaps
  * FEW_ROOTS    whether roots of a pass are multiplied from about 2 sqrt(R) loaded ones
+ * CHIRP        0, or a length n for transforms of n points as convolutions of N >= 2n - 1, see
+ *              bluestein.cl.mako: all of it happens here, forth and back, in local memory
  * INVERSE      whether real and imaginary parts are exchanged on the way in and out
  * SCALED       whether to multiply by `scale`
  */
-<%page args="REAL_T, INDEX_T, N, RADICES, TRANSFORMS, ITEMS, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, SPLIT_PARTS, LOCAL_PAD, FEW_ROOTS, INVERSE, SCALED"/>\
+<%page args="REAL_T, INDEX_T, N, RADICES, TRANSFORMS, ITEMS, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, SPLIT_PARTS, LOCAL_PAD, FEW_ROOTS, CHIRP, INVERSE, SCALED"/>\
 <%namespace name="codelets" file="codelets.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 <%
@@ -92,11 +94,11 @@ typedef ${INDEX_T} index_t;
 <%def name="names(index, turn)">\
 ${", ".join(f"re_{index}_{turn}_{i} = 0, im_{index}_{turn}_{i} = 0" for i in range(RADICES[index]))}\
 </%def>\
-<%def name="exchange(index, part)">\
+<%def name="exchange(index, after, part)">\
 <%
     parts = {"both": ("re", "im"), "re": ("re",), "im": ("im",)}[part]
     array = {"re": "local_re", "im": "local_re" if SPLIT_PARTS else "local_im"}
-    R, S, Q = RADICES[index], before[index], RADICES[index + 1]
+    R, S, Q = RADICES[index], before[index], RADICES[after]
 %>\
 % for turn in range(turns[index]):
 ${owned(index, turn)}\
@@ -109,14 +111,40 @@ ${owned(index, turn)}\
         }
 % endfor
         barrier(CLK_LOCAL_MEM_FENCE); /* all points are there */
-% for turn in range(turns[index + 1]):
-${owned(index + 1, turn)}\
+% for turn in range(turns[after]):
+${owned(after, turn)}\
 % for i in range(Q):
 % for name in parts:
-            ${name}_${index + 1}_${turn}_${i} = ${array[name]}[${place_of(f"lane_{index + 1}", f"j + {i * (N // Q)}")}];
+            ${name}_${after}_${turn}_${i} = ${array[name]}[${place_of(f"lane_{after}", f"j + {i * (N // Q)}")}];
 % endfor
 % endfor
         }
+% endfor
+</%def>\
+<%def name="swap(index, after, last)">\
+    {
+% if SPLIT_PARTS:
+${exchange(index, after, "re")}\
+        barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read; imaginary ones take their place */
+${exchange(index, after, "im")}\
+% else:
+${exchange(index, after, "both")}\
+% endif
+% if not last:
+        barrier(CLK_LOCAL_MEM_FENCE); /* all points are read; the next ones take their place */
+% endif
+    }
+</%def>\
+<%def name="all_passes(last)">\
+% for index in range(passes):
+
+    /* Pass ${index}: radix ${RADICES[index]}, runs of ${before[index]}. */
+    {
+${compute(index)}\
+    }
+% if index + 1 < passes:
+${swap(index, index + 1, last and index + 2 == passes)}\
+% endif
 % endfor
 </%def>\
 <%def name="turn_by_roots(index, turn)">\
@@ -165,6 +193,10 @@ void fft_groups(__global const complex_t *restrict source,
                 __global const complex_t *restrict shift_low,
                 const index_t shift_inner,
 % endif
+% if CHIRP:
+                __global const complex_t *restrict chirp,
+                __global const complex_t *restrict kernel_roots,
+% endif
                 const index_t lanes,
                 const index_t source_offset,
                 const index_t source_batch,
@@ -208,42 +240,48 @@ void fft_groups(__global const complex_t *restrict source,
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(0, turn)}\
 % for i in range(RADICES[0]):
-            {
+            ${f"if (j + {i * (N // RADICES[0])} < {CHIRP}) " if CHIRP else ""}{
 <% at = f"(j + {i * (N // RADICES[0])}) * source_position" %>\
 % if LOOSE_LOAD:
                 const complex_t x = vload2(${at}, (__global const real_t *)from);
 % else:
                 const complex_t x = from[${at}];
 % endif
+% if CHIRP:
+                const complex_t w = chirp[j + ${i * (N // RADICES[0])}];
+                re_0_${turn}_${i} = x.x * w.x - x.y * w.y;
+                im_0_${turn}_${i} = x.x * w.y + x.y * w.x;
+% else:
                 re_0_${turn}_${i} = x.${first};
                 im_0_${turn}_${i} = x.${second};
+% endif
             }
 % endfor
         }
         }
 % endfor
     }
-% for index in range(passes):
+${all_passes(not CHIRP)}\
+% if CHIRP:
 
-    /* Pass ${index}: radix ${RADICES[index]}, runs of ${before[index]}. */
+    /* Multiply by the transform of the chirp; exchanged parts make the next one the inverse. */
     {
-${compute(index)}\
-    }
-% if index + 1 < passes:
-    {
-% if SPLIT_PARTS:
-${exchange(index, "re")}\
-        barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read; imaginary ones take their place */
-${exchange(index, "im")}\
-% else:
-${exchange(index, "both")}\
-% endif
-% if index + 2 < passes:
-        barrier(CLK_LOCAL_MEM_FENCE); /* all points are read; the next ones take their place */
-% endif
-    }
-% endif
+% for turn in range(turns[-1]):
+${owned(passes - 1, turn)}\
+% for i in range(RADICES[-1]):
+            {
+                const complex_t w = kernel_roots[j + ${i * before[-2]}];
+                const real_t x = re_${passes - 1}_${turn}_${i}, y = im_${passes - 1}_${turn}_${i};
+                im_${passes - 1}_${turn}_${i} = x * w.x - y * w.y;
+                re_${passes - 1}_${turn}_${i} = x * w.y + y * w.x;
+            }
 % endfor
+        }
+% endfor
+    }
+${swap(passes - 1, 0, False)}\
+${all_passes(True)}\
+% endif
 
     /* Store. */
     {
@@ -255,9 +293,13 @@ ${exchange(index, "both")}\
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(last, turn)}\
 % for i in range(RADICES[last]):
-            {
+            ${f"if (j + {i * before[last]} < {CHIRP}) " if CHIRP else ""}{
                 const uint p = j + ${i * before[last]};
                 complex_t x = (complex_t)(re_${last}_${turn}_${i}, im_${last}_${turn}_${i});
+% if CHIRP:
+                const complex_t w = chirp[p];
+                x = (complex_t)(x.y * w.x - x.x * w.y, x.y * w.y + x.x * w.x);
+% endif
 % if SHIFT:
                 const index_t power = p * (c / shift_inner);
                 const complex_t a = shift_high[power >> ${SHIFT_BITS}];

@@ -65,14 +65,23 @@ def _around(
     )
 
 
-def any_length(transform: Transform, device: Device) -> Transform:
-    """Return `transform`, which takes smooth lengths, made to take every length."""
+Convolution: TypeAlias = Callable[[Steps, Ends, int, bool, float], bool]
+"""Adds transforms as convolutions of the length given, or returns False: it cannot."""
+
+
+def any_length(transform: Transform, convolution: Convolution | None, device: Device) -> Transform:
+    """Return `transform`, which takes smooth lengths, made to take every length.
+
+    `convolution` is preferred for the others where there is one and it can.
+    """
 
     def complete(steps: Steps, ends: Ends, inverse: bool, scale: float) -> None:
         if is_smooth(ends.n):
             transform(steps, ends, inverse, scale)
-        else:
-            _bluestein(steps, ends, inverse, scale, transform, device)
+            return
+        m = next_smooth(2 * ends.n - 1, 64)
+        if convolution is None or not convolution(steps, ends, m, inverse, scale):
+            _bluestein(steps, ends, m, inverse, scale, transform, device)
 
     return complete
 
@@ -92,10 +101,15 @@ def columns_as_rows(
 
 
 def _bluestein(
-    steps: Steps, ends: Ends, inverse: bool, scale: float, transform: Transform, device: Device
+    steps: Steps,
+    ends: Ends,
+    m: int,
+    inverse: bool,
+    scale: float,
+    transform: Transform,
+    device: Device,
 ) -> None:
     n, count = ends.n, ends.count
-    m = next_smooth(2 * n - 1, 64)
     rows, other = steps.scratch("rows", m * count), steps.scratch("rows", m * count)
     wave = steps.table("chirp", n, steps.dtype, chirp, n, inverse, steps.dtype)
     kernel = steps.table("chirp_kernel", m, steps.dtype, chirp_kernel, n, m, inverse, steps.dtype)

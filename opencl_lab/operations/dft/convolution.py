@@ -12,9 +12,11 @@ from opencl_lab.operations.dft.transform import (
     as_complex,
     as_real,
     complex_axis,
+    converted,
     from_real,
     prepared,
     to_real,
+    without_warnings,
 )
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array
 
@@ -40,21 +42,27 @@ def convolve(a: Any, b: Any, mode: str, queue: Any) -> AnyArray:
             f"for mode valid, {second.shape} must not be longer than {first.shape} in any dimension"
         )
     dtype = np.result_type(first.dtype, second.dtype)
-    first, second = first.astype(dtype), second.astype(dtype)
+    first, second = converted(first, dtype), converted(second, dtype)
     full = [n + m - 1 for n, m in zip(first.shape, second.shape, strict=True)]
     lengths = [next_smooth(n) for n in full]
     if dtype.kind == "c":
-        product = _forward(as_complex(first), lengths, queue) * _forward(
-            as_complex(second), lengths, queue
+        product = _product(
+            _forward(as_complex(first), lengths, queue),
+            _forward(as_complex(second), lengths, queue),
         )
         result = _complex_axes(product, lengths, True, queue)
     else:
-        product = _real_forward(as_real(first), lengths, queue) * _real_forward(
-            as_real(second), lengths, queue
+        product = _product(
+            _real_forward(as_real(first), lengths, queue),
+            _real_forward(as_real(second), lengths, queue),
         )
         result = _complex_axes(product, lengths[:-1], True, queue)
         result = to_real(result, lengths[-1], -1, None, queue)
     return _cut(result, full, first.shape, second.shape, mode, queue)
+
+
+def _product(first: AnyArray, second: AnyArray) -> AnyArray:
+    return without_warnings(lambda: first * second)
 
 
 def _complex_axes(x: AnyArray, lengths: list[int], inverse: bool, queue: Any) -> AnyArray:

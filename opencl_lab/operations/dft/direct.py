@@ -172,7 +172,7 @@ class DirectTiled(_Direct):
         else:
             wg_size = _fit(64, device)
             config = Config(
-                WG_SIZE=wg_size, WORK_PER_ITEM=2, VECTOR_WIDTH=1, TILE=64, BLOCKS=8, RESEED=16
+                WG_SIZE=wg_size, WORK_PER_ITEM=1, VECTOR_WIDTH=1, TILE=64, BLOCKS=8, RESEED=32
             )
         while self._local_bytes(config, problem) > device.capabilities.local_memory:
             if config.integer("BLOCKS") > 1:

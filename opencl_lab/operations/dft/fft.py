@@ -16,7 +16,7 @@ from opencl_lab.operations.dft.around import (
 )
 from opencl_lab.operations.dft.factors import RADICES
 from opencl_lab.operations.dft.groups import TEMPLATE as GROUPS_TEMPLATE
-from opencl_lab.operations.dft.groups import groups_transform
+from opencl_lab.operations.dft.groups import groups_convolution, groups_transform
 from opencl_lab.operations.dft.lanes import TEMPLATE as LANES_TEMPLATE
 from opencl_lab.operations.dft.lanes import lanes_transform
 from opencl_lab.operations.dft.problem import DftProblem
@@ -28,6 +28,8 @@ __all__ = ["Fft"]
 
 
 LARGEST = max(RADICES)
+GROUP_LIMIT = 4096
+"""Points of the longest transform that a group does alone, if no other limit is lower."""
 
 
 def _positive(name: str) -> Constraint:
@@ -88,17 +90,22 @@ class Fft(Algorithm[DftProblem]):
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors for CPUs, groups with local memory for others."""
         cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
+        n, word = problem.n, problem.real.itemsize
+        alone = n <= GROUP_LIMIT and n * word * 17 // 8 <= device.capabilities.local_memory
+        power_of_two = n & (n - 1) == 0
+        # Columns in a group: full transactions while a few groups fit a processor's memory.
+        length = n ** (1 / (2 if n <= 1 << 21 else 3))
         return Config(
             FORM="lanes" if cpu else "groups",
             WG_SIZE=64,
-            POINTS=16,
-            TRANSFORMS=8,
-            LOCAL_LIMIT=4096,
-            LOCAL_PAD=16,
-            SPLIT_PARTS=True,
+            POINTS=4,
+            TRANSFORMS=16 if length <= 512 else 4,
+            LOCAL_LIMIT=GROUP_LIMIT,
+            LOCAL_PAD=32 if power_of_two else 64,
+            SPLIT_PARTS=not alone,
             FEW_ROOTS=False,
             CHUNK_KIB=0,
-            VECTOR_WIDTH=32 // problem.real.itemsize,
+            VECTOR_WIDTH=32 // word,
             MAX_RADIX=8 if cpu else 16,
             ITEMS_PER_UNIT=2,
             ROW_LIMIT=16384,
@@ -110,12 +117,16 @@ class Fft(Algorithm[DftProblem]):
         steps = Steps.of(problem)
         if problem.n * problem.count == 0:
             return steps.finish()
-        form = lanes_transform if config["FORM"] == "lanes" else groups_transform
+        lanes = config["FORM"] == "lanes"
+        form = lanes_transform if lanes else groups_transform
 
         def smooth(steps: Steps, ends: Ends, inverse: bool, scale: float) -> None:
             form(steps, ends, inverse, scale, config, device)
 
-        transform = any_length(smooth, device)
+        def convolution(steps: Steps, ends: Ends, m: int, inverse: bool, scale: float) -> bool:
+            return groups_convolution(steps, ends, m, inverse, scale, config, device)
+
+        transform = any_length(smooth, None if lanes else convolution, device)
         if problem.kind == "r2c":
             real_signal(steps, problem, transform, device)
         elif problem.kind == "c2r":

@@ -7,6 +7,7 @@ from typing import Any
 
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
+from opencl_lab.operations.dft.transform import converted
 from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, native, queue_for
 
 __all__ = ["dft"]
@@ -69,8 +70,7 @@ def dft(
     array = native(as_array(x))
     queue = queue_for(array, queue)
     dtype = complex_dtype(array.dtype)
-    if array.dtype != dtype:
-        array = array.astype(dtype)
+    array = converted(array, dtype)
     rows = Rows.of(array, axis, queue)
     target = rows.target(out, dtype)
     scale = scale_of(rows.length, norm, inverse)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.dft.factors import radices_of
 from opencl_lab.operations.dft.steps import Ends, Steps
-from opencl_lab.operations.dft.tables import group_roots, stepped_roots
+from opencl_lab.operations.dft.tables import chirp, chirp_kernel, group_roots, stepped_roots
 from opencl_lab.plan import Argument, Launch
 from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "groups_transform", "longest"]
+__all__ = ["TEMPLATE", "groups_convolution", "groups_transform", "longest"]
 
 TEMPLATE = "dft/fft_groups.cl.mako"
 
@@ -87,6 +87,24 @@ def groups_transform(
         here = min(chunk, batch - start)
         base = Ends(n, here, inner, ends.source, ends.target, (0, 0, 0), (0, 0, 0))
         _steps(steps, base, start * n * inner, lengths, middles, inverse, scale, config, device)
+
+
+def groups_convolution(
+    steps: Steps,
+    ends: Ends,
+    m: int,
+    inverse: bool,
+    scale: float,
+    config: Config,
+    device: Device,
+) -> bool:
+    """Add one launch of transforms of any length as convolutions of length `m`, if it fits."""
+    if not longest(m, steps.real.itemsize, config, device):
+        return False
+    whole = replace(ends, n=m)
+    grid, chirped = _Grid(1, 0, 0, 0, 0), (ends.n, inverse)
+    _launch(steps, whole, grid, False, scale, config, device, chirped=chirped)
+    return True
 
 
 def _split(n: int, word: int, config: Config, device: Device) -> tuple[int, ...]:
@@ -189,8 +207,13 @@ def _launch(
     config: Config,
     device: Device,
     shift: tuple[int, int] | None = None,
+    chirped: tuple[int, bool] | None = None,
 ) -> None:
-    """Add one launch; `shift` is the order of the roots between steps, and lanes that share one."""
+    """Add one launch.
+
+    `shift` is the order of the roots between steps, and how many lanes share one;
+    `chirped` the length and direction of a transform that is done as a convolution.
+    """
     n, word = ends.n, steps.real.itemsize
     radices = radices_of(n, config.integer("MAX_RADIX"))
     items = _items(n, config)
@@ -221,6 +244,14 @@ def _launch(
                 name, count, steps.dtype, stepped_roots, count, step, order, steps.dtype
             )
         arguments["shift_inner"] = index(inner)
+    if chirped is not None:
+        length, back = chirped
+        arguments["chirp"] = steps.table(
+            "chirp", length, steps.dtype, chirp, length, back, steps.dtype
+        )
+        arguments["kernel_roots"] = steps.table(
+            "chirp_kernel", n, steps.dtype, chirp_kernel, length, n, back, steps.dtype
+        )
     numbers: dict[str, int] = {"lanes": ends.lanes}
     for side, strides, offset, batch in (
         ("source", ends.source_strides, grid.source_offset, grid.source_stride),
@@ -252,6 +283,7 @@ def _launch(
                 "SPLIT_PARTS": config["SPLIT_PARTS"],
                 "LOCAL_PAD": config["LOCAL_PAD"],
                 "FEW_ROOTS": config["FEW_ROOTS"],
+                "CHIRP": 0 if chirped is None else chirped[0],
                 "INVERSE": inverse,
                 "SCALED": scale != 1,
             },

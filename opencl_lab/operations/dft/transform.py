@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,12 @@ __all__ = [
     "axes_and_lengths",
     "axis_of",
     "complex_axis",
+    "converted",
     "finish",
     "from_real",
     "prepared",
     "to_real",
+    "without_warnings",
 ]
 
 
@@ -45,16 +48,26 @@ def prepared(a: Any, queue: Any) -> tuple[AnyArray, Any]:
 
 def as_complex(array: AnyArray) -> AnyArray:
     """Return `array` in the complex type of its precision."""
-    dtype = complex_dtype(array.dtype)
-    return array if array.dtype == dtype else array.astype(dtype)
+    return converted(array, complex_dtype(array.dtype))
+
+
+def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Return `array` in `dtype`: itself if it has that type."""
+    return array if array.dtype == dtype else without_warnings(lambda: array.astype(dtype))
+
+
+def without_warnings(work: Callable[[], AnyArray]) -> AnyArray:
+    """Do what makes pyopencl build a kernel of its own, whose log is no warning to a user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pyopencl.CompilerWarning)
+        return work()
 
 
 def as_real(array: AnyArray) -> AnyArray:
     """Return real `array` in float32 or float64."""
     if array.dtype.kind == "c":
         raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
-    dtype = real_dtype(complex_dtype(array.dtype))
-    return array if array.dtype == dtype else array.astype(dtype)
+    return converted(array, real_dtype(complex_dtype(array.dtype)))
 
 
 def axis_of(array: AnyArray, axis: int) -> int:
