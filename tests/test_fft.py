@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
@@ -211,6 +212,20 @@ def test_local_memory_is_what_the_kernel_declares(made):
             word = {"float": 4, "double": 8}[launch.params["REAL_T"]]
             declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text))) * word
             assert launch.local_memory == declared
+
+
+def test_many_transforms_do_not_meet_the_limits_of_a_grid():
+    """CUDA devices take 65,535 groups beyond the first dimension."""
+    cuda = replace(DEVICES[0], compute_capability=(9, 0))
+    for n, batch, inner in ((1000, 100_000, 1), (8192, 100_000, 1), (64, 100_000, 3)):
+        problem = DftProblem(n, batch=batch, inner=inner)
+        check_plan(FFT.plan(problem, FFT.configure(problem, cuda), cuda), cuda)
+    for kind, n in (("r2c", 100), ("c2r", 101), ("c2c", 9001)):
+        problem = DftProblem(n, batch=300_000, kind=kind)
+        check_plan(FFT.plan(problem, FFT.configure(problem, cuda), cuda), cuda)
+    for algorithm in DFT.algorithms[:2]:
+        problem = DftProblem(8, batch=100_000)
+        check_plan(algorithm.plan(problem, algorithm.configure(problem, cuda), cuda), cuda)
 
 
 def test_indices_count_64_bits_only_where_they_must():

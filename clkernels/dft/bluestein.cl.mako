@@ -15,8 +15,8 @@
  *
  * The host guarantees: element (o, p, c) of the user's side lies at o * OUTER + p * POSITION +
  * c * LANE; row (o, c) of `rows` is row o * lanes + c, contiguous; `chirp` has n entries and
- * `kernel_roots` m, the factor 1 / m included. Dimension 0 of the grid covers positions, 1 lanes
- * and 2 the outer axis.
+ * `kernel_roots` m, the factor 1 / m included. Work-groups cover the positions of one row after
+ * the other.
  *
  * REAL_T   float or double
  * INDEX_T  unsigned type that counts the elements of the arrays
@@ -27,6 +27,7 @@
 typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
+<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
 
 static inline complex_t times(const complex_t a, const complex_t b)
 {
@@ -39,17 +40,17 @@ void chirp_in(__global const complex_t *restrict source,
               __global const complex_t *restrict chirp,
               const index_t n,
               const index_t m,
+              const index_t lanes,
               const index_t outer,
               const index_t position,
               const index_t lane)
 {
-    const index_t p = get_global_id(0);
-    const index_t row = get_global_id(2) * get_global_size(1) + get_global_id(1);
+    const index_t p = point_of(m);
+    const index_t row = row_of(m);
     if (p < m) {
         complex_t x = 0;
         if (p < n)
-            x = times(source[get_global_id(2) * outer + p * position + get_global_id(1) * lane],
-                      chirp[p]);
+            x = times(source[row / lanes * outer + p * position + row % lanes * lane], chirp[p]);
         rows[row * m + p] = x;
     }
 }
@@ -59,9 +60,9 @@ void chirp_multiply(__global complex_t *restrict rows,
                     __global const complex_t *restrict kernel_roots,
                     const index_t m)
 {
-    const index_t p = get_global_id(0);
+    const index_t p = point_of(m);
     if (p < m) {
-        const index_t place = (get_global_id(2) * get_global_size(1) + get_global_id(1)) * m + p;
+        const index_t place = row_of(m) * m + p;
         rows[place] = times(rows[place], kernel_roots[p]);
     }
 }
@@ -72,14 +73,15 @@ void chirp_out(__global const complex_t *restrict rows,
                __global const complex_t *restrict chirp,
                const index_t n,
                const index_t m,
+               const index_t lanes,
                const index_t outer,
                const index_t position,
                const index_t lane,
                const real_t scale)
 {
-    const index_t p = get_global_id(0);
-    const index_t row = get_global_id(2) * get_global_size(1) + get_global_id(1);
+    const index_t p = point_of(n);
+    const index_t row = row_of(n);
     if (p < n)
-        target[get_global_id(2) * outer + p * position + get_global_id(1) * lane] =
+        target[row / lanes * outer + p * position + row % lanes * lane] =
             scale * times(rows[row * m + p], chirp[p]);
 }

@@ -13,9 +13,8 @@
  * of n: blocks are summed apart, and then added with compensation (W. Kahan, "Further
  * remarks on reducing truncation errors", CACM 8(1), 1965).
  *
- * The host guarantees: rows are contiguous, dimension 0 of the grid covers the
- * frequencies in whole work-groups and dimension 1 the rows; `spectrum` does not overlap
- * `signal`; roots[e] is w^e, correctly rounded.
+ * The host guarantees: rows are contiguous; work-groups cover the frequencies of one row
+ * after the other; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
  *
  * REAL_T    float or double
  * INDEX_T   unsigned type that holds 2n
@@ -35,8 +34,9 @@ void dft_naive(__global const complex_t *restrict signal,
                const index_t n,
                const real_t scale)
 {
-    const index_t k = (index_t)get_global_id(0);
-    const ulong row = (ulong)get_global_id(1) * n;
+    const size_t groups = (n + (size_t)${WG_SIZE - 1}) / ${WG_SIZE}; /* of a row */
+    const index_t k = (index_t)(get_group_id(0) % groups * ${WG_SIZE} + get_local_id(0));
+    const ulong row = (ulong)(get_group_id(0) / groups) * n;
 
     if (k < n) {
         complex_t total = 0;

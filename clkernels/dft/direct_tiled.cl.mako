@@ -34,9 +34,8 @@
  * every barrier; only the stores are guarded. A group of one item reads the signal in
  * place, without barriers, and takes the rest that fills no BLOCKS tiles by single tiles.
  *
- * The host guarantees: rows are contiguous, dimension 0 of the grid covers the
- * frequencies in whole work-groups and dimension 1 the rows; WG_SIZE divides
- * TILE * BLOCKS; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
+ * The host guarantees: rows are contiguous; work-groups cover the frequencies of one row
+ * after the other; WG_SIZE divides TILE * BLOCKS; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
  *
  * REAL_T         float or double
  * INDEX_T        unsigned type that holds 2n
@@ -55,6 +54,7 @@
     lanes = [""] if VECTOR_WIDTH == 1 else [f".s{lane:x}" for lane in range(VECTOR_WIDTH)]
     unroll = RESEED or min(TILE, 4)
     span = TILE * BLOCKS
+    group_span = WG_SIZE * WORK_PER_ITEM
     staged = WG_SIZE > 1  # a single item shares with nobody and reads the signal in place
     near = 8  # roots that are multiplied by a common one
 %>\
@@ -170,8 +170,9 @@ void dft_tiled(__global const complex_t *restrict signal,
     __local complex_t tile[${span}];
 % endif
     const uint item = (uint)get_local_id(0);
-    const index_t first_k = (index_t)get_group_id(0) * ${WG_SIZE * WORK_PER_ITEM};
-    const ulong row = (ulong)get_global_id(1) * n;
+    const size_t groups = (n + (size_t)${group_span - 1}) / ${group_span}; /* of a row */
+    const index_t first_k = (index_t)(get_group_id(0) % groups * ${group_span});
+    const ulong row = (ulong)(get_group_id(0) / groups) * n;
 % if not RESEED:
     vec_t kept_re[${TILE * len(vectors)}];
     vec_t kept_im[${TILE * len(vectors)}];

@@ -27,8 +27,8 @@
  * lanes past the end are guarded.
  *
  * The host guarantees: `source` and `target` do not overlap; element (b, o, p, c) of either lies
- * at offset + b * BATCH + o * OUTER + p * POSITION + c * LANE; the grid has a group for every
- * TRANSFORMS lanes in dimension 0, `o` in dimension 1 and `b` in dimension 2.
+ * at offset + b * BATCH + o * OUTER + p * POSITION + c * LANE; there is a group for every
+ * TRANSFORMS lanes, these for each `o` < outer, and all of that for each `b`.
  *
  * REAL_T       float or double
  * INDEX_T      unsigned type that counts the elements of the arrays
@@ -197,6 +197,7 @@ void fft_groups(__global const complex_t *restrict source,
                 __global const complex_t *restrict chirp,
                 __global const complex_t *restrict kernel_roots,
 % endif
+                const index_t outer,
                 const index_t lanes,
                 const index_t source_offset,
                 const index_t source_batch,
@@ -217,7 +218,10 @@ void fft_groups(__global const complex_t *restrict source,
 % endif
 % endif
     const uint item = (uint)get_local_id(0);
-    const index_t first_lane = (index_t)get_group_id(0) * ${T};
+    const size_t lane_groups = (lanes + (size_t)${T - 1}) / ${T};
+    const index_t first_lane = (index_t)(get_group_id(0) % lane_groups * ${T});
+    const index_t o = (index_t)(get_group_id(0) / lane_groups % outer);
+    const index_t b = (index_t)(get_group_id(0) / lane_groups / outer);
 % for index in range(passes):
 % if maps[index] == "rows":
     const uint lane_${index} = item / ${W};
@@ -234,8 +238,8 @@ void fft_groups(__global const complex_t *restrict source,
     /* Load. */
     {
         const index_t c = first_lane + lane_0;
-        __global const complex_t *from = source + (source_offset + get_group_id(2) * source_batch
-            + get_group_id(1) * source_outer + c * source_lane);
+        __global const complex_t *from = source + (source_offset + b * source_batch
+            + o * source_outer + c * source_lane);
 % for turn in range(turns[0]):
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(0, turn)}\
@@ -287,8 +291,8 @@ ${all_passes(True)}\
     {
 <% last = passes - 1 %>\
         const index_t c = first_lane + lane_${last};
-        __global complex_t *to = target + (target_offset + get_group_id(2) * target_batch
-            + get_group_id(1) * target_outer + c * target_lane);
+        __global complex_t *to = target + (target_offset + b * target_batch
+            + o * target_outer + c * target_lane);
 % for turn in range(turns[last]):
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(last, turn)}\
@@ -302,9 +306,9 @@ ${owned(last, turn)}\
 % endif
 % if SHIFT:
                 const index_t power = p * (c / shift_inner);
-                const complex_t a = shift_high[power >> ${SHIFT_BITS}];
-                const complex_t b = shift_low[power & ${(1 << SHIFT_BITS) - 1}];
-                const complex_t w = (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+                const complex_t high = shift_high[power >> ${SHIFT_BITS}];
+                const complex_t low = shift_low[power & ${(1 << SHIFT_BITS) - 1}];
+                const complex_t w = (complex_t)(high.x * low.x - high.y * low.y, high.x * low.y + high.y * low.x);
                 x = (complex_t)(x.x * w.x - x.y * w.y, x.x * w.y + x.y * w.x);
 % endif
 % if SCALED:

@@ -20,8 +20,8 @@
  * programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
  * As NumPy does, the imaginary part of frequency 0, and of n / 2 if n is even, is taken for 0.
  *
- * The host guarantees: rows are contiguous; dimension 0 of the grid covers frequencies or
- * positions and dimension 1 the rows, or pairs of rows; of the last pair b may be missing. Real
+ * The host guarantees: rows are contiguous; work-groups cover the frequencies or positions of
+ * one row, or pair of rows, after the other; of the last pair b may be missing. Real
  * arrays are aligned to one real only.
  *
  * REAL_T   float or double
@@ -33,6 +33,7 @@
 typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
+<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
 static inline complex_t times(const complex_t a, const complex_t b)
@@ -51,7 +52,7 @@ void real_split(__global const complex_t *restrict half_rows,
                 __global const complex_t *restrict roots,
                 const index_t h)
 {
-    const index_t k = get_global_id(0), row = get_global_id(1);
+    const index_t k = point_of(h + 1), row = row_of(h + 1);
     if (k <= h) {
         const complex_t a = half_rows[row * h + (k == h ? 0 : k)];
         const complex_t b = conjugate(half_rows[row * h + (k == 0 ? 0 : h - k)]);
@@ -66,7 +67,7 @@ void real_join(__global const complex_t *restrict spectrum,
                __global const complex_t *restrict roots,
                const index_t h)
 {
-    const index_t k = get_global_id(0), row = get_global_id(1);
+    const index_t k = point_of(h), row = row_of(h);
     if (k < h) {
         complex_t a = spectrum[row * (h + 1) + k];
         complex_t b = conjugate(spectrum[row * (h + 1) + h - k]);
@@ -83,7 +84,7 @@ void pair_pack(__global const real_t *restrict signal,
                const index_t n,
                const index_t count)
 {
-    const index_t p = get_global_id(0), pair = get_global_id(1);
+    const index_t p = point_of(n), pair = row_of(n);
     if (p < n)
         rows[pair * n + p] = (complex_t)(signal[2 * pair * n + p],
                                          2 * pair + 1 < count ? signal[(2 * pair + 1) * n + p] : 0);
@@ -95,7 +96,7 @@ void pair_split(__global const complex_t *restrict rows,
                 const index_t n,
                 const index_t count)
 {
-    const index_t k = get_global_id(0), pair = get_global_id(1), bins = n / 2 + 1;
+    const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
     if (k < bins) {
         const complex_t a = rows[pair * n + k];
         const complex_t b = conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
@@ -112,7 +113,7 @@ void pair_join(__global const complex_t *restrict spectrum,
                const index_t n,
                const index_t count)
 {
-    const index_t k = get_global_id(0), pair = get_global_id(1), bins = n / 2 + 1;
+    const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
     if (k < bins) {
         complex_t a = spectrum[2 * pair * bins + k];
         complex_t b = 2 * pair + 1 < count ? spectrum[(2 * pair + 1) * bins + k] : (complex_t)(0);
@@ -130,7 +131,7 @@ void pair_unpack(__global const complex_t *restrict rows,
                  const index_t n,
                  const index_t count)
 {
-    const index_t p = get_global_id(0), pair = get_global_id(1);
+    const index_t p = point_of(n), pair = row_of(n);
     if (p < n) {
         const complex_t x = rows[pair * n + p];
         signal[2 * pair * n + p] = x.x;

@@ -7,8 +7,8 @@
  *
  * Source: none; each item moves one number.
  *
- * The host guarantees: both arrays are contiguous and do not overlap; dimension 0 of the grid
- * covers positions, 1 lanes and 2 the outer axis.
+ * The host guarantees: both arrays are contiguous and do not overlap; work-groups
+ * cover the positions of one row after the other.
  *
  * REAL_T   float or double
  * INDEX_T  unsigned type that counts the elements of the arrays
@@ -18,25 +18,28 @@
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
+<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void rows_in(__global const complex_t *restrict source,
              __global complex_t *restrict rows,
-             const index_t n)
+             const index_t n,
+             const index_t lanes)
 {
-    const index_t p = get_global_id(0), lane = get_global_id(1), lanes = get_global_size(1);
+    const index_t p = point_of(n), row = row_of(n);
     if (p < n)
-        rows[(get_global_id(2) * lanes + lane) * n + p] =
-            source[(get_global_id(2) * n + p) * lanes + lane];
+        rows[row * n + p] =
+            source[(row / lanes * n + p) * lanes + row % lanes];
 }
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void rows_out(__global const complex_t *restrict rows,
               __global complex_t *restrict target,
-              const index_t n)
+              const index_t n,
+              const index_t lanes)
 {
-    const index_t p = get_global_id(0), lane = get_global_id(1), lanes = get_global_size(1);
+    const index_t p = point_of(n), row = row_of(n);
     if (p < n)
-        target[(get_global_id(2) * n + p) * lanes + lane] =
-            rows[(get_global_id(2) * lanes + lane) * n + p];
+        target[(row / lanes * n + p) * lanes + row % lanes] =
+            rows[row * n + p];
 }

@@ -40,10 +40,11 @@ def _around(
     device: Device,
     template: str,
     kernel: str,
-    grid: tuple[int, ...],
+    points: int,
+    rows: int,
     arguments: Arguments,
 ) -> None:
-    """Add a launch with an item for each point of `grid`; plain numbers become indices."""
+    """Add a launch with an item for each point of each row; plain numbers become indices."""
     index = steps.index(*(b.nbytes // b.dtype.itemsize for b in steps.buffers))
     wg_size = min(WG_SIZE, device.capabilities.max_work_group, device.max_work_items[0])
     steps.launches.append(
@@ -55,8 +56,9 @@ def _around(
                 "INDEX_T": "uint" if index is np.uint32 else "ulong",
                 "WG_SIZE": wg_size,
             },
-            global_size=(round_up(grid[0], wg_size), *grid[1:]),
-            local_size=(wg_size, *(1 for _ in grid[1:])),
+            # All in the first dimension: others are short on some devices.
+            global_size=(round_up(points, wg_size) * rows,),
+            local_size=(wg_size,),
             arguments={
                 name: index(value) if isinstance(value, int) else value
                 for name, value in arguments.items()
@@ -92,12 +94,12 @@ def columns_as_rows(
     """Add transforms of contiguous columns by way of rows in scratch memory."""
     size = ends.n * ends.count
     rows, other = steps.scratch("rows", size), steps.scratch("rows", size)
-    grid = (ends.n, ends.lanes, ends.outer)
-    arguments: Arguments = {"source": ends.source, "rows": rows, "n": ends.n}
-    _around(steps, device, ROWS, "rows_in", grid, arguments)
+    sizes = {"n": ends.n, "lanes": ends.lanes}
+    arguments: Arguments = {"source": ends.source, "rows": rows, **sizes}
+    _around(steps, device, ROWS, "rows_in", ends.n, ends.count, arguments)
     transform(steps, Ends.rows(ends.n, ends.count, rows, other), inverse, scale)
-    arguments = {"rows": other, "target": ends.target, "n": ends.n}
-    _around(steps, device, ROWS, "rows_out", grid, arguments)
+    arguments = {"rows": other, "target": ends.target, **sizes}
+    _around(steps, device, ROWS, "rows_out", ends.n, ends.count, arguments)
 
 
 def _bluestein(
@@ -117,25 +119,24 @@ def _bluestein(
     def strides(of: tuple[int, int, int]) -> dict[str, int]:
         return dict(zip(("outer", "position", "lane"), of, strict=True))
 
-    grid = (m, ends.lanes, ends.outer)
     _around(
-        steps, device, BLUESTEIN, "chirp_in", grid,
+        steps, device, BLUESTEIN, "chirp_in", m, count,
         {
             "source": ends.source, "rows": rows, "chirp": wave, "n": n, "m": m,
-            **strides(ends.source_strides),
+            "lanes": ends.lanes, **strides(ends.source_strides),
         },
     )  # fmt: skip
     transform(steps, Ends.rows(m, count, rows, other), False, 1.0)
     _around(
-        steps, device, BLUESTEIN, "chirp_multiply", grid,
+        steps, device, BLUESTEIN, "chirp_multiply", m, count,
         {"rows": other, "kernel_roots": kernel, "m": m},
     )  # fmt: skip
     transform(steps, Ends.rows(m, count, other, rows), True, 1.0)
     _around(
-        steps, device, BLUESTEIN, "chirp_out", (n, *grid[1:]),
+        steps, device, BLUESTEIN, "chirp_out", n, count,
         {
             "rows": rows, "target": ends.target, "chirp": wave, "n": n, "m": m,
-            **strides(ends.target_strides), "scale": steps.real.type(scale),
+            "lanes": ends.lanes, **strides(ends.target_strides), "scale": steps.real.type(scale),
         },
     )  # fmt: skip
 
@@ -150,16 +151,16 @@ def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device:
         transform(steps, Ends.rows(h, batch, "signal", half), False, scale)
         roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
         arguments = {"half_rows": half, "spectrum": "spectrum", "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_split", (h + 1, batch), arguments)
+        _around(steps, device, REAL, "real_split", h + 1, batch, arguments)
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
     sizes = {"n": n, "count": batch}
     arguments = {"signal": "signal", "rows": rows, **sizes}
-    _around(steps, device, REAL, "pair_pack", (n, pairs), arguments)
+    _around(steps, device, REAL, "pair_pack", n, pairs, arguments)
     transform(steps, Ends.rows(n, pairs, rows, other), False, scale)
     arguments = {"rows": other, "spectrum": "spectrum", **sizes}
-    _around(steps, device, REAL, "pair_split", (n // 2 + 1, pairs), arguments)
+    _around(steps, device, REAL, "pair_split", n // 2 + 1, pairs, arguments)
 
 
 def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
@@ -171,14 +172,14 @@ def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, devic
         half = steps.scratch("half_rows", h * batch)
         roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
         arguments = {"spectrum": "signal", "half_rows": half, "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_join", (h, batch), arguments)
+        _around(steps, device, REAL, "real_join", h, batch, arguments)
         transform(steps, Ends.rows(h, batch, half, "spectrum"), True, scale)
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
     sizes = {"n": n, "count": batch}
     arguments = {"spectrum": "signal", "rows": rows, **sizes}
-    _around(steps, device, REAL, "pair_join", (n // 2 + 1, pairs), arguments)
+    _around(steps, device, REAL, "pair_join", n // 2 + 1, pairs, arguments)
     transform(steps, Ends.rows(n, pairs, rows, other), True, scale)
     arguments = {"rows": other, "signal": "spectrum", **sizes}
-    _around(steps, device, REAL, "pair_unpack", (n, pairs), arguments)
+    _around(steps, device, REAL, "pair_unpack", n, pairs, arguments)

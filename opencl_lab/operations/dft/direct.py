@@ -27,7 +27,7 @@ def _positive(name: str) -> Constraint:
 
 
 class _Direct(Algorithm[DftProblem]):
-    """What both share: one launch over frequencies and rows."""
+    """What both share: one launch over the frequencies of all rows."""
 
     kernel: ClassVar[str]
 
@@ -60,8 +60,9 @@ class _Direct(Algorithm[DftProblem]):
                 "REAL_T": COMPLEX_TYPES[problem.dtype.name],
                 "INDEX_T": "uint" if index is np.uint32 else "ulong",
             },
-            global_size=(round_up(problem.n, span) // span * wg_size, problem.batch),
-            local_size=(wg_size, 1),
+            # All in the first dimension: others are short on some devices.
+            global_size=(round_up(problem.n, span) // span * wg_size * problem.batch,),
+            local_size=(wg_size,),
             arguments={
                 "signal": "signal",
                 "spectrum": "spectrum",

@@ -23,7 +23,7 @@ TEMPLATE = "dft/fft_groups.cl.mako"
 
 @dataclass(frozen=True)
 class _Grid:
-    """The third dimension of a launch: how often all is repeated, how far apart, from where."""
+    """The slowest axis of a launch: how often all is repeated, how far apart, from where."""
 
     count: int
     source_stride: int
@@ -252,7 +252,7 @@ def _launch(
         arguments["kernel_roots"] = steps.table(
             "chirp_kernel", n, steps.dtype, chirp_kernel, length, n, back, steps.dtype
         )
-    numbers: dict[str, int] = {"lanes": ends.lanes}
+    numbers: dict[str, int] = {"outer": ends.outer, "lanes": ends.lanes}
     for side, strides, offset, batch in (
         ("source", ends.source_strides, grid.source_offset, grid.source_stride),
         ("target", ends.target_strides, grid.target_offset, grid.target_stride),
@@ -287,8 +287,9 @@ def _launch(
                 "INVERSE": inverse,
                 "SCALED": scale != 1,
             },
-            global_size=(groups * transforms * items, ends.outer, grid.count),
-            local_size=(transforms * items, 1, 1),
+            # All in the first dimension: others are short on some devices.
+            global_size=(groups * transforms * items * ends.outer * grid.count,),
+            local_size=(transforms * items,),
             arguments=arguments,
             local_bytes=_local_bytes(n, transforms, word, config),
         )

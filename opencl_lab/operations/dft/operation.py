@@ -85,7 +85,10 @@ class Dft(Operation[DftProblem]):
         Option("norm", str, "backward", "which direction is scaled, as in NumPy", NORMS),
     )
     size_option = "n"
-    awkward = MappingProxyType({"n": 1_009, "batch": 3, "inner": 1})
+    awkward = (
+        MappingProxyType({"n": 6_006, "batch": 5, "inner": 1}),
+        MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
+    )
     inputs = ("signal",)
     output = "spectrum"
     algorithms = (DirectTiled(), DirectNaive(), Fft())
