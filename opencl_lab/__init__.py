@@ -19,6 +19,7 @@ os.environ.setdefault("POCL_AFFINITY", "1")
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 if TYPE_CHECKING:
+    from opencl_lab import fft, scipy_backend
     from opencl_lab.comparison.measure import Measurement
     from opencl_lab.comparison.runner import compare
     from opencl_lab.device import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         OclabError,
         ReferenceUnavailable,
     )
+    from opencl_lab.operations.dft import dft
     from opencl_lab.operations.gemm import gemm
     from opencl_lab.operations.sort import argsort, sort, sort_by_key
     from opencl_lab.tuning.result import TuneResult
@@ -59,7 +61,10 @@ __all__ = [
     "argsort",
     "compare",
     "devices",
+    "dft",
+    "fft",
     "gemm",
+    "scipy_backend",
     "select_device",
     "sort",
     "sort_by_key",
@@ -79,14 +84,18 @@ _HOMES = {
         "OclabError",
         "ReferenceUnavailable",
     ),
+    "operations.dft": ("dft",),
     "operations.gemm": ("gemm",),
     "operations.sort": ("argsort", "sort", "sort_by_key"),
     "tuning.result": ("TuneResult",),
     "tuning.tuner": ("tune",),
 }
+_MODULES = ("fft", "scipy_backend")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"opencl_lab.{name}")
     for module, names in _HOMES.items():
         if name in names:
             value = getattr(import_module(f"opencl_lab.{module}"), name)

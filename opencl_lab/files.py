@@ -1,8 +1,9 @@
-"""Arrays in files: `.npy`, `.npz`, and numbers in `.csv` or `.txt`."""
+"""Arrays in files: `.npy`, `.npz`, numbers in `.csv` or `.txt`, and sound in `.wav`."""
 
 from __future__ import annotations
 
 import warnings
+import wave
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from opencl_lab.paths import replace_file
 __all__ = ["check_output", "convert", "read_array", "write_array"]
 
 FORMATS = (".npy", ".npz", ".csv", ".txt")
+INPUT_FORMATS = (*FORMATS, ".wav")
 
 
 def read_array(path: Path) -> np.ndarray[Any, Any]:
@@ -25,7 +27,8 @@ def read_array(path: Path) -> np.ndarray[Any, Any]:
     path : Path
         ``.npy``; ``.npz`` with one array; ``.csv`` with commas, or ``.txt`` with
         white space. Text becomes int64 if every number is whole (uint64 if that
-        takes it), else float64.
+        takes it), else float64, or complex128 where numbers are written as ``1+2j``.
+        ``.wav`` becomes float32 from -1 to 1, a row a channel if there are several.
 
     Raises
     ------
@@ -33,13 +36,15 @@ def read_array(path: Path) -> np.ndarray[Any, Any]:
         If the file is missing, unreadable, of another format, not numeric, or
         holds Python objects.
     """
-    if path.suffix.lower() not in FORMATS:
-        raise InvalidProblem(f"cannot read {path}: its name must end in {' '.join(FORMATS)}")
+    suffix = path.suffix.lower()
+    if suffix not in INPUT_FORMATS:
+        raise InvalidProblem(f"cannot read {path}: its name must end in {' '.join(INPUT_FORMATS)}")
+    readers = {".csv": _read_text, ".txt": _read_text, ".wav": _read_wav}
     try:
-        array = _read_text(path) if path.suffix.lower() in (".csv", ".txt") else _read_numpy(path)
+        array = readers.get(suffix, _read_numpy)(path)
     except OSError as error:
         raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, wave.Error) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is damaged"
         raise InvalidProblem(f"cannot read {path}: {reason}") from error
     if array.dtype.kind not in "biufc":
@@ -70,7 +75,27 @@ def _read_text(path: Path) -> np.ndarray[Any, Any]:
                 return np.loadtxt(path, dtype=dtype, delimiter=delimiter, encoding="utf-8")
         except (ValueError, DeprecationWarning):
             continue
-    return np.loadtxt(path, dtype=np.float64, delimiter=delimiter, encoding="utf-8")
+    try:
+        return np.loadtxt(path, dtype=np.float64, delimiter=delimiter, encoding="utf-8")
+    except ValueError as error:
+        try:
+            return np.loadtxt(path, dtype=np.complex128, delimiter=delimiter, encoding="utf-8")
+        except ValueError:
+            raise error from None  # that of real numbers, which most files are meant to hold
+
+
+def _read_wav(path: Path) -> np.ndarray[Any, Any]:
+    with wave.open(str(path), "rb") as file:
+        channels, width = file.getnchannels(), file.getsampwidth()
+        raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
+    if width == 1:  # bytes are unsigned, all others are signed
+        samples = raw.astype(np.float32) / 128 - 1
+    else:
+        wide = np.zeros((raw.size // width, 4), np.uint8)  # the high bytes of 32 bits
+        wide[:, 4 - width :] = raw[: raw.size // width * width].reshape(-1, width)
+        samples = (wide.view("<i4")[:, 0] / 2.0**31).astype(np.float32)
+    rows = np.ascontiguousarray(samples.reshape(-1, channels).T)
+    return rows[0] if channels == 1 else rows
 
 
 def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
@@ -143,5 +168,8 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
 def _write_text(path: Path, array: np.ndarray[Any, Any], delimiter: str) -> None:
     if array.ndim > 2:
         raise InvalidProblem(f"text files hold at most two dimensions, not {array.ndim}")
-    digits = {4: "%.9g", 8: "%.17g"}.get(array.dtype.itemsize, "%.9g")
-    np.savetxt(path, array, fmt=digits if array.dtype.kind == "f" else "%d", delimiter=delimiter)
+    digits = {4: "%.9g", 8: "%.17g"}.get(array.real.dtype.itemsize, "%.9g")
+    if array.dtype.kind == "c":
+        digits = f"{digits}{digits.replace('%', '%+')}j"
+    fmt = digits if array.dtype.kind in "fc" else "%d"
+    np.savetxt(path, array, fmt=fmt, delimiter=delimiter)

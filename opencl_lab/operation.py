@@ -21,6 +21,7 @@ from opencl_lab.tuning.entry import kernel_digest
 
 __all__ = [
     "Algorithm",
+    "Curves",
     "Difference",
     "Operation",
     "Option",
@@ -94,6 +95,16 @@ class Difference:
     max_abs: float
     max_rel: float
     ok: bool
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A picture of a result: curves by name over common points, and what the axes show."""
+
+    points: np.ndarray[Any, Any]
+    values: Mapping[str, np.ndarray[Any, Any]]
+    x_label: str
+    y_label: str
 
 
 class Algorithm(ABC, Generic[P]):
@@ -215,6 +226,10 @@ class Operation(ABC, Generic[P]):
     def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
+
+    def curves(self, arrays: Arrays, outputs: Arrays) -> Curves | None:
+        """Return what a plot for a user's own `arrays` shows; None: the times."""
+        return None
 
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return `options` completed by defaults.

@@ -8,7 +8,7 @@ Nothing in this module calls OpenCL.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -17,12 +17,22 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 
-__all__ = ["Argument", "Buffer", "Launch", "LocalMemory", "Plan", "Work", "check_plan", "round_up"]
+__all__ = [
+    "Argument",
+    "Buffer",
+    "Launch",
+    "LocalMemory",
+    "Plan",
+    "Table",
+    "Work",
+    "check_plan",
+    "round_up",
+]
 
 CUDA_GROUPS = 65535
 """Work-groups that CUDA devices take in the second and the third dimension; none can be asked."""
 
-Role: TypeAlias = Literal["in", "out", "scratch"]
+Role: TypeAlias = Literal["in", "out", "scratch", "table"]
 
 
 @dataclass(frozen=True)
@@ -34,18 +44,35 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Constants that the host computes: ``function(*arguments)`` gives the array.
+
+    A session puts equal tables on its device once, however many plans name them.
+    """
+
+    function: Callable[..., np.ndarray[Any, Any]]
+    arguments: tuple[Hashable, ...] = ()
+
+    def make(self) -> np.ndarray[Any, Any]:
+        """Compute the array."""
+        return self.function(*self.arguments)
+
+
+@dataclass(frozen=True)
 class Buffer:
     """A global-memory buffer of a plan.
 
     A kernel may assume no more than the alignment of one element for buffers
     of role ``in`` and ``out``, which may be the user's own memory, and must
-    not write to those of role ``in``.
+    not write to those of role ``in`` and ``table``. Those of role ``table``
+    hold what their `Table` says.
     """
 
     name: str
     role: Role
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    table: Table | None = None
 
     @property
     def nbytes(self) -> int:

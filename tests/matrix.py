@@ -145,11 +145,36 @@ def _special_matrices(rng):
     return {"a": a, "b": b}
 
 
+def _scaled_spectrum(rng):
+    """Rows along the last axis of three dimensions, of far apart magnitudes."""
+    shape = (3, 2, 45)
+    return {"signal": rng.standard_normal(shape) * np.array([1e-9, 1, 1e9])[:, None, None]}
+
+
+def _special_signal(rng):
+    """A NaN and an infinity: they must reach their rows, and no others."""
+    signal = rng.standard_normal((4, 60)).astype(np.complex64)
+    signal[1, 7], signal[2, 0] = np.nan, np.inf
+    return {"signal": signal}
+
+
+DFT_SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 27, 31, 32, 64, 100, 1000, 1009, 1024)
 GEMM_SIZES = (0, 1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129)
 RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
 
 ROWS: dict[str, list[Case]] = {
+    "dft": [
+        *(Case(f"n-{n}", {"n": n}) for n in DFT_SIZES),
+        *(Case(f"batch-{b}x{n}", {"n": n, "batch": b}) for b, n in ((0, 8), (3, 60), (19, 27))),
+        Case("inverse", {"n": 120, "batch": 5, "inverse": True}),
+        Case("ortho", {"n": 45, "batch": 2, "inverse": True, "norm": "ortho"}),
+        Case("float64", {"n": 384, "batch": 2, "dtype": "complex128"}),
+        Case("magnitudes", arrays=_scaled_spectrum),
+        Case("special", arrays=_special_signal),
+        Case("sweep", {"n": 336, "batch": 3}, sweep=12),
+        Case("sweep-prime", {"n": 101, "batch": 2, "inverse": True}, sweep=8),
+    ],
     "sort": [
         *(Case(f"n-{n}", {"n": n}) for n in SIZES),
         *(Case(f"order-{order}", {"n": 50_000, "order": order}) for order in ORDERS),

@@ -8,7 +8,7 @@ import opencl_lab
 
 def test_every_public_name_is_there_and_has_a_home():
     homes = {name for names in opencl_lab._HOMES.values() for name in names}
-    assert homes | {"__version__"} == set(opencl_lab.__all__)
+    assert homes | {"__version__", *opencl_lab._MODULES} == set(opencl_lab.__all__)
     for name in opencl_lab.__all__:
         assert getattr(opencl_lab, name) is not None
     assert dir(opencl_lab) == sorted(opencl_lab.__all__)

@@ -22,7 +22,7 @@ import opencl_lab as ol
 from opencl_lab.device import Device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.operations.sort import SORT, SortProblem
-from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan
+from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table
 from opencl_lab.runtime import default_queue, execute, session_of
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.session import Session
@@ -542,3 +542,51 @@ def test_threads_share_one_session_and_one_queue(function, fresh, device, monkey
         monkeypatch.setattr(session_module, "_default_queue", cache(uncached))
         made = together(*[lambda: default_queue(device)] * 2)
     assert made[0] is made[1]
+
+
+# -------------------------------------------------------------------- tables
+
+LOOK_UP = """
+__kernel void look_up(__global const int *source, __global int *target,
+                      __global const int *squares)
+{
+    target[get_global_id(0)] = squares[source[get_global_id(0)]];
+}
+"""
+made_tables = []
+
+
+def squares(n):
+    made_tables.append(n)
+    return np.arange(n, dtype=np.int32) ** 2
+
+
+def plan_with_table(plan_of, table, shape):
+    arguments = {"source": "x", "target": "y", "squares": "t"}
+    plan = plan_of(LOOK_UP, kernel="look_up", arguments=arguments)
+    return Plan((*plan.buffers, Buffer("t", "table", shape, INT32, table)), plan.launches)
+
+
+def test_equal_tables_are_made_once_and_live_as_long_as_their_plans(fresh, plan_of, rng):
+    session = session_of(fresh)
+    made_tables.clear()
+    x = rng.integers(0, 100, 64, dtype=np.int32)
+    for name in "ab":
+        plan = plan_with_table(plan_of, Table(squares, (100,)), (100,))
+        run = execute(session.executable(name, lambda plan=plan: plan), {"x": x}, fresh)
+        np.testing.assert_array_equal(run.outputs["y"], x**2)
+    assert made_tables == [100]
+    assert len(session._tables) == 1
+    session._executables.clear()
+    del run
+    assert len(session._tables) == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [(Table(squares, (99,)), r"has shape \(99,\), not \(100,\)"), (None, "has no table")],
+)
+def test_a_table_that_is_not_what_the_plan_says(fresh, plan_of, table, message):
+    plan = plan_with_table(plan_of, table, (100,))
+    with pytest.raises(LaunchError, match=message):
+        session_of(fresh).executable("wrong", lambda: plan)

@@ -16,7 +16,7 @@ from opencl_lab.cli.common import (
     progress_bar,
     settings,
 )
-from opencl_lab.comparison.plots import check_plot, plot_comparison
+from opencl_lab.comparison.plots import check_plot, plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
 from opencl_lab.comparison.table import (
     OPTIONAL_COLUMNS,
@@ -131,7 +131,12 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
             write_csv(csv_path, (({}, row) for row in comparison.measurements))
         if plot_path is not None:
             title = f"{_title(chosen, problem)}\n{selection.device}"
-            plot_comparison(plot_path, comparison.measurements, title)
+            outputs = comparison.outputs
+            curves = chosen.curves(arrays, outputs) if arrays and outputs else None
+            if curves is not None:
+                plot_curves(plot_path, curves, title)
+            else:
+                plot_comparison(plot_path, comparison.measurements, title)
         if output_file is not None and comparison.outputs:
             write_array(output_file, chosen.present(arrays, comparison.outputs))
         _print(chosen, comparison, selection)

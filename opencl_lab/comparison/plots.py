@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Curves
 from opencl_lab.paths import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["check_plot", "plot_comparison", "plot_speedup", "plot_times"]
+__all__ = ["check_plot", "plot_comparison", "plot_curves", "plot_speedup", "plot_times"]
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
@@ -82,6 +83,23 @@ def plot_comparison(path: Path, rows: Sequence[Measurement], title: str) -> None
         axes.set_title(title, loc="left", fontsize=10)
 
     _figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1))
+
+
+def plot_curves(path: Path, curves: Curves, title: str) -> None:
+    """Draw a result, not how long it took."""
+
+    def draw(axes: Axes) -> None:
+        for name, values in curves.values.items():
+            axes.plot(curves.points, values, linewidth=0.8, label=name)
+        axes.set_xlabel(curves.x_label)
+        axes.set_ylabel(curves.y_label)
+        axes.grid(True, which="major", color="0.9")
+        axes.spines[["top", "right"]].set_visible(False)
+        if len(curves.values) > 1:
+            axes.legend(fontsize=8, frameon=False)
+        axes.set_title(title, loc="left", fontsize=10)
+
+    _figure(path, draw, 8, 4.5)
 
 
 Series = Sequence[tuple[int, Sequence[Measurement]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import pyopencl.tools
 
 from opencl_lab.device import Device, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
-from opencl_lab.plan import Launch, LocalMemory, Plan, check_plan
+from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing
 from opencl_lab.template import Source, render
 
@@ -88,8 +89,10 @@ class Executable:
         self.plan = plan
         self._lock = threading.Lock()  # arguments are state of the kernel objects
         self._kernels = [session.kernel(launch) for launch in plan.launches]
+        self._tables = {spec.name: session.table(spec) for spec in plan.with_role("table")}
+        memory = {name: table.memory for name, table in self._tables.items()}
         for kernel, launch in zip(self._kernels, plan.launches, strict=True):
-            _set_constant_arguments(kernel, launch)
+            _set_constant_arguments(kernel, launch, memory)
         self.build_seconds = time.perf_counter() - begin
 
     def kernel_info(self) -> list[KernelInfo]:
@@ -114,7 +117,7 @@ class Executable:
                 waits.append(cl.enqueue_barrier(queue))
             for kernel, launch in zip(self._kernels, self.plan.launches, strict=True):
                 for index, argument in enumerate(launch.arguments.values()):
-                    if isinstance(argument, str):
+                    if isinstance(argument, str) and argument not in self._tables:
                         kernel.set_arg(index, buffers[argument])
                 event = cl.enqueue_nd_range_kernel(
                     queue, kernel, launch.global_size, launch.local_size, wait_for=waits or None
@@ -124,12 +127,16 @@ class Executable:
         return events
 
 
-def _set_constant_arguments(kernel: Any, launch: Launch) -> None:
+def _set_constant_arguments(
+    kernel: Any, launch: Launch, tables: Mapping[str, DeviceMemory]
+) -> None:
     for index, argument in enumerate(launch.arguments.values()):
         if isinstance(argument, LocalMemory):
             kernel.set_arg(index, cl.LocalMemory(argument.nbytes))
         elif isinstance(argument, np.generic):
             kernel.set_arg(index, argument)
+        elif isinstance(argument, str) and argument in tables:
+            kernel.set_arg(index, tables[argument])
 
 
 def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
@@ -151,6 +158,13 @@ def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
             )
 
 
+class _DeviceTable:
+    """A table on the device, which lives as long as an executable uses it."""
+
+    def __init__(self, memory: DeviceMemory):
+        self.memory = memory
+
+
 # Two threads at once would each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, warns of a clash.
 _making = threading.RLock()
@@ -165,6 +179,9 @@ class Session:
         self._lock = threading.RLock()
         self._programs: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         self._executables: OrderedDict[Hashable, Executable] = OrderedDict()
+        self._tables: weakref.WeakValueDictionary[Table, _DeviceTable] = (
+            weakref.WeakValueDictionary()
+        )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
 
     def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
@@ -240,6 +257,25 @@ class Session:
                 if len(self._executables) > MAX_EXECUTABLES:
                     self._executables.popitem(last=False)
             self._executables.move_to_end(key)
+            return known
+
+    def table(self, spec: Buffer) -> _DeviceTable:
+        """Return the contents of a buffer of role ``table`` on the device, put there once."""
+        if spec.table is None:
+            raise LaunchError(f"the buffer {spec.name!r} has no table")
+        with self._lock:
+            known = self._tables.get(spec.table)
+            if known is None:
+                array = np.ascontiguousarray(spec.table.make(), spec.dtype)
+                if array.shape != spec.shape:
+                    raise LaunchError(
+                        f"the table {spec.name!r} has shape {array.shape}, not {spec.shape}"
+                    )
+                flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+                if not array.size:  # OpenCL has no empty buffers
+                    array = np.zeros(1, spec.dtype)
+                memory = cl.Buffer(self.context, flags, hostbuf=array)
+                known = self._tables[spec.table] = _DeviceTable(memory)
             return known
 
     def pool(self, queue: cl.CommandQueue) -> pyopencl.tools.MemoryPool:

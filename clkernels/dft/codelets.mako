@@ -1,0 +1,146 @@
+## Butterflies: transforms of a few points in registers, as straight-line code.
+##
+## `butterfly(radix)` transforms the variables re_0, im_0 ... re_<radix-1>, im_<radix-1>,
+## of a type vec_t, in place and in order, with the negative exponent; vec_t is a real
+## scalar or vector and real_t its scalar. Composite radices are split into smaller ones
+## (J. W. Cooley and J. W. Tukey, 1965), with constant twiddles, where a multiplication
+## by a power of i costs nothing and one by an eighth root two multiplications. An odd
+## prime p pairs x[j] with x[p - j], which halves its multiplications (R. C. Singleton,
+## "An algorithm for computing the mixed radix fast Fourier transform", 1969).
+##
+## `RADICES` says for which there is a butterfly; the host plans with the same numbers.
+<%!
+    import itertools
+    import math
+
+    SPLIT = {4: (2, 2), 8: (2, 4), 16: (4, 4), 6: (2, 3), 9: (3, 3), 10: (2, 5), 32: (4, 8)}
+
+    def root(power, n):
+        """Return cosine and minus sine of 2 pi power / n, from an angle below an eighth turn."""
+        quarter, rest = divmod(4 * (power % n), n)
+        mirrored = 2 * rest > n
+        angle = math.pi / 2 * ((n - rest if mirrored else rest) / n)
+        x, y = math.cos(angle), math.sin(angle)
+        if mirrored:
+            x, y = y, x
+        for _ in range(quarter):
+            x, y = -y, x
+        return x, -y
+
+    class Writer:
+        """Straight-line code in which every variable is written once."""
+
+        def __init__(self, suffix):
+            self.lines = []
+            self.suffix = suffix
+            self.numbers = itertools.count()
+
+        def literal(self, value):
+            return f"{value!r}{self.suffix}"
+
+        def let(self, expression):
+            name = f"v{next(self.numbers)}"
+            self.lines.append(f"const vec_t {name} = {expression};")
+            return name
+
+        def add(self, a, b):
+            return tuple(self.let(f"{x} + {y}") for x, y in zip(a, b))
+
+        def sub(self, a, b):
+            return tuple(self.let(f"{x} - {y}") for x, y in zip(a, b))
+
+        def times(self, a, power, n):
+            """Multiply by a constant root."""
+            power %= n
+            x, y = a
+            if power == 0:
+                return a
+            if 2 * power == n:
+                return self.let(f"-{x}"), self.let(f"-{y}")
+            if 4 * power == n:  # -i
+                return y, self.let(f"-{x}")
+            if 4 * power == 3 * n:  # i
+                return self.let(f"-{y}"), x
+            c, s = root(power, n)
+            if 8 * power % n == 0:
+                h = self.literal(math.sqrt(0.5))
+                first = self.let(f"{x} + {y}" if (c > 0) == (s < 0) else f"{x} - {y}")
+                second = self.let(f"{y} - {x}" if (c > 0) == (s < 0) else f"{x} + {y}")
+                sign = "" if c > 0 else "-"
+                return self.let(f"{sign}{h} * {first}"), self.let(f"{sign}{h} * {second}")
+            c, s = self.literal(c), self.literal(s)
+            return self.let(f"{x} * {c} - {y} * {s}"), self.let(f"{x} * {s} + {y} * {c}")
+
+        def transform(self, points):
+            n = len(points)
+            if n == 1:
+                return points
+            if n == 2:
+                return [self.add(*points), self.sub(*points)]
+            if n == 4:
+                return self.four(points)
+            if n in SPLIT:
+                return self.split(points, *SPLIT[n])
+            return self.prime(points)
+
+        def four(self, p):
+            a, b = self.add(p[0], p[2]), self.sub(p[0], p[2])
+            c, d = self.add(p[1], p[3]), self.sub(p[1], p[3])
+            return [
+                self.add(a, c),
+                (self.let(f"{b[0]} + {d[1]}"), self.let(f"{b[1]} - {d[0]}")),
+                self.sub(a, c),
+                (self.let(f"{b[0]} - {d[1]}"), self.let(f"{b[1]} + {d[0]}")),
+            ]
+
+        def split(self, points, rows, columns):
+            """Transform columns of a rows x columns arrangement, twiddle, transform rows."""
+            n = rows * columns
+            result = [None] * n
+            inner = [self.transform(points[c::columns]) for c in range(columns)]
+            for r in range(rows):
+                line = [self.times(inner[c][r], r * c, n) for c in range(columns)]
+                for c, value in enumerate(self.transform(line)):
+                    result[r + rows * c] = value
+            return result
+
+        def prime(self, points):
+            p = len(points)
+            half = range(1, (p + 1) // 2)
+            plus = {j: self.add(points[j], points[p - j]) for j in half}
+            minus = {j: self.sub(points[j], points[p - j]) for j in half}
+            total = points[0]
+            for j in half:
+                total = self.add(total, plus[j])
+            result = [total] + [None] * (p - 1)
+            for k in half:
+                even, odd = list(points[0]), [None, None]
+                for j in half:
+                    c, s = root(j * k, p)
+                    for part in range(2):
+                        even[part] = self.let(f"{even[part]} + {plus[j][part]} * {self.literal(c)}")
+                        term = f"{minus[j][part]} * {self.literal(s)}"
+                        odd[part] = self.let(term if odd[part] is None else f"{odd[part]} + {term}")
+                result[k] = self.let(f"{even[0]} - {odd[1]}"), self.let(f"{even[1]} + {odd[0]}")
+                result[p - k] = self.let(f"{even[0]} + {odd[1]}"), self.let(f"{even[1]} - {odd[0]}")
+            return result
+
+    def lines_of(radix, real):
+        writer = Writer("f" if real == "float" else "")
+        points = [(f"re_{j}", f"im_{j}") for j in range(radix)]
+        for j, (x, y) in enumerate(writer.transform(points)):
+            writer.lines += [f"out_re_{j} = {x};", f"out_im_{j} = {y};"]
+        return writer.lines
+%>\
+<%def name="butterfly(radix, real, indent='            ')">\
+${indent}{
+${indent}    vec_t ${", ".join(f"out_re_{j}, out_im_{j}" for j in range(radix))};
+% for line in lines_of(radix, real):
+${indent}    ${line}
+% endfor
+% for j in range(radix):
+${indent}    re_${j} = out_re_${j};
+${indent}    im_${j} = out_im_${j};
+% endfor
+${indent}}
+</%def>\

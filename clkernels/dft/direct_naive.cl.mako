@@ -1,0 +1,65 @@
+/*
+ * Discrete Fourier transform by its definition, one work-item a frequency.
+ *
+ *     spectrum[b][k] = scale * sum over j of signal[b][j] * w^(j * k)       w = exp(-+2 pi i / n)
+ *
+ *     signal    | 0 | 1 | 2 | ...                              | n - 1 |   one row of the batch
+ *     item k      every sample, times the root number (j * k) mod n
+ *     sums        BLOCK samples each:  |--------|--------|--------|-----|
+ *
+ * Source: the definition. The angle of j * k loses all its digits in single precision
+ * once j * k passes 2^24, so roots come from a table of n and their number is reduced
+ * modulo n exactly, by integers. A sum of n numbers loses digits with the square root
+ * of n: blocks are summed apart, and then added with compensation (W. Kahan, "Further
+ * remarks on reducing truncation errors", CACM 8(1), 1965).
+ *
+ * The host guarantees: rows are contiguous; work-groups cover the frequencies of one row
+ * after the other; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
+ *
+ * REAL_T    float or double
+ * INDEX_T   unsigned type that holds 2n
+ * WG_SIZE   work-items in a work-group
+ * BLOCK     samples that are summed together
+ */
+<%page args="REAL_T, INDEX_T, WG_SIZE, BLOCK"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+typedef ${REAL_T} real_t;
+typedef ${REAL_T}2 complex_t;
+typedef ${INDEX_T} index_t;
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void dft_naive(__global const complex_t *restrict signal,
+               __global complex_t *restrict spectrum,
+               __global const complex_t *restrict roots,
+               const index_t n,
+               const real_t scale)
+{
+    const size_t groups = (n + (size_t)${WG_SIZE - 1}) / ${WG_SIZE}; /* of a row */
+    const index_t k = (index_t)(get_group_id(0) % groups * ${WG_SIZE} + get_local_id(0));
+    const ulong row = (ulong)(get_group_id(0) / groups) * n;
+
+    if (k < n) {
+        complex_t total = 0;
+        complex_t lost = 0; /* what rounding took from `total` */
+        index_t power = 0;  /* (j * k) mod n */
+        for (index_t first = 0; first < n; first += ${BLOCK}) {
+            const index_t end = min(first + ${BLOCK}, n);
+            complex_t sum = 0;
+            for (index_t j = first; j < end; ++j) {
+                const complex_t x = signal[row + j];
+                const complex_t w = roots[power];
+                sum.x += x.x * w.x;
+                sum.x -= x.y * w.y;
+                sum.y += x.x * w.y;
+                sum.y += x.y * w.x;
+                power += k;
+                power -= power >= n ? n : 0;
+            }
+            const complex_t add = sum - lost;
+            const complex_t next = total + add;
+            lost = (next - total) - add;
+            total = next;
+        }
+        spectrum[row + k] = scale * total;
+    }
+}

@@ -1,0 +1,141 @@
+/*
+ * Transforms of real signals: what is done before or after complex ones.
+ *
+ * Even length n = 2h: neighbours are the parts of one complex number, so that a row of n
+ * reals is a row of h complex numbers z = x[even] + i x[odd] already, and
+ *
+ *     X[k] = E[k] + w^k O[k],   E = (Z[k] + conj(Z[h - k])) / 2,   O = (Z[k] - conj(Z[h - k])) / 2i
+ *
+ *     real_split   Z of h numbers  ->  X of h + 1            w = exp(-2 pi i / n)
+ *     real_join    X of h + 1      ->  2 (E + i O) of h
+ *
+ * Odd length n: two rows a, b share a complex transform of z = a + i b.
+ *
+ *     pair_pack    two rows of reals          ->  z of n
+ *     pair_split   Z of n                     ->  A, B of n / 2 + 1
+ *     pair_join    A, B of n / 2 + 1          ->  A + i B of n, the rest by symmetry
+ *     pair_unpack  z of n                     ->  two rows of reals
+ *
+ * Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
+ * programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
+ * As NumPy does, the imaginary part of frequency 0, and of n / 2 if n is even, is taken for 0.
+ *
+ * The host guarantees: rows are contiguous; work-groups cover the frequencies or positions of
+ * one row, or pair of rows, after the other; of the last pair b may be missing. Real
+ * arrays are aligned to one real only.
+ *
+ * REAL_T   float or double
+ * INDEX_T  unsigned type that counts the elements of the arrays
+ * WG_SIZE  work-items in a work-group
+ */
+<%page args="REAL_T, INDEX_T, WG_SIZE"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+typedef ${REAL_T} real_t;
+typedef ${REAL_T}2 complex_t;
+typedef ${INDEX_T} index_t;
+<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
+#define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+
+static inline complex_t times(const complex_t a, const complex_t b)
+{
+    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+static inline complex_t conjugate(const complex_t a)
+{
+    return (complex_t)(a.x, -a.y);
+}
+
+__kernel GROUP
+void real_split(__global const complex_t *restrict half_rows,
+                __global complex_t *restrict spectrum,
+                __global const complex_t *restrict roots,
+                const index_t h)
+{
+    const index_t k = point_of(h + 1), row = row_of(h + 1);
+    if (k <= h) {
+        const complex_t a = half_rows[row * h + (k == h ? 0 : k)];
+        const complex_t b = conjugate(half_rows[row * h + (k == 0 ? 0 : h - k)]);
+        const complex_t odd = times(roots[k], a - b);
+        spectrum[row * (h + 1) + k] = (real_t)0.5 * (a + b + (complex_t)(odd.y, -odd.x));
+    }
+}
+
+__kernel GROUP
+void real_join(__global const complex_t *restrict spectrum,
+               __global complex_t *restrict half_rows,
+               __global const complex_t *restrict roots,
+               const index_t h)
+{
+    const index_t k = point_of(h), row = row_of(h);
+    if (k < h) {
+        complex_t a = spectrum[row * (h + 1) + k];
+        complex_t b = conjugate(spectrum[row * (h + 1) + h - k]);
+        if (k == 0)
+            a.y = b.y = 0;
+        const complex_t odd = times(conjugate(roots[k]), a - b);
+        half_rows[row * h + k] = a + b + (complex_t)(-odd.y, odd.x);
+    }
+}
+
+__kernel GROUP
+void pair_pack(__global const real_t *restrict signal,
+               __global complex_t *restrict rows,
+               const index_t n,
+               const index_t count)
+{
+    const index_t p = point_of(n), pair = row_of(n);
+    if (p < n)
+        rows[pair * n + p] = (complex_t)(signal[2 * pair * n + p],
+                                         2 * pair + 1 < count ? signal[(2 * pair + 1) * n + p] : 0);
+}
+
+__kernel GROUP
+void pair_split(__global const complex_t *restrict rows,
+                __global complex_t *restrict spectrum,
+                const index_t n,
+                const index_t count)
+{
+    const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
+    if (k < bins) {
+        const complex_t a = rows[pair * n + k];
+        const complex_t b = conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
+        const complex_t odd = a - b;
+        spectrum[2 * pair * bins + k] = (real_t)0.5 * (a + b);
+        if (2 * pair + 1 < count)
+            spectrum[(2 * pair + 1) * bins + k] = (real_t)0.5 * (complex_t)(odd.y, -odd.x);
+    }
+}
+
+__kernel GROUP
+void pair_join(__global const complex_t *restrict spectrum,
+               __global complex_t *restrict rows,
+               const index_t n,
+               const index_t count)
+{
+    const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
+    if (k < bins) {
+        complex_t a = spectrum[2 * pair * bins + k];
+        complex_t b = 2 * pair + 1 < count ? spectrum[(2 * pair + 1) * bins + k] : (complex_t)(0);
+        if (k == 0)
+            a.y = b.y = 0;
+        rows[pair * n + k] = a + (complex_t)(-b.y, b.x);
+        if (k > 0)
+            rows[pair * n + n - k] = conjugate(a) + (complex_t)(b.y, b.x);
+    }
+}
+
+__kernel GROUP
+void pair_unpack(__global const complex_t *restrict rows,
+                 __global real_t *restrict signal,
+                 const index_t n,
+                 const index_t count)
+{
+    const index_t p = point_of(n), pair = row_of(n);
+    if (p < n) {
+        const complex_t x = rows[pair * n + p];
+        signal[2 * pair * n + p] = x.x;
+        if (2 * pair + 1 < count)
+            signal[(2 * pair + 1) * n + p] = x.y;
+    }
+}

@@ -1,0 +1,45 @@
+/*
+ * Columns as rows, and back: for transforms along an axis that is not the last one and too
+ * long to keep several neighbours in a cache.
+ *
+ *     array       [outer][position][lane]   ->  rows_in   ->   [outer][lane][position]
+ *                                           <-  rows_out  <-
+ *
+ * Source: none; each item moves one number.
+ *
+ * The host guarantees: both arrays are contiguous and do not overlap; work-groups
+ * cover the positions of one row after the other.
+ *
+ * REAL_T   float or double
+ * INDEX_T  unsigned type that counts the elements of the arrays
+ * WG_SIZE  work-items in a work-group
+ */
+<%page args="REAL_T, INDEX_T, WG_SIZE"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+typedef ${REAL_T}2 complex_t;
+typedef ${INDEX_T} index_t;
+<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void rows_in(__global const complex_t *restrict source,
+             __global complex_t *restrict rows,
+             const index_t n,
+             const index_t lanes)
+{
+    const index_t p = point_of(n), row = row_of(n);
+    if (p < n)
+        rows[row * n + p] =
+            source[(row / lanes * n + p) * lanes + row % lanes];
+}
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void rows_out(__global const complex_t *restrict rows,
+              __global complex_t *restrict target,
+              const index_t n,
+              const index_t lanes)
+{
+    const index_t p = point_of(n), row = row_of(n);
+    if (p < n)
+        target[(row / lanes * n + p) * lanes + row % lanes] =
+            rows[row * n + p];
+}

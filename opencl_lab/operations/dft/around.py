@@ -1,0 +1,185 @@
+"""Steps around complex transforms of smooth lengths: real signals, and every other length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operations.dft.factors import is_smooth, next_smooth
+from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.operations.dft.steps import Ends, Steps
+from opencl_lab.operations.dft.tables import chirp, chirp_kernel, stepped_roots
+from opencl_lab.plan import Argument, Launch, round_up
+
+__all__ = [
+    "BLUESTEIN",
+    "REAL",
+    "ROWS",
+    "Transform",
+    "any_length",
+    "columns_as_rows",
+    "real_signal",
+    "real_spectrum",
+]
+
+BLUESTEIN = "dft/bluestein.cl.mako"
+REAL = "dft/real.cl.mako"
+ROWS = "dft/rows.cl.mako"
+WG_SIZE = 64
+
+Arguments: TypeAlias = Mapping[str, Argument | int]
+Transform: TypeAlias = Callable[[Steps, Ends, bool, float], None]
+"""Adds the launches of complex transforms: steps, where from and to, inverse, scale."""
+
+
+def _around(
+    steps: Steps,
+    device: Device,
+    template: str,
+    kernel: str,
+    points: int,
+    rows: int,
+    arguments: Arguments,
+) -> None:
+    """Add a launch with an item for each point of each row; plain numbers become indices."""
+    index = steps.index(*(b.nbytes // b.dtype.itemsize for b in steps.buffers))
+    wg_size = min(WG_SIZE, device.capabilities.max_work_group, device.max_work_items[0])
+    steps.launches.append(
+        Launch(
+            template=template,
+            kernel=kernel,
+            params={
+                "REAL_T": steps.real_t,
+                "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                "WG_SIZE": wg_size,
+            },
+            # All in the first dimension: others are short on some devices.
+            global_size=(round_up(points, wg_size) * rows,),
+            local_size=(wg_size,),
+            arguments={
+                name: index(value) if isinstance(value, int) else value
+                for name, value in arguments.items()
+            },
+        )
+    )
+
+
+Convolution: TypeAlias = Callable[[Steps, Ends, int, bool, float], bool]
+"""Adds transforms as convolutions of the length given, or returns False: it cannot."""
+
+
+def any_length(transform: Transform, convolution: Convolution | None, device: Device) -> Transform:
+    """Return `transform`, which takes smooth lengths, made to take every length.
+
+    `convolution` is preferred for the others where there is one and it can.
+    """
+
+    def complete(steps: Steps, ends: Ends, inverse: bool, scale: float) -> None:
+        if is_smooth(ends.n):
+            transform(steps, ends, inverse, scale)
+            return
+        m = next_smooth(2 * ends.n - 1, 64)
+        if convolution is None or not convolution(steps, ends, m, inverse, scale):
+            _bluestein(steps, ends, m, inverse, scale, transform, device)
+
+    return complete
+
+
+def columns_as_rows(
+    steps: Steps, ends: Ends, inverse: bool, scale: float, transform: Transform, device: Device
+) -> None:
+    """Add transforms of contiguous columns by way of rows in scratch memory."""
+    size = ends.n * ends.count
+    rows, other = steps.scratch("rows", size), steps.scratch("rows", size)
+    sizes = {"n": ends.n, "lanes": ends.lanes}
+    arguments: Arguments = {"source": ends.source, "rows": rows, **sizes}
+    _around(steps, device, ROWS, "rows_in", ends.n, ends.count, arguments)
+    transform(steps, Ends.rows(ends.n, ends.count, rows, other), inverse, scale)
+    arguments = {"rows": other, "target": ends.target, **sizes}
+    _around(steps, device, ROWS, "rows_out", ends.n, ends.count, arguments)
+
+
+def _bluestein(
+    steps: Steps,
+    ends: Ends,
+    m: int,
+    inverse: bool,
+    scale: float,
+    transform: Transform,
+    device: Device,
+) -> None:
+    n, count = ends.n, ends.count
+    rows, other = steps.scratch("rows", m * count), steps.scratch("rows", m * count)
+    wave = steps.table("chirp", n, steps.dtype, chirp, n, inverse, steps.dtype)
+    kernel = steps.table("chirp_kernel", m, steps.dtype, chirp_kernel, n, m, inverse, steps.dtype)
+
+    def strides(of: tuple[int, int, int]) -> dict[str, int]:
+        return dict(zip(("outer", "position", "lane"), of, strict=True))
+
+    _around(
+        steps, device, BLUESTEIN, "chirp_in", m, count,
+        {
+            "source": ends.source, "rows": rows, "chirp": wave, "n": n, "m": m,
+            "lanes": ends.lanes, **strides(ends.source_strides),
+        },
+    )  # fmt: skip
+    transform(steps, Ends.rows(m, count, rows, other), False, 1.0)
+    _around(
+        steps, device, BLUESTEIN, "chirp_multiply", m, count,
+        {"rows": other, "kernel_roots": kernel, "m": m},
+    )  # fmt: skip
+    transform(steps, Ends.rows(m, count, other, rows), True, 1.0)
+    _around(
+        steps, device, BLUESTEIN, "chirp_out", n, count,
+        {
+            "rows": rows, "target": ends.target, "chirp": wave, "n": n, "m": m,
+            "lanes": ends.lanes, **strides(ends.target_strides), "scale": steps.real.type(scale),
+        },
+    )  # fmt: skip
+
+
+def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
+    """Add the transform of real rows to their first n // 2 + 1 frequencies."""
+    n, batch, scale = problem.n, problem.batch, problem.scale
+    arguments: Arguments
+    if n % 2 == 0:
+        h = n // 2
+        half = steps.scratch("half_rows", h * batch)
+        transform(steps, Ends.rows(h, batch, "signal", half), False, scale)
+        roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
+        arguments = {"half_rows": half, "spectrum": "spectrum", "roots": roots, "h": h}
+        _around(steps, device, REAL, "real_split", h + 1, batch, arguments)
+        return
+    pairs = -(-batch // 2)
+    rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
+    sizes = {"n": n, "count": batch}
+    arguments = {"signal": "signal", "rows": rows, **sizes}
+    _around(steps, device, REAL, "pair_pack", n, pairs, arguments)
+    transform(steps, Ends.rows(n, pairs, rows, other), False, scale)
+    arguments = {"rows": other, "spectrum": "spectrum", **sizes}
+    _around(steps, device, REAL, "pair_split", n // 2 + 1, pairs, arguments)
+
+
+def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
+    """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows."""
+    n, batch, scale = problem.n, problem.batch, problem.scale
+    arguments: Arguments
+    if n % 2 == 0:
+        h = n // 2
+        half = steps.scratch("half_rows", h * batch)
+        roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
+        arguments = {"spectrum": "signal", "half_rows": half, "roots": roots, "h": h}
+        _around(steps, device, REAL, "real_join", h, batch, arguments)
+        transform(steps, Ends.rows(h, batch, half, "spectrum"), True, scale)
+        return
+    pairs = -(-batch // 2)
+    rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
+    sizes = {"n": n, "count": batch}
+    arguments = {"spectrum": "signal", "rows": rows, **sizes}
+    _around(steps, device, REAL, "pair_join", n // 2 + 1, pairs, arguments)
+    transform(steps, Ends.rows(n, pairs, rows, other), True, scale)
+    arguments = {"rows": other, "signal": "spectrum", **sizes}
+    _around(steps, device, REAL, "pair_unpack", n, pairs, arguments)

@@ -1,0 +1,79 @@
+"""Lengths into radices, and into the two lengths of a four-step transform."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+__all__ = ["RADICES", "balanced", "is_smooth", "next_smooth", "radices_of"]
+
+RADICES = (2, 3, 4, 5, 7, 8, 9, 11, 13, 16)
+"""The radices that have a butterfly, see ``clkernels/dft/codelets.mako``."""
+PRIMES = (13, 11, 7, 5, 3, 2)
+
+
+def _exponents(n: int) -> dict[int, int] | None:
+    """Return the exponents of the primes of `n`, or None if one has no butterfly."""
+    found: dict[int, int] = {}
+    for prime in PRIMES:
+        while n % prime == 0 and n > 1:
+            found[prime] = found.get(prime, 0) + 1
+            n //= prime
+    return found if n == 1 else None
+
+
+def is_smooth(n: int) -> bool:
+    """Return whether radices with a butterfly multiply to `n`."""
+    return n > 0 and _exponents(n) is not None
+
+
+def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
+    """Return few radices of about the same size that multiply to a smooth `n`.
+
+    Powers of two come first, the largest before the others. `largest` bounds
+    composite radices; a prime has its own butterfly whatever it says.
+    """
+    exponents = _exponents(n)
+    if exponents is None:
+        raise ValueError(f"{n} has a prime factor without a butterfly")
+    radices: list[int] = []
+    for prime in sorted(exponents):
+        power = exponents[prime]
+        each = max(e for e in range(5) if e == 1 or prime**e <= largest)
+        while prime**each not in RADICES:
+            each -= 1
+        count = -(-power // each)
+        base, more = divmod(power, count)
+        radices += [prime ** (base + 1)] * more + [prime**base] * (count - more)
+    return tuple(radices) or (1,)
+
+
+@cache
+def balanced(n: int, largest: int) -> tuple[int, int] | None:
+    """Return two factors of a smooth `n`, the larger one second, as equal as can be.
+
+    The larger one is at most `largest`; None if there are no such two.
+    """
+    for small in range(math.isqrt(n), 1, -1):
+        if n % small == 0:
+            return (small, n // small) if n // small <= largest else None
+    return None
+
+
+@cache
+def next_smooth(n: int, multiple: int = 1) -> int:
+    """Return the least multiple of `multiple`, not below `n`, of the primes 2, 3, 5 alone."""
+    best = multiple
+    while best < n:
+        best *= 2
+    five = multiple
+    while five < best:
+        three = five
+        while three < best:
+            candidate = three
+            while candidate < n:
+                candidate *= 2
+            best = min(best, candidate)
+            three *= 3
+        five *= 5
+    return best

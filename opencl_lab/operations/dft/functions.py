@@ -1,0 +1,88 @@
+"""The public function of the direct transform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.operations.dft.operation import DFT, complex_dtype
+from opencl_lab.operations.dft.problem import DftProblem, scale_of
+from opencl_lab.operations.dft.transform import converted
+from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, native, queue_for
+
+__all__ = ["dft"]
+
+
+def dft(
+    x: Any,
+    *,
+    inverse: bool = False,
+    norm: str = "backward",
+    axis: int = -1,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+) -> AnyArray:
+    """Transform by the definition, a sum of n products for each of n frequencies.
+
+    ``X[k] = sum over j of x[j] exp(-2 pi i j k / n)``, in O(n^2); `opencl_lab.fft`
+    has the fast transforms. Powers of the root are reduced modulo n exactly, so that
+    single precision loses nothing at large n.
+
+    Parameters
+    ----------
+    x : array_like or pyopencl.array.Array
+        Any shape, any strides, real or complex. It is not changed.
+    inverse : bool
+        Transform back: the sign of the exponent is positive.
+    norm : str
+        As in `numpy.fft`: ``"backward"`` scales the inverse by 1/n, ``"forward"``
+        the other direction, ``"ortho"`` both by its square root.
+    axis : int
+        Axis to transform along.
+    algorithm : str
+        ``"auto"`` (`direct-tiled`), or the name of an algorithm of the operation ``dft``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, optional
+        Receives the result; may be `x` itself. Same shape and dtype as the result.
+    queue : pyopencl.CommandQueue, optional
+        Where to transform a host array; default: the library's queue on `select_device()`.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        complex64 for float16, float32 and complex64, else complex128, of the shape
+        of `x`. A device array is enqueued on the queue of `x` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For values that are no numbers, an axis out of bounds, an unknown norm, a
+        wrong `out`, or an array that does not fit into the device's memory.
+    InvalidConfig
+        For an unknown algorithm, a configuration that the device cannot run, or
+        double precision on a device without it.
+    BuildError, LaunchError
+        If the device's compiler or the device itself fails.
+    """
+    array = native(as_array(x))
+    queue = queue_for(array, queue)
+    dtype = complex_dtype(array.dtype)
+    array = converted(array, dtype)
+    rows = Rows.of(array, axis, queue)
+    target = rows.target(out, dtype)
+    scale = scale_of(rows.length, norm, inverse)
+    problem = DftProblem(rows.length, dtype, rows.count, inverse=inverse, scale=scale)
+    shape, _ = problem.signal
+    run = DFT.run(
+        problem,
+        {"signal": rows.data.reshape(shape) if rows.data.size else rows.data},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"spectrum": target.reshape(shape)},
+    )
+    result = run.outputs["spectrum"].reshape(rows.count, rows.length)
+    return rows.restore(result, out, queue)

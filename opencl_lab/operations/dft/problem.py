@@ -1,0 +1,134 @@
+"""The problem of a discrete Fourier transform."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Problem
+from opencl_lab.plan import Work
+
+__all__ = ["COMPLEX_TYPES", "KINDS", "NORMS", "DftProblem", "real_dtype", "scale_of"]
+
+COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
+"""Types of the spectrum, and the OpenCL C types of their parts."""
+COMPLEX64 = np.dtype("complex64")
+NORMS = ("backward", "ortho", "forward")
+KINDS = ("c2c", "r2c", "c2r")
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the real and the imaginary part of a complex type."""
+    return np.dtype(np.float32 if dtype == COMPLEX64 else np.float64)
+
+
+def scale_of(n: int, norm: str, inverse: bool) -> float:
+    """Return the factor of a transform of length `n` under one of NumPy's norms.
+
+    Raises
+    ------
+    InvalidProblem
+        For an unknown norm.
+    """
+    if norm not in NORMS:
+        raise InvalidProblem(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
+    if norm == "ortho":
+        return 1 / math.sqrt(max(n, 1))
+    return 1 / max(n, 1) if (norm == "backward") == inverse else 1.0
+
+
+@dataclass(frozen=True)
+class DftProblem(Problem):
+    """Transforms of length `n` along the middle axis of an array of batch x n x inner.
+
+    Parameters
+    ----------
+    n : int
+        Samples of a transform.
+    dtype : numpy.dtype
+        complex64 or complex128, in the machine's byte order: the type of the
+        spectrum. Real signals have its parts' type.
+    batch, inner : int
+        How many transforms there are before and after the transformed axis.
+    inverse : bool
+        The sign of the exponent is positive.
+    scale : float
+        Factor of the result.
+    kind : str
+        ``c2c``; ``r2c``, real signal to the first n // 2 + 1 frequencies; or
+        ``c2r``, these to a real signal. The last two need ``inner`` 1.
+    """
+
+    sizes = ("n", "batch", "inner")
+    layout = ("dtype", "kind")
+
+    n: int
+    dtype: np.dtype[Any] = COMPLEX64
+    batch: int = 1
+    inner: int = 1
+    inverse: bool = False
+    scale: float = 1.0
+    kind: str = "c2c"
+
+    def __post_init__(self) -> None:
+        if min(self.n, self.batch, self.inner) < 0:
+            raise InvalidProblem(
+                f"n, batch and inner must not be negative, not {self.n}, {self.batch} and "
+                f"{self.inner}"
+            )
+        if self.dtype.name not in COMPLEX_TYPES or not self.dtype.isnative:
+            raise InvalidProblem(
+                f"cannot transform to dtype {self.dtype}; supported: {', '.join(COMPLEX_TYPES)}"
+            )
+        if self.kind not in KINDS:
+            raise InvalidProblem(
+                f"there is no kind {self.kind!r} of transform; there are: {', '.join(KINDS)}"
+            )
+        if self.kind != "c2c" and self.inner != 1:
+            raise InvalidProblem("real transforms run along the last axis: inner must be 1")
+        if self.n * self.batch * self.inner >= 2**60:
+            raise InvalidProblem("that many samples are more than a 64-bit index counts")
+
+    @property
+    def count(self) -> int:
+        """How many transforms there are."""
+        return self.batch * self.inner
+
+    @property
+    def bins(self) -> int:
+        """Frequencies that a transform has in memory."""
+        return self.n if self.kind == "c2c" else self.n // 2 + 1
+
+    @property
+    def real(self) -> np.dtype[Any]:
+        """Type of the real and the imaginary part."""
+        return real_dtype(self.dtype)
+
+    @property
+    def signal(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of what is transformed."""
+        if self.kind == "c2r":
+            return (self.batch, self.bins, self.inner), self.dtype
+        return (self.batch, self.n, self.inner), self.real if self.kind == "r2c" else self.dtype
+
+    @property
+    def spectrum(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of the result."""
+        if self.kind == "c2r":
+            return (self.batch, self.n, self.inner), self.real
+        return (self.batch, self.bins, self.inner), self.dtype
+
+    @property
+    def work(self) -> Work:
+        """The usual count of 5 n log2 n (half of it if real), one read and one write."""
+        flops = 5.0 * self.n * math.log2(max(self.n, 1)) * self.count
+        moved = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._ends)
+        return Work(flops=flops if self.kind == "c2c" else flops / 2, bytes=float(moved))
+
+    @property
+    def _ends(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
+        return self.signal, self.spectrum

@@ -1,0 +1,109 @@
+"""Roots of unity for kernels, computed in float64 and rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["pairs", "root_table", "roots_of_unity"]
+
+
+def roots_of_unity(powers: Any, n: int) -> np.ndarray[Any, Any]:
+    """Return ``exp(-2 pi i power / n)`` of integer powers, in complex128.
+
+    Powers are reduced exactly, by integers, to an eighth of the circle, so that the
+    error is that of the sine of a small angle: half a unit of the last digit or so.
+    """
+    quarter, rest = np.divmod(4 * (np.asarray(powers, dtype=np.int64) % n), n)
+    mirrored = 2 * rest > n
+    angle = (np.pi / 2) * (np.where(mirrored, n - rest, rest) / n)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    x, y = np.where(mirrored, sine, cosine), np.where(mirrored, cosine, sine)
+    result = np.empty(x.shape, np.complex128)
+    result.real = np.choose(quarter, (x, -y, -x, y))
+    result.imag = -np.choose(quarter, (y, x, -y, -x))
+    return result
+
+
+def pairs(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return complex numbers in `dtype`, rounded once."""
+    return np.ascontiguousarray(values.astype(dtype))
+
+
+def root_table(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the n roots of unity in the order of their powers."""
+    roots = roots_of_unity(np.arange(n), n)
+    return pairs(roots.conj() if inverse else roots, dtype)
+
+
+def pass_roots(radices: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the roots of Stockham passes for vectors of `width` neighbouring positions.
+
+    For each pass but the first, each run of `width` values of k below S, the product of
+    the radices before, and each i from 1 to R - 1: the real parts of w_(S R)^(i k), then the
+    imaginary parts. Width 1 gives plain complex numbers.
+    """
+    parts = [np.empty(0)]
+    before = radices[0]
+    for radix in radices[1:]:
+        k = np.arange(before).reshape(-1, 1, width)
+        i = np.arange(1, radix).reshape(1, -1, 1)
+        roots = roots_of_unity(i * k, before * radix)
+        parts.append(np.stack([roots.real, roots.imag], axis=2).reshape(-1))
+        before *= radix
+    return np.concatenate(parts).astype(dtype)
+
+
+def shift_near(n: int, lanes: int, width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return w_(n lanes)^(p l) for position p < n and lane l < width, parts apart."""
+    roots = roots_of_unity(np.outer(np.arange(n), np.arange(width)), n * lanes)
+    return np.stack([roots.real, roots.imag], axis=1).reshape(-1).astype(dtype)
+
+
+def shift_far(n: int, lanes: int, width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return w_(n lanes)^(p c) for the first lane c of each block and position p < n."""
+    first = np.arange(0, lanes, width)
+    if lanes >= width:  # the last block begins earlier where it would not be full
+        first = np.minimum(first, lanes - width)
+    return pairs(roots_of_unity(np.outer(first, np.arange(n)), n * lanes).reshape(-1), dtype)
+
+
+def group_roots(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the roots of Stockham passes for groups of items.
+
+    For each pass but the first, each i from 1 to R - 1 and each k below S, the product of
+    the radices before: w_(S R)^(i k).
+    """
+    parts = [np.empty(0, np.complex128)]
+    before = radices[0]
+    for radix in radices[1:]:
+        powers = np.outer(np.arange(1, radix), np.arange(before))
+        parts.append(roots_of_unity(powers, before * radix).reshape(-1))
+        before *= radix
+    return pairs(np.concatenate(parts), dtype)
+
+
+def stepped_roots(count: int, step: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return w_n^(step e) for e < count."""
+    return pairs(roots_of_unity(step * np.arange(count), n), dtype)
+
+
+def chirp(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return exp(-+ pi i j^2 / n) for j < n."""
+    wave = _chirp(n)
+    return pairs(wave.conj() if inverse else wave, dtype)
+
+
+def chirp_kernel(n: int, m: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the transform, of length m and divided by m, of the conjugate chirp around 0."""
+    wave = _chirp(n) if inverse else _chirp(n).conj()
+    around = np.zeros(m, np.complex128)
+    around[:n] = wave
+    around[m - n + 1 :] = wave[:0:-1]
+    return pairs(np.fft.fft(around) / m, dtype)
+
+
+def _chirp(n: int) -> np.ndarray[Any, Any]:
+    j = np.arange(n, dtype=np.int64)
+    return roots_of_unity(j * j, 2 * n)

@@ -1,0 +1,204 @@
+"""Transforms along one axis of arrays of either side: what `opencl_lab.fft` is made of."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl.array
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.dft.operation import DFT, complex_dtype
+from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    Rows,
+    as_array,
+    assign,
+    contiguous,
+    is_device_array,
+    native,
+    queue_for,
+)
+
+__all__ = [
+    "as_complex",
+    "as_real",
+    "axes_and_lengths",
+    "axis_of",
+    "complex_axis",
+    "converted",
+    "finish",
+    "from_real",
+    "prepared",
+    "to_real",
+    "without_warnings",
+]
+
+
+def prepared(a: Any, queue: Any) -> tuple[AnyArray, Any]:
+    """Return `a` as an array in the machine's byte order, and its queue."""
+    array = native(as_array(a))
+    complex_dtype(array.dtype)  # refuses what is no number
+    return array, queue_for(array, queue)
+
+
+def as_complex(array: AnyArray) -> AnyArray:
+    """Return `array` in the complex type of its precision."""
+    return converted(array, complex_dtype(array.dtype))
+
+
+def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Return `array` in `dtype`: itself if it has that type."""
+    return array if array.dtype == dtype else without_warnings(lambda: array.astype(dtype))
+
+
+def without_warnings(work: Callable[[], AnyArray]) -> AnyArray:
+    """Do what makes pyopencl build a kernel of its own, whose log is no warning to a user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pyopencl.CompilerWarning)
+        return work()
+
+
+def as_real(array: AnyArray) -> AnyArray:
+    """Return real `array` in float32 or float64."""
+    if array.dtype.kind == "c":
+        raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
+    return converted(array, real_dtype(complex_dtype(array.dtype)))
+
+
+def axis_of(array: AnyArray, axis: int) -> int:
+    """Return `axis` counted from the front."""
+    if not -array.ndim <= axis < array.ndim:
+        raise InvalidProblem(f"axis {axis} is out of bounds for {array.ndim} dimensions")
+    return int(axis % array.ndim)
+
+
+def axes_and_lengths(
+    array: AnyArray, s: Sequence[int] | None, axes: Sequence[int] | None
+) -> tuple[list[int], list[int]]:
+    """Return axes, counted from the front, and their lengths, under NumPy's rules."""
+    if axes is None:
+        first = 0 if s is None else array.ndim - len(s)
+        if first < 0:
+            raise InvalidProblem(f"s has {len(s or ())} lengths for {array.ndim} dimensions")
+        axes = range(first, array.ndim)
+    order = [axis_of(array, axis) for axis in axes]
+    if s is None:
+        return order, [array.shape[axis] for axis in order]
+    if len(s) != len(order):
+        raise InvalidProblem(f"s has {len(s)} lengths for {len(order)} axes")
+    pairs = zip(s, order, strict=True)
+    return order, [array.shape[axis] if n == -1 else int(n) for n, axis in pairs]
+
+
+def _resized(array: AnyArray, n: int, axis: int, queue: Any) -> AnyArray:
+    """Return `array` with `axis` cut, or filled with zeros, to length `n`."""
+    if n < 1:
+        raise InvalidProblem(f"a transform needs at least one sample, not {n}")
+    have = array.shape[axis]
+    if have == n:
+        return array
+    part = tuple(slice(min(n, have)) if d == axis else slice(None) for d in range(array.ndim))
+    if have > n:
+        return array[part]
+    shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))
+    longer: AnyArray
+    if not is_device_array(array):
+        longer = np.zeros(shape, array.dtype)
+        longer[part] = array
+        return longer
+    longer = pyopencl.array.zeros(queue, shape, array.dtype, allocator=array.allocator)
+    if array.size:
+        assign(longer[part], array, queue)
+    return longer
+
+
+def _run(problem: DftProblem, data: AnyArray, queue: Any) -> AnyArray:
+    shape, _ = problem.signal
+    run = DFT.run(problem, {"signal": data.reshape(shape)}, algorithm="fft", queue=queue)
+    return run.outputs["spectrum"]
+
+
+def _empty(array: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], queue: Any) -> AnyArray:
+    if is_device_array(array):
+        return pyopencl.array.empty(queue, shape, dtype, allocator=array.allocator)
+    return np.empty(shape, dtype)
+
+
+def complex_axis(
+    array: AnyArray, n: int | None, axis: int, norm: str | None, inverse: bool, queue: Any
+) -> AnyArray:
+    """Transform complex numbers along one axis, wherever it lies, in one go."""
+    axis = axis_of(array, axis)
+    n = array.shape[axis] if n is None else n
+    scale = scale_of(n, norm or "backward", inverse)
+    array = _resized(array, n, axis, queue)
+    if not array.size:
+        return _empty(array, array.shape, array.dtype, queue)
+    batch, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
+    problem = DftProblem(n, array.dtype, batch, inner, inverse, scale)
+    return _run(problem, contiguous(array, queue), queue).reshape(array.shape)
+
+
+def _real_axis(array: AnyArray, axis: int, problem: Any, queue: Any) -> AnyArray:
+    """Transform along `axis` as rows; ``problem(rows)`` is the problem of so many rows."""
+    rows = Rows.of(array, axis, queue)
+    made = problem(rows.count)
+    shape, dtype = made.spectrum
+    length = shape[1]
+    result = Rows(
+        rows.data, tuple(length if d == axis else s for d, s in enumerate(array.shape)), axis
+    )
+    if not array.size:
+        return _empty(array, result.shape, dtype, queue)
+    spectrum = _run(made, rows.data, queue).reshape(rows.count, length)
+    return result.restore(spectrum, None, queue)
+
+
+def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: Any) -> AnyArray:
+    """Transform real numbers along one axis to n // 2 + 1 frequencies."""
+    axis = axis_of(array, axis)
+    n = array.shape[axis] if n is None else n
+    scale = scale_of(n, norm or "backward", False)
+    dtype = complex_dtype(array.dtype)
+    return _real_axis(
+        _resized(array, n, axis, queue),
+        axis,
+        lambda rows: DftProblem(n, dtype, rows, 1, False, scale, "r2c"),
+        queue,
+    )
+
+
+def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: Any) -> AnyArray:
+    """Transform frequencies along one axis to `n` real numbers."""
+    axis = axis_of(array, axis)
+    n = 2 * (array.shape[axis] - 1) if n is None else n
+    if n < 1:
+        raise InvalidProblem(f"a transform needs at least one sample, not {n}")
+    scale = scale_of(n, norm or "backward", True)
+    dtype = array.dtype
+    return _real_axis(
+        _resized(array, n // 2 + 1, axis, queue),
+        axis,
+        lambda rows: DftProblem(n, dtype, rows, 1, True, scale, "c2r"),
+        queue,
+    )
+
+
+def finish(result: AnyArray, out: AnyArray | None, queue: Any) -> AnyArray:
+    """Return `result`, in `out` if that is given."""
+    if out is None:
+        return result
+    if is_device_array(out) != is_device_array(result):
+        raise InvalidProblem("out must be on the same side as the input, host or device")
+    if tuple(out.shape) != tuple(result.shape) or out.dtype != result.dtype:
+        raise InvalidProblem(
+            f"out must have shape {tuple(result.shape)} and dtype {result.dtype}, "
+            f"not {tuple(out.shape)} and {out.dtype}"
+        )
+    assign(out, result, queue)
+    return out

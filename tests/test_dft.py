@@ -1,0 +1,226 @@
+"""The direct transform: accurate at every length, and the command line around it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import wave
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operations.dft import DFT, DftProblem, dft
+from opencl_lab.operations.dft.tables import root_table, roots_of_unity
+
+ALGORITHMS = ("direct-naive", "direct-tiled")
+BOUND = {"complex64": 1e-6, "complex128": 1e-14}
+
+
+def random_signal(rng, shape, dtype="complex64"):
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def relative(actual, expected):
+    return np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 1009, 8192])
+def test_error_stays_small_at_every_length(n, algorithm, dtype, rng, queue):
+    x = random_signal(rng, n, dtype)
+    right = np.fft.fft(x.astype(np.complex128))
+    assert relative(dft(x, algorithm=algorithm, queue=queue), right) <= BOUND[dtype]
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+def test_a_long_transform_of_few_waves(dtype, queue):
+    """At n = 65536 every power j * k is used, and each wave must end in its own bin."""
+    n, waves = 65_536, {1: 2.0, 4097: -1j, 65_535: 0.5}
+    powers = np.arange(n)
+    x = sum(a * roots_of_unity(-k * powers, n) for k, a in waves.items()).astype(dtype)
+    right = np.zeros(n, np.complex128)
+    for k, amplitude in waves.items():
+        right[k] = n * amplitude
+    assert relative(dft(x, algorithm="direct-tiled", queue=queue), right) <= BOUND[dtype]
+
+
+def test_roots_are_right_to_the_last_digit():
+    for n in (1, 2, 3, 7, 8, 1000, 65_537):
+        powers = np.arange(-n, 2 * n)
+        angle = -2 * np.arccos(np.longdouble(-1)) * (powers % n) / np.longdouble(n)
+        roots = roots_of_unity(powers, n)
+        assert np.max(np.abs(roots.real - np.cos(angle))) <= 2.3e-16
+        assert np.max(np.abs(roots.imag - np.sin(angle))) <= 2.3e-16
+    assert list(roots_of_unity(np.arange(4), 4)) == [1, -1j, -1, 1j]
+    table = root_table(5, True, np.dtype("complex64"))
+    np.testing.assert_array_equal(table, root_table(5, False, np.dtype("complex64")).conj())
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_axes_norms_and_kinds_of_input(norm, inverse, rng, queue):
+    right_of = np.fft.ifft if inverse else np.fft.fft
+    for x in (
+        rng.standard_normal((4, 5, 6)),
+        rng.integers(-9, 9, (4, 5, 6)),
+        rng.standard_normal((4, 5, 6)).astype(np.float32)[::-1, ::2],
+        random_signal(rng, (4, 5, 6)).T,
+        random_signal(rng, (4, 5), ">c16"),
+    ):
+        before = x.copy()
+        for axis in range(-x.ndim, x.ndim):
+            result = dft(x, inverse=inverse, norm=norm, axis=axis, queue=queue)
+            right = right_of(x, axis=axis, norm=norm)
+            single = x.dtype in (np.float32, np.complex64)
+            assert result.dtype == (np.complex64 if single else np.complex128)
+            assert result.shape == x.shape
+            assert relative(result, right) < (1e-6 if single else 1e-14)
+        np.testing.assert_array_equal(x, before)
+
+
+def test_device_arrays_stay_on_the_device(rng, queue):
+    x = random_signal(rng, (6, 30))
+    given = cl.array.to_device(queue, x)
+    for axis in (0, 1):
+        result = dft(given, axis=axis)
+        assert isinstance(result, cl.array.Array) and result.queue == queue
+        assert relative(result.get(), np.fft.fft(x, axis=axis)) < 1e-6
+    real = cl.array.to_device(queue, x.real.copy())
+    assert relative(dft(real).get(), np.fft.fft(x.real)) < 1e-6
+    np.testing.assert_array_equal(given.get(), x)
+
+
+def test_out_receives_the_result(rng, queue):
+    x = random_signal(rng, (3, 20))
+    right = np.fft.fft(x)
+    out = np.empty_like(x)
+    assert dft(x, out=out, queue=queue) is out
+    assert relative(out, right) < 1e-6
+    strided = np.empty((3, 40), np.complex64)[:, ::2]
+    dft(x, out=strided, queue=queue)
+    assert relative(strided, right) < 1e-6
+    assert dft(x, out=x, queue=queue) is x
+    assert relative(x, right) < 1e-6
+    with pytest.raises(InvalidProblem, match="out must have shape"):
+        dft(x, out=np.empty((3, 21), np.complex64), queue=queue)
+
+
+def test_problems_that_are_refused(queue):
+    with pytest.raises(InvalidProblem, match="axis 1 is out of bounds"):
+        dft(np.zeros(3), axis=1, queue=queue)
+    with pytest.raises(InvalidProblem, match="norm must be one of"):
+        dft(np.zeros(3), norm="none", queue=queue)
+    with pytest.raises(InvalidProblem, match="cannot transform values of dtype <U1"):
+        dft(np.array(["a"]), queue=queue)
+    for bad in ({"n": -1}, {"dtype": np.dtype("float32")}, {"kind": "r2r"}):
+        with pytest.raises(InvalidProblem):
+            DftProblem(**{"n": 4, **bad})
+    with pytest.raises(InvalidProblem, match="inner must be 1"):
+        DftProblem(4, inner=2, kind="r2c")
+    with pytest.raises(InvalidConfig, match="contiguous rows of complex numbers only"):
+        DFT.choose(DftProblem(4, inner=2), ol.select_device(), "direct-naive")
+
+
+BROKEN = [
+    *({name: 0} for name in ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
+    {"VECTOR_WIDTH": 3},
+    {"VECTOR_WIDTH": 2, "WORK_PER_ITEM": 1},
+    {"WG_SIZE": 48},
+    {"RESEED": -1},
+    {"RESEED": 24},
+    {"RESEED": 0, "TILE": 6, "WG_SIZE": 1},
+    {"RESEED": 0, "TILE": 512, "WORK_PER_ITEM": 32, "WG_SIZE": 1},
+    {"RESEED": 0},
+    {"WORK_PER_ITEM": 8, "BLOCKS": 8, "RESEED": 1},
+    {"WORK_PER_ITEM": 4, "BLOCKS": 8, "RESEED": 16},
+]
+
+
+def test_every_constraint_can_be_broken_and_says_why():
+    algorithm = DFT.algorithm("direct-tiled")
+    whole = algorithm.default_config(DftProblem(100), ol.select_device()).replace(
+        WG_SIZE=32, WORK_PER_ITEM=2, VECTOR_WIDTH=1, TILE=64, BLOCKS=2, RESEED=16
+    )
+    assert algorithm.space.violation(whole) is None
+    seen = [algorithm.space.violation(whole.replace(**changes)) for changes in BROKEN]
+    assert set(seen) == {constraint.reason for constraint in algorithm.space.constraints}
+
+
+# ------------------------------------------------------------ command line
+
+
+def oclab(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "opencl_lab", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def write_tone(path, channels=1, width=2, n=2000, cycles=(50, 300)):
+    top = {1: 127, 2: 2**15 - 1, 3: 2**23 - 1, 4: 2**31 - 1}[width]
+    time = np.arange(n) / n
+    tones = [0.8 * np.sin(2 * np.pi * f * time) for f in cycles[:channels]]
+    samples = np.round(np.stack(tones, -1) * top).astype("<i4")
+    if width == 1:
+        raw = (samples + 128).astype(np.uint8).tobytes()
+    else:
+        raw = samples.reshape(-1, 1).view(np.uint8)[:, :width].tobytes()
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(width)
+        file.setframerate(8000)
+        file.writeframes(raw)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_wav_files_become_samples_between_one_and_minus_one(tmp_path, channels, width):
+    from opencl_lab.files import read_array
+
+    write_tone(tmp_path / "tone.wav", channels, width)
+    samples = read_array(tmp_path / "tone.wav")
+    assert samples.dtype == np.float32
+    assert samples.shape == ((2000,) if channels == 1 else (2, 2000))
+    spectrum = np.abs(np.fft.rfft(samples)) / 1000
+    for row, cycles in zip(np.atleast_2d(spectrum), (50, 300), strict=False):
+        assert np.argmax(row) == cycles
+        assert row[cycles] == pytest.approx(0.8, abs=0.01)
+
+
+def test_a_tone_to_csv_and_plot(tmp_path):
+    write_tone(tmp_path / "tone.wav")
+    csv, plot = tmp_path / "spectrum.csv", tmp_path / "spectrum.png"
+    result = oclab("dft", tmp_path / "tone.wav", "-o", csv, "--plot", plot, "--repeats", 1)
+    assert result.returncode == 0, result.stderr
+    spectrum = np.loadtxt(csv, dtype=np.complex128, delimiter=",")
+    assert spectrum.shape == (2000,)
+    assert sorted(np.argsort(np.abs(spectrum))[-2:]) == [50, 1950]
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_all_algorithms_and_references_agree(tmp_path):
+    result = oclab(
+        "dft", "--n", 96, "--batch", 3, "--inverse", "--algorithm", "all", "--repeats", 1, "--json"
+    )
+    assert result.returncode == 0, result.stderr
+    rows = {row["implementation"]: row for row in json.loads(result.stdout)["results"]}
+    algorithms = {f"opencl:{algorithm.name}" for algorithm in DFT.algorithms}
+    assert algorithms | {"c:seq", "c:omp", "numpy"} <= set(rows)
+    assert all(row["status"] in ("correct", "unavailable") for row in rows.values())
+    assert all(rows[name]["ok"] for name in algorithms)
+
+
+def test_a_damaged_wav_is_bad_input(tmp_path):
+    (tmp_path / "tone.wav").write_bytes(b"RIFF")
+    result = oclab("dft", tmp_path / "tone.wav", "--repeats", 1)
+    assert result.returncode == 2
+    assert "cannot read" in result.stderr and "Traceback" not in result.stderr

@@ -1,0 +1,474 @@
+"""The FFT: every length, form, axis and norm, against NumPy in double precision."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import opencl_lab as ol
+from opencl_lab.device import Capabilities, Device, select_device
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operations.dft import DFT, DftProblem
+from opencl_lab.operations.dft.factors import RADICES, balanced, is_smooth, next_smooth, radices_of
+from opencl_lab.plan import check_plan
+from opencl_lab.runtime import default_queue
+from opencl_lab.template import render
+
+FFT = DFT.algorithm("fft")
+EPS = {"complex64": 2.0**-24, "complex128": 2.0**-53}
+GROUPS = {"FORM": "groups", "POINTS": 8, "MAX_RADIX": 8, "WG_SIZE": 16, "TRANSFORMS": 4}
+SMALL_GROUPS = {**GROUPS, "LOCAL_LIMIT": 16}
+FORMS = {"lanes": {"FORM": "lanes"}, "groups": GROUPS}
+
+
+def bound(n, dtype="complex64"):
+    """Twice what a good FFT may lose: a few roundings for each doubling of the length."""
+    return EPS[np.dtype(dtype).name] * (1.0 + 0.6 * math.log2(max(n, 2)))
+
+
+def relative(actual, expected):
+    return np.linalg.norm(actual - expected) / max(np.linalg.norm(expected), 1e-300)
+
+
+def check(problem, config=None, seed=3):
+    inputs = DFT.generate(problem, seed)
+    expected = DFT.expected(problem, inputs)["spectrum"]
+    run = DFT.run(
+        problem, inputs, algorithm="fft", config=config, queue=default_queue(select_device())
+    )
+    actual = run.outputs["spectrum"]
+    assert actual.shape == expected.shape and actual.dtype == expected.dtype
+    # Bluestein's convolution is three transforms of more than twice the length.
+    size = problem.n if is_smooth(problem.n) else 64 * problem.n
+    assert relative(actual, expected) <= 2 * bound(size, problem.dtype)
+
+
+def random_signal(rng, shape, dtype="complex64"):
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+# ------------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_butterfly(form):
+    for radix in RADICES:
+        check(DftProblem(radix, batch=11), FORMS[form])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", EPS)
+def test_lengths_of_many_radices(form, dtype):
+    for n, batch in ((360, 9), (1001, 2), (1024, 2)):
+        check(DftProblem(n, np.dtype(dtype), batch), FORMS[form])
+
+
+@pytest.mark.parametrize("inner", [3, 8, 21])
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_in_place_of_rows(form, inner):
+    for n in (48, 17):
+        check(DftProblem(n, batch=2, inner=inner, inverse=True, scale=1 / n), FORMS[form])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n", [47, 1009])
+def test_lengths_without_a_butterfly(form, n):
+    check(DftProblem(n, batch=2, inverse=n == 47, scale=0.25), FORMS[form])
+    check(DftProblem(n, np.dtype("complex128")), FORMS[form])
+
+
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+@pytest.mark.parametrize("form", FORMS)
+def test_real_signals(form, kind):
+    for n, batch in ((1, 2), (2, 1), (15, 3), (15, 1), (96, 2), (97, 3)):
+        check(DftProblem(n, batch=batch, kind=kind, scale=0.5), FORMS[form])
+    check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"MAX_RADIX": 4},
+        {"MAX_RADIX": 16},
+        {"VECTOR_WIDTH": 4},
+        {"VECTOR_WIDTH": 2, "MAX_RADIX": 16},
+        {"ROW_LIMIT": 64},
+        {"ITEMS_PER_UNIT": 1},
+        {**GROUPS, "SPLIT_PARTS": False, "LOCAL_PAD": 0},
+        {**GROUPS, "MAX_RADIX": 16, "POINTS": 16, "FEW_ROOTS": True},
+        {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
+        SMALL_GROUPS,
+        {**SMALL_GROUPS, "CHUNK_KIB": 4},
+        {**GROUPS, "FEW_ROOTS": True, "POINTS": 4},
+    ],
+)
+def test_configurations(config):
+    for n, batch, inner in ((720, 2, 1), (240, 1, 5)):
+        check(DftProblem(n, batch=batch, inner=inner), config)
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_convolutions_in_local_memory(parts):
+    """Odd lengths in one launch, on columns too; several where the group has no room."""
+    config = {**GROUPS, "SPLIT_PARTS": parts}
+    check(DftProblem(34, batch=3, inner=5, inverse=True, scale=0.5), config)
+    for limit, launches in ((128, 1), (64, 7)):
+        problem = DftProblem(47, batch=3)
+        config = {**config, "LOCAL_LIMIT": limit}
+        settled = FFT.configure(problem, select_device(), config)
+        assert len(FFT.plan(problem, settled, select_device()).launches) == launches
+        check(problem, config)
+
+
+def test_three_and_four_steps_with_lanes():
+    check(DftProblem(16 * 15 * 16, batch=2), SMALL_GROUPS)
+    check(DftProblem(16 * 9 * 10, batch=2, inner=3, inverse=True), SMALL_GROUPS)
+    check(DftProblem(2**13, batch=2), SMALL_GROUPS)
+
+
+@pytest.mark.parametrize("n", [2**14, 2**17, 3**10, 5**6])
+def test_long_single_transforms(n):
+    check(DftProblem(n))
+
+
+def test_columns_longer_than_the_cache():
+    check(DftProblem(2**14, inner=3))
+
+
+# -------------------------------------------------------- planning, no device
+
+
+DEVICES = [
+    Device(
+        "made",
+        kind,
+        compute_units=units,
+        max_allocation=1 << 40,
+        global_memory=1 << 42,
+        max_work_items=(group,) * 3,
+        capabilities=Capabilities(
+            fp64=True, max_work_group=group, local_memory=local, vector_bytes=vector
+        ),
+    )
+    for kind, units, group, local, vector in (
+        ("gpu", 132, 1024, 48 << 10, 16),
+        ("gpu", 8, 64, 8 << 10, 16),
+        ("cpu", 2, 4096, 1 << 20, 16),
+        ("cpu", 64, 1, 32 << 10, 64),
+    )
+]
+PROBLEMS = [
+    DftProblem(n, np.dtype(dtype), batch, inner)
+    for dtype in EPS
+    for n, batch, inner in (
+        (256, 65_536, 1),
+        (4096, 4096, 1),
+        (32_768, 512, 1),
+        (2**24, 1, 1),
+        (2**27, 1, 1),
+        (3**10, 300, 1),
+        (1009, 7, 1),
+        (1000, 1, 700),
+        (10_000, 2, 100),
+    )
+]
+
+
+@pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")
+def test_plans_fit_their_devices(made):
+    for problem in PROBLEMS:
+        plan = FFT.plan(problem, FFT.configure(problem, made), made)
+        check_plan(plan, made)
+        written = {buffer.name for buffer in plan.buffers if buffer.role in ("in", "table")}
+        for launch in plan.launches:
+            source = launch.arguments.get("source", launch.arguments.get("rows"))
+            target = launch.arguments.get("target", launch.arguments.get("rows"))
+            assert source in written or launch.kernel == "chirp_in"
+            assert plan.by_name[target].role not in ("in", "table")
+            if "RADICES" in launch.params:
+                assert math.prod(launch.params["RADICES"]) == launch.params["N"]
+                assert source != target
+            written.add(target)
+            if launch.kernel == "chirp_in":
+                written.add(launch.arguments["rows"])
+        assert "spectrum" in written
+
+
+@pytest.mark.parametrize("made", DEVICES[:2], ids=["large", "weak"])
+def test_local_memory_is_what_the_kernel_declares(made):
+    import re
+
+    for problem in PROBLEMS[:6]:
+        plan = FFT.plan(problem, FFT.configure(problem, made), made)
+        for launch in plan.launches:
+            text = render(launch.template, launch.params).text
+            word = {"float": 4, "double": 8}[launch.params["REAL_T"]]
+            declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text))) * word
+            assert launch.local_memory == declared
+
+
+def test_many_transforms_do_not_meet_the_limits_of_a_grid():
+    """CUDA devices take 65,535 groups beyond the first dimension."""
+    cuda = replace(DEVICES[0], compute_capability=(9, 0))
+    for n, batch, inner in ((1000, 100_000, 1), (8192, 100_000, 1), (64, 100_000, 3)):
+        problem = DftProblem(n, batch=batch, inner=inner)
+        check_plan(FFT.plan(problem, FFT.configure(problem, cuda), cuda), cuda)
+    for kind, n in (("r2c", 100), ("c2r", 101), ("c2c", 9001)):
+        problem = DftProblem(n, batch=300_000, kind=kind)
+        check_plan(FFT.plan(problem, FFT.configure(problem, cuda), cuda), cuda)
+    for algorithm in DFT.algorithms[:2]:
+        problem = DftProblem(8, batch=100_000)
+        check_plan(algorithm.plan(problem, algorithm.configure(problem, cuda), cuda), cuda)
+
+
+def test_indices_count_64_bits_only_where_they_must():
+    for n, index in ((2**20, "uint"), (2**31, "ulong")):
+        problem = DftProblem(n)
+        plan = FFT.plan(problem, FFT.configure(problem, DEVICES[0]), DEVICES[0])
+        assert {launch.params["INDEX_T"] for launch in plan.launches} == {index}
+
+
+@given(st.integers(1, 5000), st.sampled_from([4, 8, 16]))
+def test_radices_multiply_to_the_length(n, largest):
+    if is_smooth(n):
+        radices = radices_of(n, largest)
+        assert math.prod(radices) == n
+        assert n == 1 or set(radices) <= set(RADICES)
+        split = balanced(n, n)
+        assert split is None or (split[0] * split[1] == n and split[0] <= split[1])
+    else:
+        with pytest.raises(ValueError, match="prime factor"):
+            radices_of(n, largest)
+
+
+@given(st.integers(1, 10**7), st.sampled_from([1, 64]))
+def test_next_smooth_is_large_enough_and_no_waste(n, multiple):
+    found = next_smooth(n, multiple)
+    assert found >= n and is_smooth(found) and found % multiple == 0
+    assert found <= max(multiple, 2 * n)
+
+
+# ------------------------------------------------------------- ol.fft as NumPy
+
+
+NAMES = ("fft", "ifft", "rfft", "irfft")
+
+
+@pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", NAMES)
+def test_one_axis_as_numpy(name, norm, rng, queue):
+    x = random_signal(rng, (4, 5, 6), "complex128")
+    x = x.real if name == "rfft" else x
+    for axis in (0, 1, -1):
+        for n in (None, 3, 8):
+            right = getattr(np.fft, name)(x, n, axis, norm)
+            result = getattr(ol.fft, name)(x, n, axis, norm, queue=queue)
+            assert result.dtype == right.dtype and result.shape == right.shape
+            np.testing.assert_allclose(result, right, atol=1e-13)
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize("name", [f"{name}{d}" for name in NAMES for d in "2n"])
+def test_several_axes_as_numpy(name, side, rng, queue):
+    x = random_signal(rng, (3, 4, 6))
+    x = np.ascontiguousarray(x.real) if name.startswith("rfft") else x
+    given_x = cl.array.to_device(queue, x) if side == "device" else x
+    for s, axes in ((None, None), ((5, 4), (0, 2)), ((4, -1), (1, 2))):
+        if axes is None and name.endswith("2"):
+            axes = (-2, -1)
+        right = getattr(np.fft, name)(x, s, axes)
+        result = getattr(ol.fft, name)(given_x, s, axes, queue=queue)
+        if side == "device":
+            assert isinstance(result, cl.array.Array)
+            result = result.get()
+        assert result.dtype == right.dtype and result.shape == right.shape
+        assert relative(result, right) < 1e-6
+    np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
+
+
+def test_types_strides_and_out(rng, queue):
+    for dtype, kind in (("f2", "c8"), ("f4", "c8"), ("i4", "c16"), (">f8", "c16"), ("c8", "c8")):
+        x = (9 * rng.standard_normal((6, 8))).astype(dtype)[::-1, ::2]
+        result = ol.fft.fft(x, queue=queue)
+        assert result.dtype == kind
+        assert relative(result, np.fft.fft(x.astype("c16"))) < 1e-6
+    out = np.empty((6, 4), np.complex64)
+    assert ol.fft.fft(x, out=out, queue=queue) is out
+    np.testing.assert_array_equal(out, result)
+    assert ol.fft.fft(out, out=out, queue=queue) is out
+    with pytest.raises(InvalidProblem, match="out must have shape"):
+        ol.fft.fft(x, out=out[:2], queue=queue)
+
+
+def test_what_is_refused(queue):
+    for call in (
+        lambda: ol.fft.fft(np.zeros(0)),
+        lambda: ol.fft.fft(np.zeros(4), 0),
+        lambda: ol.fft.fft(np.zeros(4), axis=1),
+        lambda: ol.fft.fft(np.zeros(4), norm="both"),
+        lambda: ol.fft.rfft(np.zeros(4, complex)),
+        lambda: ol.fft.irfft(np.zeros(1)),
+        lambda: ol.fft.fftn(np.zeros((2, 2)), s=(2,), axes=(0, 1)),
+        lambda: ol.fft.rfftn(np.zeros((2, 2)), axes=()),
+        lambda: ol.fft.fft(np.array(["a"])),
+        lambda: ol.fft.convolve(np.zeros(3), np.zeros((3, 3))),
+        lambda: ol.fft.convolve(np.zeros(3), np.zeros(4), "valid"),
+        lambda: ol.fft.power_spectrum(np.zeros(3), scaling="none"),
+    ):
+        with pytest.raises(InvalidProblem):
+            call()
+    with pytest.raises(InvalidConfig, match="FORM must be"):
+        DFT.run(
+            DftProblem(8), DFT.generate(DftProblem(8), 0), algorithm="fft",
+            config={"FORM": "none"}, queue=queue,
+        )  # fmt: skip
+
+
+def test_no_axes_and_no_rows(queue):
+    x = np.ones((2, 3), np.complex64)
+    same = ol.fft.fftn(x, axes=(), queue=queue)
+    assert same is not x
+    np.testing.assert_array_equal(same, x)
+    assert ol.fft.fft(np.ones((0, 4)), queue=queue).shape == (0, 4)
+    assert ol.fft.rfft(np.ones((0, 4)), queue=queue).shape == (0, 3)
+    assert ol.fft.irfft(np.ones((0, 4)), queue=queue).shape == (0, 6)
+
+
+# ---------------------------------------------------------------- properties
+
+LENGTHS = st.sampled_from([1, 2, 30, 64, 77, 101])
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+def test_every_library_at_hand_agrees(kind):
+    inverse = kind == "c2c"
+    problem = DftProblem(30, batch=4, inverse=inverse, scale=0.25, kind=kind)
+    inputs = DFT.generate(problem, 1)
+    expected = DFT.expected(problem, inputs)
+    for reference in DFT.references:
+        if reference.kind == "library" and reference.unavailable() is None:
+            actual = reference.function(problem, inputs, 1)
+            difference = DFT.compare(problem, inputs, expected, actual)
+            assert difference.ok, reference.name
+
+
+@given(LENGTHS, SEEDS)
+def test_round_trip(n, seed):
+    x = random_signal(np.random.default_rng(seed), (2, n))
+    assert relative(ol.fft.ifft(ol.fft.fft(x)), x) < 1e-6
+    assert relative(ol.fft.irfft(ol.fft.rfft(x.real), n), x.real) < 1e-6
+
+
+@given(LENGTHS, SEEDS)
+def test_parseval(n, seed):
+    x = random_signal(np.random.default_rng(seed), n)
+    energy = np.linalg.norm(ol.fft.fft(x, norm="ortho"))
+    assert energy == pytest.approx(np.linalg.norm(x), rel=1e-6)
+
+
+@given(LENGTHS, SEEDS)
+def test_linearity(n, seed):
+    x, y = random_signal(np.random.default_rng(seed), (2, n))
+    both = ol.fft.fft(np.complex64(2) * x - np.complex64(1j) * y)
+    assert relative(both, 2 * ol.fft.fft(x) - 1j * ol.fft.fft(y)) < 2e-6
+
+
+@given(LENGTHS, SEEDS, st.integers(0, 200))
+def test_a_shift_turns_the_spectrum(n, seed, shift):
+    x = random_signal(np.random.default_rng(seed), n)
+    turn = np.exp(-2j * np.pi * (np.arange(n) * shift % n) / n)
+    assert relative(ol.fft.fft(np.roll(x, shift)), turn * ol.fft.fft(x)) < 1e-6
+
+
+@given(st.sampled_from([16, 1000, 1024, 1009, 729]), SEEDS)
+def test_error_is_at_most_twice_that_of_pocketfft(n, seed):
+    x = random_signal(np.random.default_rng(seed), (4, n))
+    right = np.fft.fft(x.astype(np.complex128))
+    scipy_fft = pytest.importorskip("scipy.fft")
+    assert relative(ol.fft.fft(x), right) <= 2 * relative(scipy_fft.fft(x), right)
+
+
+# -------------------------------------------------------- convolution, power
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolve(mode, rng, queue):
+    a, b = rng.standard_normal(50), rng.integers(-3, 4, 7)
+    np.testing.assert_allclose(
+        ol.fft.convolve(a, b, mode, queue=queue), np.convolve(a, b, mode), atol=1e-12
+    )
+    z = random_signal(rng, 7)
+    given_a = cl.array.to_device(queue, random_signal(rng, 50))
+    result = ol.fft.convolve(given_a, cl.array.to_device(queue, z), mode)
+    assert relative(result.get(), np.convolve(given_a.get(), z, mode)) < 1e-6
+    image, weights = rng.standard_normal((9, 12)), rng.standard_normal((3, 4))
+    right = sum(
+        np.pad(image, ((i, 2 - i), (j, 3 - j))) * weights[i, j] for i in range(3) for j in range(4)
+    )
+    cuts = {"full": np.s_[:, :], "same": np.s_[1:-1, 1:-2], "valid": np.s_[2:-2, 3:-3]}
+    np.testing.assert_allclose(
+        ol.fft.convolve(image, weights, mode, queue=queue), right[cuts[mode]], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("n", [99, 100])
+def test_power_spectrum(n, rng, queue):
+    x = rng.standard_normal((3, n))
+    frequencies, power = ol.fft.power_spectrum(x, 50.0, queue=queue)
+    np.testing.assert_array_equal(frequencies, np.fft.rfftfreq(n, 1 / 50))
+    step = 50.0 / n  # the density's integral is the mean power
+    np.testing.assert_allclose(power.sum(-1) * step, (x**2).mean(-1))
+    time = np.arange(n) / 50.0
+    tone = 3 * np.sin(2 * np.pi * 10 * step * time)
+    window = np.hanning(n)
+    for weights in (None, window):
+        _, power = ol.fft.power_spectrum(tone, 50.0, window=weights, scaling="spectrum")
+        assert np.argmax(power) == 10
+        assert power[10] == pytest.approx(9 / 2, rel=1e-3)
+    given_tone = cl.array.to_device(queue, tone)
+    np.testing.assert_allclose(
+        ol.fft.power_spectrum(given_tone, 50.0, window=window, scaling="spectrum")[1], power
+    )
+
+
+# -------------------------------------------------------------- SciPy backend
+
+
+def test_scipy_calls_run_here_or_fall_back(rng):
+    scipy_fft = pytest.importorskip("scipy.fft")
+    x = random_signal(rng, (4, 6))
+    calls = ol.scipy_backend.calls
+
+    def counted(function, *args, **kwargs):
+        before = dict(calls)
+        result = function(*args, **kwargs)
+        return result, {name: calls[name] - before[name] for name in calls}
+
+    with scipy_fft.set_backend(ol.scipy_backend):
+        for name in ("fft", "ifft", "irfft", "fft2", "ifftn", "irfftn"):
+            result, ran = counted(getattr(scipy_fft, name), x, norm="ortho", workers=2)
+            assert ran == {"here": 1, "elsewhere": 0}
+            assert relative(result, getattr(np.fft, name)(x, norm="ortho")) < 1e-6
+        result, ran = counted(scipy_fft.rfftn, x.real, (4,), 1, overwrite_x=True)
+        assert ran["here"] == 1
+        assert relative(result, np.fft.rfft(x.real, 4, 1)) < 1e-6
+        for function, value in (
+            (scipy_fft.hfft, x),
+            (scipy_fft.dct, x.real),
+            (scipy_fft.fft, x.astype(np.clongdouble)),
+        ):
+            result, ran = counted(function, value)
+            assert ran == {"here": 0, "elsewhere": 1}
+        for wrong in (lambda: scipy_fft.fft(x, axis=5), lambda: scipy_fft.rfft(x)):
+            with pytest.raises((ValueError, TypeError, IndexError)):
+                wrong()
+    result, ran = counted(scipy_fft.fft, x)
+    assert not any(ran.values())

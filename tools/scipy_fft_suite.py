@@ -1,0 +1,60 @@
+"""Run SciPy's own FFT test-suite with opencl_lab as its backend, and list what it skips.
+
+    python tools/scipy_fft_suite.py [--device SPEC]
+
+SciPy's calls go to opencl_lab first; what it does not support goes to SciPy, as for any user of
+`scipy.fft.set_global_backend`. Prints the tests that were left out, with the reason, and how many
+calls ran where. The exit status is that of pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+# A context in a child process made by fork is of no use to OpenCL.
+FORKED = "test_multiprocess"
+LEFT_OUT = {
+    # SciPy checks here how its own backends are chosen, and sets them itself.
+    "test_backend.py": "sets backends itself",
+    # Discrete cosine and sine transforms and Hankel transforms; opencl_lab has none.
+    "test_real_transforms.py": "cosine and sine transforms",
+    "test_fftlog.py": "Hankel transforms",
+    # Many processes and threads over SciPy's own worker pool.
+    "test_multithreading.py": "SciPy's worker threads",
+}
+
+
+def main() -> int:
+    """Run the suite."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default=os.environ.get("OCLAB_DEVICE", "cpu"))
+    arguments = parser.parse_args()
+    os.environ["OCLAB_DEVICE"] = arguments.device
+
+    import pytest
+    import scipy.fft
+    import scipy.fft.tests
+
+    import opencl_lab as ol
+
+    folder = os.path.dirname(scipy.fft.tests.__file__)  # noqa: PTH120
+    ignored = [f"--ignore={os.path.join(folder, name)}" for name in LEFT_OUT]  # noqa: PTH118
+    for name, reason in LEFT_OUT.items():
+        print(f"left out: {name}: {reason}")
+    print(f"left out: {FORKED}: child processes made by fork cannot use OpenCL")
+    # Global, so that threads use it too; SciPy itself comes after it.
+    scipy.fft.set_global_backend(ol.scipy_backend)
+    scipy.fft.register_backend("scipy")
+    options = ["-q", "-rs", "-p", "no:cacheprovider", "-k", f"not {FORKED}"]
+    status = pytest.main([folder, *ignored, *options])
+    print(f"on {ol.select_device()}: {ol.scipy_backend.calls}")
+    if not ol.scipy_backend.calls["here"]:
+        print("no call ran here: the backend was not used")
+        return 1
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
