@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from opencl_lab.paths import replace_file
 __all__ = ["check_output", "convert", "read_array", "write_array"]
 
 FORMATS = (".npy", ".npz", ".csv", ".txt")
+ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
 
 
 def read_array(path: Path) -> np.ndarray[Any, Any]:
@@ -24,8 +24,8 @@ def read_array(path: Path) -> np.ndarray[Any, Any]:
     ----------
     path : Path
         ``.npy``; ``.npz`` with one array; ``.csv`` with commas, or ``.txt`` with
-        white space. Text becomes int64 if every number is whole (uint64 if that
-        takes it), else float64.
+        white space, with or without a line of names first. Text becomes int64 if
+        every number is whole (uint64 if that takes it), else float64.
 
     Raises
     ------
@@ -39,9 +39,11 @@ def read_array(path: Path) -> np.ndarray[Any, Any]:
         array = _read_text(path) if path.suffix.lower() in (".csv", ".txt") else _read_numpy(path)
     except OSError as error:
         raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is damaged"
         raise InvalidProblem(f"cannot read {path}: {reason}") from error
+    except Exception as error:  # damage comes to light in zipfile, zlib, tokenize, ...
+        raise InvalidProblem(f"cannot read {path}: it is damaged ({error})") from error
     if array.dtype.kind not in "biufc":
         raise InvalidProblem(f"{path} holds values of dtype {array.dtype}, not numbers")
     return array
@@ -60,17 +62,48 @@ def _read_numpy(path: Path) -> np.ndarray[Any, Any]:
 
 def _read_text(path: Path) -> np.ndarray[Any, Any]:
     delimiter = "," if path.suffix.lower() == ".csv" else None
-    with path.open(encoding="utf-8") as file:
-        if not any(line.strip() for line in file):
-            return np.empty(0)  # loadtxt would warn
-    for dtype in (np.int64, np.uint64):
+    skip = _lines_before_numbers(path, delimiter)
+    if skip is None:
+        return np.empty(0)  # loadtxt would warn
+    for dtype in (np.int64, np.uint64, np.float64):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # NumPy would cut 1.5 to 1 with a warning
-                return np.loadtxt(path, dtype=dtype, delimiter=delimiter, encoding="utf-8")
+                numbers = np.loadtxt(
+                    path, dtype=dtype, delimiter=delimiter, skiprows=skip, encoding=ENCODING
+                )
+                return np.atleast_1d(numbers)
         except (ValueError, DeprecationWarning):
-            continue
-    return np.loadtxt(path, dtype=np.float64, delimiter=delimiter, encoding="utf-8")
+            if dtype == np.float64:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _lines_before_numbers(path: Path, delimiter: str | None) -> int | None:
+    """Return how many lines go before the numbers: empty ones, comments and one with names.
+
+    None if there are no other lines.
+    """
+    names_seen = False
+    with path.open(encoding=ENCODING) as file:
+        for count, line in enumerate(file):
+            content = line.partition("#")[0].strip()
+            if not content:
+                continue
+            if names_seen or any(map(_is_number, content.split(delimiter))):
+                return count
+            names_seen = True
+    if names_seen:
+        raise ValueError("it holds no numbers")
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        complex(text)
+    except ValueError:
+        return False
+    return True
 
 
 def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:

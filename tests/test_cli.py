@@ -301,6 +301,27 @@ def test_devices_on_a_narrow_terminal(monkeypatch, capsys):
     assert all(name in text for name in ("spec", "kind", "device", "memory", "group"))
 
 
+@pytest.mark.parametrize("arguments", [["devices"], ["cache", "info", "--json"], ["--help"]])
+def test_output_that_nobody_takes(arguments):
+    full = 'exec "$@" > /dev/full'
+    closed = 'exec "$@" >&-'
+    for script, words in ((full, "No space left"), (closed, "standard output is closed")):
+        result = subprocess.run(
+            ["sh", "-c", script, "sh", *command(*arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 2 and one_sentence(result) and words in result.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        command(*arguments), stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_bench_writes_everything(tmp_path):
     out = tmp_path / "new" / "folder"
     result = oclab(
