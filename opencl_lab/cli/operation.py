@@ -30,7 +30,7 @@ from opencl_lab.files import check_output, read_array, write_array
 from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.reference.descriptor import Arrays
 
-__all__ = ["operation_command", "problem_options", "run_options"]
+__all__ = ["operation_command", "problem_options", "run_options", "used_options"]
 
 
 def _option(option: Option, hidden: bool) -> Callable[[Any], Any]:
@@ -113,6 +113,9 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
         problem, make_inputs, arrays = _problem(chosen, files, options, seed)
+        used = {**options, **dict(zip(chosen.inputs, files, strict=True))}
+        if not arrays:
+            used = {**used_options(chosen, options), "seed": seed}
         with progress_bar(chosen.name) as progress:
             comparison = run_comparison(
                 chosen,
@@ -132,7 +135,11 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
             plot_comparison(plot_path, comparison.measurements, title)
         if output_file is not None and comparison.outputs:
             write_array(output_file, chosen.present(arrays, comparison.outputs))
-        _print(chosen, comparison, selection)
+        elif output_file is not None:
+            click.echo(
+                f"oclab: {output} is not written: no algorithm gave a right result", err=True
+            )
+        _print(chosen, comparison, selection, used)
         return comparison.exit_status
 
     for name in reversed(chosen.inputs):
@@ -180,13 +187,22 @@ def _title(chosen: Operation[Any], problem: Problem) -> str:
     return f"{chosen.name}: {', '.join(shown)}"
 
 
-def _print(chosen: Operation[Any], comparison: Comparison, selection: Selection) -> None:
+def used_options(chosen: Operation[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of generated data as a report names them: with defaults, without None."""
+    complete = chosen.with_defaults(options)
+    return {name: value for name, value in complete.items() if value is not None}
+
+
+def _print(
+    chosen: Operation[Any], comparison: Comparison, selection: Selection, options: dict[str, Any]
+) -> None:
     if settings().json:
         print_json(
             document(
                 chosen.name,
                 device={**selection.device.as_dict(), "reason": selection.reason},
                 problem=comparison.problem.as_dict(),
+                options=options,
                 results=[row.as_row() for row in comparison.measurements],
             )
         )
