@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 KINDS = ("gpu", "accelerator", "cpu")
+LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
 INSTALL_HINT = 'install a CPU runtime with: pip install "pyopencl[pocl]"'
 
 
@@ -175,6 +176,7 @@ def _probed(device: Device) -> Device:
         item.name: found[item.name]
         for item in fields(Capabilities)
         if type(found.get(item.name)) is type(getattr(device.capabilities, item.name))
+        and found[item.name] >= LEAST.get(item.name, 0)
     }
     return replace(device, capabilities=replace(device.capabilities, **known))
 

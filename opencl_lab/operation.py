@@ -12,6 +12,7 @@ import numpy as np
 
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.files import FORMATS
 from opencl_lab.plan import Plan, Work, check_plan
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.runtime import Execution, default_queue, execute, is_device_array, session_of
@@ -189,6 +190,8 @@ class Operation(ABC, Generic[P]):
     """The option that a sweep over sizes sets."""
     inputs: ClassVar[tuple[str, ...]]
     """Names of the arrays that a user supplies, in the order of the command line."""
+    formats: ClassVar[tuple[str, ...]] = FORMATS
+    """Endings of the files that they may come from, and the result may go to."""
     output: ClassVar[str]
     """Name of the array that a user wants back."""
     awkward: ClassVar[tuple[Mapping[str, Any], ...]]

@@ -16,7 +16,7 @@ import pytest
 from opencl_lab.cli import main
 from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.operation import operations
+from opencl_lab.operation import Difference, operations
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
@@ -70,6 +70,7 @@ def test_json_is_one_document_and_nothing_else(position):
     result = oclab(*arguments)
     content = json.loads(result.stdout)
     assert content["schema"] == "oclab/1" and content["command"] == "sort"
+    assert content["options"]["order"] == "random" and content["options"]["seed"] == 0
     assert content["problem"]["n"] == 3000 and content["problem"]["dtype"] == "float32"
     assert content["device"]["kind"] == "cpu" and content["device"]["reason"]
     rows = {row["implementation"]: row for row in content["results"]}
@@ -314,29 +315,82 @@ def test_devices_on_a_narrow_terminal(monkeypatch, capsys):
     assert all(name in text for name in ("spec", "kind", "device", "memory", "group"))
 
 
+@pytest.mark.parametrize("arguments", [["devices"], ["cache", "info", "--json"], ["--help"]])
+def test_output_that_nobody_takes(arguments):
+    full = 'exec "$@" > /dev/full'
+    closed = 'exec "$@" >&-'
+    for script, words in ((full, "No space left"), (closed, "standard output is closed")):
+        result = subprocess.run(
+            ["sh", "-c", script, "sh", *command(*arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 2 and one_sentence(result) and words in result.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        command(*arguments), stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_bench_writes_everything(tmp_path):
     out = tmp_path / "new" / "folder"
     result = oclab(
-        "bench", "sort", "--sizes", "100,1000,3000", "--out", out, "--repeats", 1,
-        "--against", "c:seq,numpy",
+        "bench", "sort", "--sizes", "3000,100,1000,100", "--out", out, "--repeats", 1,
+        "--against", "c:seq,numpy", "--seed", 7, "--order", "equal",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     with (out / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == ("n", *COLUMNS) and len(rows) == 9
+    assert tuple(rows[0]) == ("n", "dtype", "order", "descending", "seed", *COLUMNS)
+    assert len(rows) == 9 and rows[0]["order"] == "equal" and rows[0]["seed"] == "7"
     assert [row["n"] for row in rows[::3]] == ["100", "1000", "3000"]
     content = json.loads((out / "results.json").read_text())
     assert len(content["results"]) == 9 and len(content["crossovers"]) == 2
+    assert content["options"] == {
+        "dtype": "int32", "order": "equal", "descending": False, "seed": 7,
+    }  # fmt: skip
     assert "n=3000" in (out / "table.txt").read_text()
     for name in ("time.png", "speedup.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("sizes", ["", "ten", "10,-5", "10;20"])
-def test_bench_with_bad_sizes(tmp_path, sizes):
-    result = oclab("bench", "sort", "--sizes", sizes, "--out", tmp_path)
-    assert result.returncode == 2 and one_sentence(result), result.stderr
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--sizes", ""],
+        ["--sizes", "ten"],
+        ["--sizes", "10,-5"],
+        ["--sizes", "10;20"],
+        ["--sizes", "10,1e13"],  # more than the device has
+        ["--sizes", "10", "--against", "bogus"],
+        ["--sizes", "10", "--repeats", "0"],
+        ["--sizes", "10", "--algorithm", ","],
+    ],
+)
+def test_bench_that_cannot_be_leaves_nothing(tmp_path, capsys, arguments):
+    assert main(["bench", "sort", "--out", str(tmp_path / "new"), *arguments]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sweep_may_begin_with_nothing(tmp_path):
+    """0 has no place on a logarithmic axis."""
+    arguments = ["bench", "sort", "--sizes", "0,100", "--out", str(tmp_path), "--quiet", *QUICK]
+    assert main(arguments) == 0
+    assert (tmp_path / "time.png").exists()
+
+
+def test_no_right_result_is_nothing_to_write(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        "opencl_lab.operations.sort.Sort.compare", lambda *args: Difference(1.0, 1.0, False)
+    )
+    target = tmp_path / "out.npy"
+    assert main(["sort", "--n", "9", "-o", str(target), *QUICK]) == 1
+    assert "out.npy is not written" in capsys.readouterr().err and not target.exists()
 
 
 def test_cache_info_and_clear(tmp_path):

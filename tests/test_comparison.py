@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
 from opencl_lab.operation import Difference
-from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.operations.sort import SORT, OddEvenMerge, SortProblem
 from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort
@@ -126,6 +127,8 @@ def test_compare_returns_measurements():
         ({"repeats": 0}, ol.InvalidProblem),
         ({"against": "bogus"}, ol.InvalidConfig),
         ({"algorithms": "bogus"}, ol.InvalidConfig),
+        ({"algorithms": ","}, ol.InvalidConfig),
+        ({"threads": 999_999_999}, ol.InvalidProblem),
         ({"config": {"TILE": 3}}, ol.InvalidConfig),
         ({"device": "bogus"}, ol.DeviceNotFound),
     ],
@@ -166,6 +169,40 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
     assert rows["gone"].status == "unavailable" and "not today" in rows["gone"].reason
     assert rows["numpy"].ok and rows["opencl:odd-even-merge"].ok
     assert comparison.exit_status == 1
+
+
+def test_every_run_counts_and_not_the_first_alone(device, monkeypatch):
+    runs = []
+
+    def later_wrong(problem, inputs, threads):
+        runs.append(None)
+        right = numpy_sort(problem, inputs, threads)["sorted"]
+        return {"sorted": right if len(runs) < 3 else right[:, ::-1]}
+
+    monkeypatch.setattr(type(SORT), "references", (HostReference("later-wrong", later_wrong),))
+    problem = SortProblem(100, np.dtype("int32"))
+    comparison = run_comparison(
+        SORT, problem, lambda: SORT.generate(problem, 0), device=device, repeats=2
+    )
+    assert [r.status for r in comparison.measurements] == ["correct", "correctness"]
+
+
+def test_the_first_right_result_is_handed_on(device, monkeypatch):
+    class Wrong(OddEvenMerge):
+        name = "wrong"
+
+        def plan(self, problem, config, device):
+            return OddEvenMerge.plan(self, replace(problem, descending=True), config, device)
+
+    monkeypatch.setattr(type(SORT), "algorithms", (Wrong(), OddEvenMerge()))
+    problem = SortProblem(100, np.dtype("int32"))
+    keys = SORT.generate(problem, 0)
+    for names, expected in (("all", {"sorted": np.sort(keys["keys"])}), ("wrong", {})):
+        comparison = run_comparison(
+            SORT, problem, lambda: keys, device=device, algorithms=names, against="none", repeats=1
+        )
+        assert comparison.exit_status == 1
+        np.testing.assert_equal(comparison.outputs, expected)
 
 
 def test_too_large_a_problem_is_refused_before_its_data_are_made(device):

@@ -297,6 +297,14 @@ def test_stored_findings_correct_the_claims():
 def test_findings_of_wrong_types_or_names_are_ignored():
     device = replace(CPU, name="Half", capabilities=Capabilities(fp64=True, max_work_group=4096))
     found = {"fp64": 0, "max_work_group": True, "local_memory": "64", "magic": 1, "fp16": True}
+    assert_only_half_precision_is_believed(device, found)
+    assert_only_half_precision_is_believed(device, {"max_work_group": 0, "fp16": True})
+    assert_only_half_precision_is_believed(
+        device, {"local_memory": -1, "vector_bytes": 0, "fp16": True}
+    )
+
+
+def assert_only_half_precision_is_believed(device, found):
     write_json(probe_file(device.key), {"key": device.key, "capabilities": found})
     assert module._probed(device).capabilities == replace(device.capabilities, fp16=True)
 

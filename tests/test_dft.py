@@ -184,10 +184,10 @@ def write_tone(path, channels=1, width=2, n=2000, cycles=(50, 300)):
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_wav_files_become_samples_between_one_and_minus_one(tmp_path, channels, width):
-    from opencl_lab.files import read_array
+    from opencl_lab.files import SOUNDS, read_array
 
     write_tone(tmp_path / "tone.wav", channels, width)
-    samples = read_array(tmp_path / "tone.wav")
+    samples = read_array(tmp_path / "tone.wav", SOUNDS)
     assert samples.dtype == np.float32
     assert samples.shape == ((2000,) if channels == 1 else (2, 2000))
     spectrum = np.abs(np.fft.rfft(samples)) / 1000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import convert
+from opencl_lab.files import convert, read_array
 from opencl_lab.operation import get_operation
 
 
@@ -60,3 +60,50 @@ def test_operations_keep_the_values_of_files(name):
     arrays = {name: np.full((4, 4), 1 + 1j) for name in chosen.inputs}
     with pytest.raises(InvalidProblem, match="complex"):
         chosen.problem_of(arrays, dtype="float32")
+
+
+# ----------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("", []),
+        ("# only\n\n# comments\n", []),
+        ("7", [7]),
+        ("7,8\n", [7, 8]),
+        ("\ufeff3\n1\n", [3, 1]),
+        ("# made by hand\nvalue\n3\n1.5\n", [3, 1.5]),
+        ("a,b\n1,2\n3,4\n", [[1, 2], [3, 4]]),
+        ("nan\n1\n", [np.nan, 1]),
+    ],
+)
+def test_numbers_in_text(tmp_path, text, numbers):
+    path = tmp_path / "x.csv"
+    path.write_text(text, encoding="utf-8")
+    np.testing.assert_array_equal(read_array(path), np.array(numbers), strict=False)
+
+
+@pytest.mark.parametrize("text", ["name\n", "a\nb\n1\n", "1\nname\n", "1,b\n2,3\n"])
+def test_text_that_is_refused(tmp_path, text):
+    path = tmp_path / "x.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidProblem, match=r"cannot read .*x\.csv"):
+        read_array(path)
+
+
+def test_damaged_files_are_named(tmp_path):
+    np.savez_compressed(tmp_path / "deflate.npz", np.arange(10_000))
+    np.save(tmp_path / "header.npy", np.arange(9))
+    np.save(tmp_path / "huge.npy", np.arange(9))
+    content = bytearray((tmp_path / "deflate.npz").read_bytes())
+    content[60:80] = b"\xff" * 20
+    (tmp_path / "deflate.npz").write_bytes(content)
+    header = (tmp_path / "header.npy").read_bytes()
+    (tmp_path / "header.npy").write_bytes(header.replace(b"}", b" ", 1))
+    huge = header.replace(b"(9,), }" + b" " * 15, b"(1" + b"0" * 15 + b",), }", 1)
+    assert len(huge) == len(header)
+    (tmp_path / "huge.npy").write_bytes(huge)
+    for path in tmp_path.iterdir():
+        with pytest.raises(InvalidProblem, match=f"cannot read .*{path.name}"):
+            read_array(path)

@@ -161,7 +161,18 @@ def test_a_damaged_library_is_built_again(place, damage):
     assert rebuilt.read_bytes() == good
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": "x"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"version": "x"}',
+        '{"version": "x", "flags": 7}',
+        '{"version": 1, "flags": []}',
+        '{"version": "x", "flags": [7]}',
+    ],
+)
 def test_a_damaged_record_of_the_compiler_is_made_again(place, text):
     first = compiler()
     (record,) = place.glob("compiler-*.json")

@@ -20,10 +20,10 @@ from opencl_lab.cli.common import (
     whole_numbers,
 )
 from opencl_lab.cli.lazy import LazyGroup
-from opencl_lab.cli.operation import problem_options, run_options
+from opencl_lab.cli.operation import problem_options, run_options, used_options
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_speedup, plot_times
-from opencl_lab.comparison.runner import BASELINE, run_comparison
+from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Selection
@@ -61,15 +61,27 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         threads: int | None,
         **given: Any,
     ) -> int:
-        folder = _folder(out)
-        values = whole_numbers(sizes)
+        values = sorted(set(whole_numbers(sizes)))
         selection = settings().select()
         series: list[tuple[int, list[Measurement]]] = []
         problems = []
+        options = {name: v for name, v in given.items() if v is not None}
         for value in values:  # all of them, so that a bad one costs no time
-            options = {name: v for name, v in given.items() if v is not None}
             complete = chosen.with_defaults({**options, chosen.size_option: value})
-            problems.append((value, chosen.problem(**complete), complete))
+            problem = chosen.problem(**complete)
+            check_comparison(
+                chosen,
+                problem,
+                device=selection.device,
+                algorithms=algorithm,
+                against=against,
+                repeats=repeats,
+                threads=threads,
+            )
+            problems.append((value, problem, complete))
+        folder = _folder(out)
+        used = {**used_options(chosen, options), "seed": seed}
+        del used[chosen.size_option]
         status = 0
         interrupt: KeyboardInterrupt | None = None
         with progress_bar(chosen.name) as progress:
@@ -93,7 +105,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                 status = status or comparison.exit_status
                 series.append((value, comparison.measurements))
         if series:
-            _write(chosen, selection, series, folder)
+            _write(chosen, selection, used, series, folder)
         if interrupt is not None:
             raise interrupt
         return status
@@ -122,6 +134,7 @@ def _part(
 def _write(
     chosen: Operation[Any],
     selection: Selection,
+    options: dict[str, Any],
     series: list[tuple[int, list[Measurement]]],
     folder: Path,
 ) -> None:
@@ -130,11 +143,12 @@ def _write(
         "bench",
         device={**selection.device.as_dict(), "reason": selection.reason},
         problem={"operation": chosen.name, "sizes": [size for size, _ in series]},
+        options=options,
         results=[{name: size, **row.as_row()} for size, rows in series for row in rows],
         crossovers=[vars(crossover).copy() for crossover in crossovers(series)],
     )
-    flat = (({name: size}, row) for size, rows in series for row in rows)
-    write_csv(folder / "results.csv", flat, leading=(name,))
+    flat = (({name: size, **options}, row) for size, rows in series for row in rows)
+    write_csv(folder / "results.csv", flat, leading=(name, *options))
     title = f"{chosen.name} on {selection.device}"
     try:
         write_json(folder / "results.json", content)

@@ -64,6 +64,11 @@ def _complain(text: str) -> None:
     print(f"oclab: {text}", file=sys.stderr)
 
 
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere; Python would fail once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
@@ -71,6 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing component; 4 a kernel did not build or launch; 130 interrupted.
     """
     settings = Settings()
+    if sys.stdout is None:
+        _complain("standard output is closed; redirect it to /dev/null if it is not wanted")
+        return 2
     try:
         status = cli.main(arguments, prog_name="oclab", standalone_mode=False, obj=settings)
         sys.stdout.flush()
@@ -92,9 +100,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain("the host ran out of memory; try a smaller problem")
         return 2
     except BrokenPipeError:
-        # The reader of our output went away; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # its reader went away; there is nobody left to tell
         return 0
+    except SystemExit:  # what Click and rich make of a BrokenPipeError
+        return 0
+    except OSError as error:
+        _complain(f"cannot use {error.filename or 'the output'}: {error.strerror or error}")
+        if settings.verbose > 1:
+            traceback.print_exc()
+        _drop_output()
+        return 2
     except Exception as error:
         _complain(f"internal error: {error!r}; -v -v shows where, please report it")
         if settings.verbose > 1:

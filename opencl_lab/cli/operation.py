@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from opencl_lab.files import check_output, read_array, write_array
 from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.reference.descriptor import Arrays
 
-__all__ = ["operation_command", "problem_options", "run_options"]
+__all__ = ["operation_command", "problem_options", "run_options", "used_options"]
 
 
 def _option(option: Option, hidden: bool) -> Callable[[Any], Any]:
@@ -110,11 +111,14 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     ) -> int:
         files = [given.pop(name) for name in chosen.inputs]
         options = {name: value for name, value in given.items() if value is not None}
-        output_file = output_path(output, check_output)
+        output_file = output_path(output, partial(check_output, formats=chosen.formats))
         csv_path = output_path(csv_file, check_csv)
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
         problem, make_inputs, arrays = _problem(chosen, files, options, seed)
+        used = {**options, **dict(zip(chosen.inputs, files, strict=True))}
+        if not arrays:
+            used = {**used_options(chosen, options), "seed": seed}
         with progress_bar(chosen.name) as progress:
             comparison = run_comparison(
                 chosen,
@@ -139,7 +143,11 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 plot_comparison(plot_path, comparison.measurements, title)
         if output_file is not None and comparison.outputs:
             write_array(output_file, chosen.present(arrays, comparison.outputs))
-        _print(chosen, comparison, selection)
+        elif output_file is not None:
+            click.echo(
+                f"oclab: {output} is not written: no algorithm gave a right result", err=True
+            )
+        _print(chosen, comparison, selection, used)
         return comparison.exit_status
 
     for name in chosen.inputs:
@@ -151,7 +159,7 @@ def _help(chosen: Operation[Any]) -> str:
     names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
     references = ", ".join(reference.name for reference in chosen.references)
     return (
-        f"{chosen.summary}\n\nRuns on random data, or on files (.npy, .npz, .csv, .txt), and "
+        f"{chosen.summary}\n\nRuns on random data, or on files ({' '.join(chosen.formats)}), and "
         f"compares with references.\n\nAlgorithms: {names}\n\nReferences: {references}"
     )
 
@@ -173,7 +181,10 @@ def _problem(
     useless = [name for name in about_data if name in options]
     if useless:
         raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
-    arrays = {name: read_array(Path(file)) for name, file in zip(chosen.inputs, given, strict=True)}
+    arrays = {
+        name: read_array(Path(file), chosen.formats)
+        for name, file in zip(chosen.inputs, given, strict=True)
+    }
     problem, inputs = chosen.problem_of(arrays, **options)
     return problem, lambda: inputs, arrays
 
@@ -187,13 +198,22 @@ def _title(chosen: Operation[Any], problem: Problem) -> str:
     return f"{chosen.name}: {', '.join(shown)}"
 
 
-def _print(chosen: Operation[Any], comparison: Comparison, selection: Selection) -> None:
+def used_options(chosen: Operation[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of generated data as a report names them: with defaults, without None."""
+    complete = chosen.with_defaults(options)
+    return {name: value for name, value in complete.items() if value is not None}
+
+
+def _print(
+    chosen: Operation[Any], comparison: Comparison, selection: Selection, options: dict[str, Any]
+) -> None:
     if settings().json:
         print_json(
             document(
                 chosen.name,
                 device={**selection.device.as_dict(), "reason": selection.reason},
                 problem=comparison.problem.as_dict(),
+                options=options,
                 results=[row.as_row() for row in comparison.measurements],
             )
         )

@@ -22,12 +22,11 @@ from opencl_lab.errors import (
 )
 from opencl_lab.operation import Difference, Operation, Problem
 from opencl_lab.reference.descriptor import Arrays, Reference
-from opencl_lab.reference.execute import Prepared, prepare
+from opencl_lab.reference.execute import Prepared, poisoned, prepare
 from opencl_lab.runtime import Execution, default_queue
 
 __all__ = ["Contestant", "OpenCL", "ReferenceRun", "Task"]
 
-POISON = 0xCD
 CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
 
 
@@ -42,11 +41,7 @@ class Task:
 
     def poisoned_outputs(self) -> Arrays:
         """Return output arrays full of a byte that no right result is made of."""
-        outputs = {}
-        for name, array in self.expected.items():
-            outputs[name] = np.empty(array.shape, array.dtype)
-            outputs[name].reshape(-1).view(np.uint8)[:] = POISON
-        return outputs
+        return {name: poisoned(array.shape, array.dtype) for name, array in self.expected.items()}
 
 
 @dataclass
@@ -96,13 +91,17 @@ class Contestant(ABC):
     def check(self) -> None:
         """Run once with poisoned outputs and compare the result with the right one."""
         self.attempt(self.run)
+        self.verify()
+
+    def verify(self) -> None:
+        """Compare the outputs of the last run with the right ones."""
         if self.status != "correct":
             return
         task = self.task
-        self.difference = task.operation.compare(
-            task.problem, task.inputs, task.expected, self.outputs()
+        self.difference = self.attempt(
+            lambda: task.operation.compare(task.problem, task.inputs, task.expected, self.outputs())
         )
-        if not self.difference.ok:
+        if self.difference is not None and not self.difference.ok:
             self.status = "correctness"
             self.reason = f"wrong result: max_rel_diff {self.difference.max_rel:.3g}"
 

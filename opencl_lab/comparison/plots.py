@@ -107,14 +107,14 @@ Series = Sequence[tuple[int, Sequence[Measurement]]]
 
 
 def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | None]) -> None:
-    """Draw one line an implementation; OpenCL bold, in red tones."""
+    """Draw one line an implementation, bold for OpenCL; a size of 0 has no logarithm."""
     names = list(dict.fromkeys(row.implementation for _, rows in series for row in rows))
     for index, name in enumerate(names):
         points = [
             (size, value(row))
             for size, rows in series
             for row in rows
-            if row.implementation == name and row.ok and value(row) is not None
+            if size > 0 and row.implementation == name and row.ok and value(row) is not None
         ]
         if not points:
             continue

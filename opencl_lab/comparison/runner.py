@@ -16,9 +16,18 @@ from opencl_lab.operation import Operation, Problem, get_operation
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays, Reference
 
-__all__ = ["BASELINE", "Comparison", "Progress", "compare", "default_threads", "run_comparison"]
+__all__ = [
+    "BASELINE",
+    "Comparison",
+    "Progress",
+    "check_comparison",
+    "compare",
+    "default_threads",
+    "run_comparison",
+]
 
 BASELINE = "c:seq"
+MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with steps done, steps in all, and what comes next."""
@@ -26,7 +35,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of one problem, and the outputs of the first OpenCL algorithm.
+    """The measured rows of one problem, and the outputs of the first algorithm that is right.
 
     `profiles` has lines for people about every launch, by the name of the row.
     """
@@ -67,6 +76,8 @@ def _algorithms(
 ) -> list[str]:
     """Return the names of the algorithms to run: those that support the problem, for ``all``."""
     names = _names(wanted)
+    if not names:
+        raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
         able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
         return able or [chosen.choose(problem, device).name]  # raises, saying why
@@ -90,6 +101,43 @@ def _references(
             f"it has: all, none, {', '.join(known)}"
         )
     return [known[name] for name in names], True
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a comparison is to run, by name and found to be possible."""
+
+    algorithms: list[str]
+    references: list[Reference]
+    by_name: bool
+    threads: int
+
+
+def check_comparison(
+    chosen: Operation[Any],
+    problem: Problem,
+    *,
+    device: Device,
+    algorithms: str | Sequence[str] = "auto",
+    against: str | Sequence[str] = "all",
+    config: Mapping[str, Any] | None = None,
+    repeats: int = 5,
+    threads: int | None = None,
+) -> _Request:
+    """Check what `run_comparison` would check, and run nothing."""
+    if repeats < 1:
+        raise InvalidProblem(f"repeats must be at least 1, not {repeats}")
+    threads = default_threads() if threads is None else threads
+    most = max(MANY_THREADS, 4 * default_threads())
+    if not 1 <= threads <= most:
+        raise InvalidProblem(f"threads must be from 1 to {most}, not {threads}")
+    names = _algorithms(chosen, problem, device, algorithms)
+    references, by_name = _references(chosen, against)
+    for name in names:
+        algorithm = chosen.algorithm(name)
+        settled = algorithm.configure(problem, device, config)
+        check_plan(algorithm.plan(problem, settled, device), device)
+    return _Request(names, references, by_name, threads)
 
 
 def run_comparison(
@@ -136,17 +184,17 @@ def run_comparison(
     ReferenceUnavailable
         If a reference asked for by name cannot run here.
     """
-    if repeats < 1:
-        raise InvalidProblem(f"repeats must be at least 1, not {repeats}")
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise InvalidProblem(f"threads must be at least 1, not {threads}")
-    names = _algorithms(chosen, problem, device, algorithms)
-    references, by_name = _references(chosen, against)
-    for name in names:
-        algorithm = chosen.algorithm(name)
-        settled = algorithm.configure(problem, device, config)
-        check_plan(algorithm.plan(problem, settled, device), device)
+    request = check_comparison(
+        chosen,
+        problem,
+        device=device,
+        algorithms=algorithms,
+        against=against,
+        config=config,
+        repeats=repeats,
+        threads=threads,
+    )
+    names, references = request.algorithms, request.references
 
     report = progress or (lambda done, total, label: None)
     rounds = (repeats + 1) * (len(names) + len(references)) + 1
@@ -156,11 +204,15 @@ def run_comparison(
     done = 1
     with ExitStack() as stack:
         contestants: list[Contestant] = [OpenCL(task, device, name, config) for name in names]
-        contestants += [ReferenceRun(task, reference, threads) for reference in references]
+        contestants += [ReferenceRun(task, reference, request.threads) for reference in references]
         for contestant in contestants:
             stack.callback(contestant.close)
             contestant.attempt(contestant.start)
-            if by_name and contestant.status == "unavailable" and contestant.error is not None:
+            if (
+                request.by_name
+                and contestant.status == "unavailable"
+                and contestant.error is not None
+            ):
                 raise contestant.error
         for contestant in contestants:
             report(done, rounds, contestant.name)
@@ -171,10 +223,13 @@ def run_comparison(
                 report(done, rounds, contestant.name)
                 contestant.measure()
                 done += 1
+        for contestant in contestants:
+            contestant.verify()
         report(rounds, rounds, "done")
         rows = [contestant.measurement() for contestant in contestants]
         profiles = {c.name: c.profile() for c in contestants if isinstance(c, OpenCL)}
-        outputs = contestants[0].outputs() if names and contestants[0].status == "correct" else {}
+        right = (c.outputs() for c in contestants if c.kind == "opencl" and c.status == "correct")
+        outputs = next(right, {})
     baseline = next((row for row in rows if row.implementation == BASELINE), None)
     errors = [c.error for c in contestants if c.error is not None and c.kind == "opencl"]
     measured = [row.against(baseline) for row in rows]

@@ -182,9 +182,9 @@ def _probe_once(command: tuple[str, ...]) -> Compiler:
         *command, str(status.st_mtime_ns), str(status.st_size), _cpu(), PROBE, *BASE_FLAGS
     )
     path = cache_dir("c") / f"compiler-{key}.json"
-    known = read_json(path)
-    if isinstance(known, dict) and known.keys() >= {"version", "flags"}:
-        return Compiler(command, known["version"], tuple(known["flags"]))
+    match read_json(path):
+        case {"version": str(version), "flags": [*flags]} if all(isinstance(f, str) for f in flags):
+            return Compiler(command, version, tuple(flags))
     found = _probe(command)
     if not found.no_openmp:  # what is missing may be installed later
         with suppress(OSError):

@@ -15,7 +15,7 @@ from opencl_lab.reference.build import load
 from opencl_lab.reference.child import ChildProcess
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, Reference
 
-__all__ = ["OutputsLike", "Prepared", "prepare"]
+__all__ = ["OutputsLike", "Prepared", "poisoned", "prepare"]
 
 OutputsLike: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 """Shape and dtype of every output."""
@@ -61,7 +61,7 @@ class _PreparedC(Prepared):
         self.workers = workers
         function = load(reference, problem)
         inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
-        self._outputs = {name: _poisoned(shape, dtype) for name, (shape, dtype) in like.items()}
+        self._outputs = {name: poisoned(shape, dtype) for name, (shape, dtype) in like.items()}
         self._call = function.bind(*reference.arguments(problem, inputs, self._outputs, workers))
 
     def run(self) -> float:
@@ -118,7 +118,7 @@ class _PreparedChild(Prepared):
         self._executor.shutdown()
 
 
-def _poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return an array full of a byte that no right result is made of."""
     array = np.empty(shape, dtype)
     array.reshape(-1).view(np.uint8)[:] = POISON

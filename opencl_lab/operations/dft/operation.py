@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.files import FORMATS, SOUNDS
 from opencl_lab.operation import Curves, Difference, Operation, Option, register
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
 from opencl_lab.operations.dft.fft import Fft
@@ -90,6 +91,7 @@ class Dft(Operation[DftProblem]):
         MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
     )
     inputs = ("signal",)
+    formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
     algorithms = (DirectTiled(), DirectNaive(), Fft())
     references = (

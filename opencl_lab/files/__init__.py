@@ -1,0 +1,116 @@
+"""A user's arrays in files: `.npy`, `.npz`, numbers in text, sound, pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.files.convert import convert
+from opencl_lab.files.pictures import read_picture, write_picture
+from opencl_lab.files.sound import read_sound
+from opencl_lab.files.text import read_text, write_text
+from opencl_lab.paths import replace_file
+
+__all__ = ["FORMATS", "PICTURES", "SOUNDS", "check_output", "convert", "read_array", "write_array"]
+
+FORMATS = (".npy", ".npz", ".csv", ".txt")
+PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
+SOUNDS = (".wav",)  # to be read only
+
+
+def _check_format(path: Path, verb: str, formats: tuple[str, ...]) -> None:
+    if path.suffix.lower() not in formats:
+        raise InvalidProblem(f"cannot {verb} {path}: its name must end in {' '.join(formats)}")
+
+
+def read_array(path: Path, formats: tuple[str, ...] = FORMATS) -> np.ndarray[Any, Any]:
+    """Read one array of numbers.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npy``; ``.npz`` with one array; ``.csv`` with commas, or ``.txt`` with
+        white space, with or without a line of names first. Text becomes int64 if
+        every number is whole (uint64 if that takes it), else float64, or complex128
+        where numbers are written as ``1+2j``. Pictures become rows x columns, or
+        rows x columns x 3 or 4 colours, of uint8 or, for 16-bit grey, uint16.
+        ``.wav`` becomes float32 from -1 to 1, a row a channel if there are several.
+    formats : tuple of str
+        Endings to accept.
+
+    Raises
+    ------
+    InvalidProblem
+        If the file is missing, unreadable, of another format, not numeric, or
+        holds Python objects.
+    """
+    _check_format(path, "read", formats)
+    suffix = path.suffix.lower()
+    try:
+        if suffix in PICTURES:
+            array = read_picture(path)
+        elif suffix in SOUNDS:
+            array = read_sound(path)
+        else:
+            array = read_text(path) if suffix in (".csv", ".txt") else _read_numpy(path)
+    except OSError as error:
+        raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it is damaged"
+        raise InvalidProblem(f"cannot read {path}: {reason}") from error
+    except Exception as error:  # damage comes to light in zipfile, zlib, tokenize, wave, ...
+        raise InvalidProblem(f"cannot read {path}: it is damaged ({error})") from error
+    if array.dtype.kind not in "biufc":
+        raise InvalidProblem(f"{path} holds values of dtype {array.dtype}, not numbers")
+    return array
+
+
+def _read_numpy(path: Path) -> np.ndarray[Any, Any]:
+    loaded = np.load(path, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded:
+        if len(loaded.files) != 1:
+            names = ", ".join(loaded.files) or "none"
+            raise ValueError(f"it must hold exactly one array and holds: {names}")
+        return np.asarray(loaded[loaded.files[0]])
+
+
+def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
+    """Check early that `write_array` could write to `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        If its format is unknown or its folder does not exist.
+    """
+    _check_format(path, "write", tuple(item for item in formats if item not in SOUNDS))
+    if not path.parent.is_dir():
+        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+
+
+def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
+    """Write an array in the format that the name of `path` says, all of it or nothing.
+
+    Raises
+    ------
+    InvalidProblem
+        If the format is unknown, or the file cannot be written.
+    """
+    check_output(path, (*FORMATS, *PICTURES))
+    suffix = path.suffix.lower()
+    try:
+        with replace_file(path) as temporary:
+            if suffix in PICTURES:
+                write_picture(temporary, suffix, array)
+            elif suffix == ".npy":
+                np.save(temporary, array, allow_pickle=False)
+            elif suffix == ".npz":
+                np.savez(temporary, array)
+            else:
+                write_text(temporary, array, "," if suffix == ".csv" else " ")
+    except OSError as error:
+        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
