@@ -32,7 +32,7 @@ from pathlib import Path
 
 from opencl_lab.paths import cache_dir
 
-__all__ = ["linker_missing", "prepare_cache", "repair_generic_cpu"]
+__all__ = ["linker_missing", "prepare_cache", "repair_generic_cpu", "restore_cache"]
 
 UNKNOWN = b"generic\0"
 DEVICE_BYTES = 1024  # beyond the field, which PoCL 3.0 has at 640, and inside the structure
@@ -61,6 +61,16 @@ def prepare_cache() -> None:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["POCL_CACHE_DIR"] = str(folder)
     _remove_damaged(folder)
+
+
+def restore_cache() -> bool:
+    """Make PoCL's cache folder again, without which it builds nothing; return if it was gone."""
+    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
+    if folder.is_dir():
+        return False
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder.is_dir()
 
 
 def _remove_damaged(folder: Path) -> None:
