@@ -18,19 +18,17 @@ where there is none.
 
 from __future__ import annotations
 
-import atexit
 import os
 import platform
 import re
 import shutil
 import struct
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from opencl_lab.paths import cache_dir
+from opencl_lab.paths import cache_dir, usable_folder
 
 __all__ = ["linker_missing", "prepare_cache", "repair_generic_cpu", "restore_cache"]
 
@@ -52,13 +50,7 @@ def prepare_cache() -> None:
 
     A folder that the user chose by ``$POCL_CACHE_DIR`` is kept if it can be written to.
     """
-    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="opencl_lab-pocl-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = usable_folder(Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl")))
     os.environ["POCL_CACHE_DIR"] = str(folder)
     _remove_damaged(folder)
 
