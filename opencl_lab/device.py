@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -370,6 +371,18 @@ def choose_device(spec: str | int | None = None) -> Selection:
 _fallback_said = False
 
 
+def _is_ours(package: str | None) -> bool:
+    return (package or "").partition(".")[0] == __name__.partition(".")[0]
+
+
+def _depth_of_caller() -> int:
+    """Return how many calls `select_device` is below the line outside of this package."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__package__")):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
 def select_device(spec: str | int | Device | None = None) -> Device:
     """Return the device to use, as `choose_device` does.
 
@@ -387,7 +400,7 @@ def select_device(spec: str | int | Device | None = None) -> Device:
         warnings.warn(
             f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu if that is meant",
             DeviceFallbackWarning,
-            stacklevel=2,
+            stacklevel=_depth_of_caller(),
         )
     return selection.device
 

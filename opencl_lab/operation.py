@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -30,6 +31,9 @@ __all__ = [
     "get_operation",
     "operations",
 ]
+
+
+NUMBERS: dict[type, tuple[type, str]] = {int: (Integral, "whole"), float: (Real, "real")}
 
 
 @dataclass(frozen=True)
@@ -240,7 +244,7 @@ class Operation(ABC, Generic[P]):
         Raises
         ------
         InvalidProblem
-            For an unknown option, or a value outside its choices.
+            For an unknown option, or a value outside its choices or of another type.
         """
         known = {option.name: option for option in self.options}
         unknown = sorted(set(options) - set(known))
@@ -252,6 +256,9 @@ class Operation(ABC, Generic[P]):
             choices = known[name].choices
             if choices is not None and value not in choices:
                 raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+            kind, kind_name = NUMBERS.get(known[name].type, (object, ""))
+            if value is not known[name].default and not isinstance(value, kind):
+                raise InvalidProblem(f"{name} must be a {kind_name} number, not {value!r}")
         return {name: options.get(name, option.default) for name, option in known.items()}
 
     def algorithm(self, name: str) -> Algorithm[P]:

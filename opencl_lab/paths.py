@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-__all__ = ["cache_dir", "data_dir", "locked", "read_json", "replace_file", "write_json"]
+__all__ = [
+    "cache_dir",
+    "data_dir",
+    "locked",
+    "read_json",
+    "replace_file",
+    "usable_folder",
+    "write_json",
+]
 
 
 def cache_dir(*parts: str) -> Path:
@@ -34,6 +45,23 @@ def data_dir(*parts: str) -> Path:
     """
     root = os.environ.get("OCLAB_DATA_DIR") or platformdirs.user_data_dir("opencl_lab", False)
     return Path(root, *parts)
+
+
+def usable_folder(folder: Path) -> Path:
+    """Return `folder`, made where it is missing, or a temporary one if it cannot be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return _temporary_folder(folder)
+    return folder
+
+
+@cache
+def _temporary_folder(instead_of: Path) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @contextmanager

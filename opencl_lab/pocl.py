@@ -18,21 +18,19 @@ where there is none.
 
 from __future__ import annotations
 
-import atexit
 import os
 import platform
 import re
 import shutil
 import struct
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from opencl_lab.paths import cache_dir
+from opencl_lab.paths import cache_dir, usable_folder
 
-__all__ = ["linker_missing", "prepare_cache", "repair_generic_cpu"]
+__all__ = ["linker_missing", "prepare_cache", "repair_generic_cpu", "restore_cache"]
 
 UNKNOWN = b"generic\0"
 DEVICE_BYTES = 1024  # beyond the field, which PoCL 3.0 has at 640, and inside the structure
@@ -52,15 +50,19 @@ def prepare_cache() -> None:
 
     A folder that the user chose by ``$POCL_CACHE_DIR`` is kept if it can be written to.
     """
-    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="opencl_lab-pocl-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = usable_folder(Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl")))
     os.environ["POCL_CACHE_DIR"] = str(folder)
     _remove_damaged(folder)
+
+
+def restore_cache() -> bool:
+    """Make PoCL's cache folder again, without which it builds nothing; return if it was gone."""
+    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
+    if folder.is_dir():
+        return False
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder.is_dir()
 
 
 def _remove_damaged(folder: Path) -> None:

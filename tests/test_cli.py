@@ -180,6 +180,14 @@ def test_bad_usage_is_one_sentence(arguments, status, words):
     assert one_sentence(result) and words in result.stderr
 
 
+def test_whole_numbers_may_be_written_short(tmp_path):
+    target = tmp_path / "out.npy"
+    assert main(["sort", "--n", "1e3", "-o", str(target), "--quiet", *QUICK]) == 0
+    assert np.load(target).shape == (1000,)
+    for number in ("1.5e0", "1e400", "e"):
+        assert main(["sort", "--n", number]) == 2
+
+
 def test_unknown_options_and_commands():
     for arguments in (["sort", "--bogus"], ["bogus"], ["sort", "--n", "many"]):
         result = oclab(*arguments)

@@ -124,6 +124,9 @@ def test_compare_returns_measurements():
     [
         ({"bogus": 1}, ol.InvalidProblem),
         ({"dtype": "bogus"}, ol.InvalidProblem),
+        ({"n": 1.5}, ol.InvalidProblem),
+        ({"n": "10"}, ol.InvalidProblem),
+        ({"n": None}, ol.InvalidProblem),
         ({"repeats": 0}, ol.InvalidProblem),
         ({"against": "bogus"}, ol.InvalidConfig),
         ({"algorithms": "bogus"}, ol.InvalidConfig),

@@ -229,6 +229,15 @@ def test_falling_back_to_the_cpu_is_said_once(machine):
         assert ol.select_device() == CPU
 
 
+def test_falling_back_points_at_the_line_outside_of_the_package(machine):
+    machine(CPU, SIMULATOR)
+    inside = {"__package__": "opencl_lab.operations.sort", "ol": ol}
+    exec("def sort():\n    return ol.select_device()", inside)
+    with pytest.warns(ol.DeviceFallbackWarning) as caught:
+        inside["sort"]()
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize("spec", ["cpu", "0", "haswell"])
 def test_asking_for_the_cpu_is_no_fallback(spec, machine, monkeypatch):
     machine(CPU)

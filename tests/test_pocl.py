@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import shutil
 import time
 import uuid
 from dataclasses import replace
@@ -192,6 +193,18 @@ def test_what_pocl_writes_is_whole(queue, tmp_path):
     for path in {path.suffix: path for path in found}.values():
         (tmp_path / path.name).write_bytes(path.read_bytes()[:-5])
         assert not pocl._is_whole(tmp_path / path.name)
+
+
+def test_builds_outlive_a_cache_that_is_cleared(queue, rng):
+    cache = Path(os.environ["POCL_CACHE_DIR"])
+    aside = cache.rename(cache.with_name(f"{cache.name}-{rng.integers(1 << 30)}"))
+    try:
+        number = uuid.uuid4().int  # what no cache has seen
+        session_of(queue).program(Source("a", f"__kernel void f{number}(void) {{}}"), ())
+        assert cache.is_dir()
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+        aside.rename(cache)
 
 
 def test_what_was_checked_is_not_read_again(folder, monkeypatch):

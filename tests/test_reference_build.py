@@ -329,6 +329,15 @@ def test_arguments_that_c_cannot_take():
 def test_cache_folder_that_cannot_be_written(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "file"))
+    scaled()
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_cache_folder_that_nothing_can_be_loaded_from(monkeypatch):
+    def refuse(library):
+        raise OSError("failed to map segment from shared object")
+
+    monkeypatch.setattr(build, "_open", refuse)
     with pytest.raises(ReferenceUnavailable, match="OCLAB_CACHE_DIR"):
         load(SCALE, ScaleProblem(1))
 

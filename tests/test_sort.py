@@ -107,6 +107,15 @@ def test_nan_goes_last_and_descending_first(queue):
     assert ol.argsort(keys, descending=True, queue=queue).tolist() == [0, 3, 1, 2, 4]
 
 
+@pytest.mark.parametrize("options", [{"axis": 1.5}, {"axis": "0"}, {"queue": 5}])
+def test_arguments_of_other_types(options):
+    for function in (ol.sort, ol.argsort):
+        with pytest.raises(ol.InvalidProblem, match=next(iter(options))):
+            function([3, 1, 2], **options)
+    with pytest.raises(ol.InvalidProblem, match=next(iter(options))):
+        ol.sort_by_key([3, 1, 2], [1, 2, 3], **options)
+
+
 def test_more_rows_than_a_grid_has_beyond_its_first_dimension(rng, queue):
     keys = rng.integers(0, 50, (200_000, 3), np.int32)
     np.testing.assert_array_equal(ol.sort(keys, queue=queue), np.sort(keys))

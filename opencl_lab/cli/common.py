@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
 
 __all__ = [
     "Settings",
+    "WholeNumber",
     "document",
     "fit",
     "global_options",
@@ -161,12 +162,35 @@ def whole_numbers(text: str) -> list[int]:
         If there are none, or one is no whole number.
     """
     try:
-        numbers = [int(float(part)) if "e" in part.lower() else int(part) for part in _parts(text)]
+        numbers = [_whole(part) for part in _parts(text)]
     except (ValueError, OverflowError) as error:
         raise InvalidProblem(f"not a list of whole numbers: {text!r}") from error
     if not numbers:
         raise InvalidProblem("the list of sizes is empty")
     return numbers
+
+
+def _whole(text: str) -> int:
+    """Return the whole number that `text` writes, such as ``1000`` or ``1e3``."""
+    if "e" not in text.lower():
+        return int(text)
+    number = float(text)
+    if number != int(number):
+        raise ValueError(text)
+    return int(number)
+
+
+class WholeNumber(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """The type of options that take ``1000`` or ``1e3``."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Return the number, or end with Click's usual message."""
+        try:
+            return value if isinstance(value, int) else _whole(value)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
 
 
 def _parts(text: str) -> Sequence[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from opencl_lab.cli.common import (
+    WholeNumber,
     document,
     global_options,
     output_path,
@@ -44,7 +45,8 @@ def _option(option: Option, hidden: bool) -> Callable[[Any], Any]:
     kwargs: dict[str, Any] = {"help": text + default, "hidden": hidden, "default": None}
     if option.type is bool:
         return click.option(flag, option.name, is_flag=True, **kwargs)
-    return click.option(flag, option.name, type=option.type, **kwargs)
+    kind = WholeNumber() if option.type is int else option.type
+    return click.option(flag, option.name, type=kind, **kwargs)
 
 
 def problem_options(chosen: Operation[Any], without: tuple[str, ...] = ()) -> Callable[[Any], Any]:

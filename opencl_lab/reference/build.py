@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import BuildError, LaunchError, ReferenceUnavailable
-from opencl_lab.paths import cache_dir, read_json, write_json
+from opencl_lab.paths import cache_dir, read_json, usable_folder, write_json
 from opencl_lab.reference.descriptor import CReference
 
 __all__ = ["CFunction", "Compiler", "compiler", "describe", "load"]
@@ -325,9 +325,8 @@ def load(reference: CReference, problem: Any) -> CFunction:
     source = SOURCES / reference.source
     texts = [path.read_text("utf-8") for path in (source, *sorted(SOURCES.glob("*.h")))]
     key = _digest(json.dumps(asdict(found)), _cpu(), *macros, *texts)
-    folder = cache_dir("c")
+    folder = usable_folder(cache_dir("c"))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         library = _cached(folder, f"{source.stem}-{key}") or _compile(
             found, source, macros, folder, f"{source.stem}-{key}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -56,8 +57,10 @@ def queue_for(array: AnyArray, queue: cl.CommandQueue | None) -> cl.CommandQueue
     Raises
     ------
     InvalidProblem
-        If the device array has no queue, or another context than `queue`.
+        If `queue` is none, or the device array has no queue or another context.
     """
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
     if not is_device_array(array):
         return queue
     if array.queue is None and queue is None:
@@ -180,6 +183,10 @@ class Rows:
         if axis is None:
             flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
             return cls.of(flat, 0, queue)
+        try:
+            axis = operator.index(axis)
+        except TypeError:
+            raise InvalidProblem(f"axis must be a whole number, not {axis!r}") from None
         if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
             raise InvalidProblem(f"axis {axis} is out of bounds for {array.ndim} dimensions")
         axis %= array.ndim

@@ -19,7 +19,7 @@ import pyopencl.tools
 from opencl_lab.device import Device, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
-from opencl_lab.pocl import linker_missing
+from opencl_lab.pocl import linker_missing, restore_cache
 from opencl_lab.template import Source, render
 
 __all__ = ["Executable", "KernelInfo", "Session", "default_queue", "session_of"]
@@ -205,6 +205,8 @@ class Session:
                 program.build(flags)
                 return program
         except cl.Error as error:
+            if restore_cache():  # another process cleared it
+                return self._build(source, options)
             raise BuildError(
                 f"{source.template} did not build on {self.device.name}",
                 log=str(error),

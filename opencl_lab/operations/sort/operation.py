@@ -83,6 +83,8 @@ class Sort(Operation[SortProblem]):
         if "n" in options:
             raise InvalidProblem("n is given by the input file; leave it out")
         keys = native(arrays["keys"])
+        if not keys.ndim:
+            raise InvalidProblem("the file holds a single number without dimensions, not an array")
         if "dtype" in options:
             keys = convert(keys, options["dtype"])
         data = Rows.of(keys, -1).data
