@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 # A context in a child process made by fork is of no use to OpenCL.
 FORKED = "test_multiprocess"
@@ -34,13 +35,14 @@ def main() -> int:
     os.environ["OCLAB_DEVICE"] = arguments.device
 
     import pytest
+    import scipy
     import scipy.fft
     import scipy.fft.tests
 
     import opencl_lab as ol
 
-    folder = os.path.dirname(scipy.fft.tests.__file__)  # noqa: PTH120
-    ignored = [f"--ignore={os.path.join(folder, name)}" for name in LEFT_OUT]  # noqa: PTH118
+    folder = Path(scipy.fft.tests.__file__).parent
+    ignored = [f"--ignore={folder / name}" for name in LEFT_OUT]
     for name, reason in LEFT_OUT.items():
         print(f"left out: {name}: {reason}")
     print(f"left out: {FORKED}: child processes made by fork cannot use OpenCL")
@@ -48,7 +50,10 @@ def main() -> int:
     scipy.fft.set_global_backend(ol.scipy_backend)
     scipy.fft.register_backend("scipy")
     options = ["-q", "-rs", "-p", "no:cacheprovider", "-k", f"not {FORKED}"]
-    status = pytest.main([folder, *ignored, *options])
+    # SciPy's settings and fixtures count, and not those of the current folder.
+    options += ["-c", os.devnull, f"--confcutdir={Path(scipy.__file__).parent}"]
+    options += ["-W", "ignore::pytest.PytestUnknownMarkWarning"]
+    status = pytest.main([str(folder), *ignored, *options])
     print(f"on {ol.select_device()}: {ol.scipy_backend.calls}")
     if not ol.scipy_backend.calls["here"]:
         print("no call ran here: the backend was not used")
