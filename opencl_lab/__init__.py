@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         OclabError,
         ReferenceUnavailable,
     )
+    from opencl_lab.operations.conv2d import conv2d
     from opencl_lab.operations.gemm import gemm
     from opencl_lab.operations.sort import argsort, sort, sort_by_key
     from opencl_lab.tuning.result import TuneResult
@@ -58,6 +59,7 @@ __all__ = [
     "__version__",
     "argsort",
     "compare",
+    "conv2d",
     "devices",
     "gemm",
     "select_device",
@@ -79,6 +81,7 @@ _HOMES = {
         "OclabError",
         "ReferenceUnavailable",
     ),
+    "operations.conv2d": ("conv2d",),
     "operations.gemm": ("gemm",),
     "operations.sort": ("argsort", "sort", "sort_by_key"),
     "tuning.result": ("TuneResult",),

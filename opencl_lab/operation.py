@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ import numpy as np
 
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.files import FORMATS
 from opencl_lab.plan import Plan, Work, check_plan
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.runtime import Execution, default_queue, execute, is_device_array, session_of
@@ -51,7 +53,11 @@ class Problem(ABC):
         """Return the fields as JSON-able values."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
-            name: value.name if isinstance(value, np.dtype) else value
+            name: value.name
+            if isinstance(value, np.dtype)
+            else repr(value)  # JSON knows neither infinities nor NaN
+            if isinstance(value, float) and not math.isfinite(value)
+            else value
             for name, value in values.items()
         }
 
@@ -77,6 +83,9 @@ class Option:
         The only values allowed.
     about_data : bool
         Whether it says how input data are generated and not what the problem is.
+    with_files : bool
+        Whether an option about data is needed for a user's own files too, because it
+        describes an input that they do not hold.
     """
 
     name: str
@@ -85,6 +94,7 @@ class Option:
     help: str
     choices: tuple[str, ...] | None = None
     about_data: bool = False
+    with_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,8 @@ class Operation(ABC, Generic[P]):
     """The option that a sweep over sizes sets."""
     inputs: ClassVar[tuple[str, ...]]
     """Names of the arrays that a user supplies, in the order of the command line."""
+    formats: ClassVar[tuple[str, ...]] = FORMATS
+    """Endings of the files that they may come from, and the result may go to."""
     output: ClassVar[str]
     """Name of the array that a user wants back."""
     awkward: ClassVar[Mapping[str, int]]
@@ -215,6 +227,12 @@ class Operation(ABC, Generic[P]):
         """Return the result for a user's own `arrays`, in the shape that they expect."""
         return outputs[self.output]
 
+    def pictures(
+        self, problem: P, inputs: Arrays, expected: Arrays, outputs: Arrays
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Return what a plot shows of the data, by title: rows x columns, or with colours."""
+        return {}
+
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return `options` completed by defaults.
 
@@ -231,7 +249,7 @@ class Operation(ABC, Generic[P]):
             )
         for name, value in options.items():
             choices = known[name].choices
-            if choices is not None and value not in choices:
+            if choices is not None and value != known[name].default and value not in choices:
                 raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
         return {name: options.get(name, option.default) for name, option in known.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     ) -> int:
         files = [given.pop(name) for name in chosen.inputs]
         options = {name: value for name, value in given.items() if value is not None}
-        output_file = output_path(output, check_output)
+        output_file = output_path(output, partial(check_output, formats=chosen.formats))
         csv_path = output_path(csv_file, check_csv)
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
@@ -124,7 +125,9 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
             write_csv(csv_path, (({}, row) for row in comparison.measurements))
         if plot_path is not None:
             title = f"{_title(chosen, problem)}\n{selection.device}"
-            plot_comparison(plot_path, comparison.measurements, title)
+            data = comparison.inputs, comparison.expected, comparison.outputs
+            pictures = chosen.pictures(problem, *data) if comparison.outputs else None
+            plot_comparison(plot_path, comparison.measurements, title, pictures)
         if output_file is not None and comparison.outputs:
             write_array(output_file, chosen.present(arrays, comparison.outputs))
         _print(chosen, comparison, selection)
@@ -139,7 +142,7 @@ def _help(chosen: Operation[Any]) -> str:
     names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
     references = ", ".join(reference.name for reference in chosen.references)
     return (
-        f"{chosen.summary}\n\nRuns on random data, or on files (.npy, .npz, .csv, .txt), and "
+        f"{chosen.summary}\n\nRuns on random data, or on files ({' '.join(chosen.formats)}), and "
         f"compares with references.\n\nAlgorithms: {names}\n\nReferences: {references}"
     )
 
@@ -157,11 +160,14 @@ def _problem(
         raise click.UsageError(
             f"{chosen.name} takes {len(files)} input files ({', '.join(chosen.inputs)}) or none"
         )
-    about_data = [option.name for option in chosen.options if option.about_data]
+    about_data = [o.name for o in chosen.options if o.about_data and not o.with_files]
     useless = [name for name in about_data if name in options]
     if useless:
         raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
-    arrays = {name: read_array(Path(file)) for name, file in zip(chosen.inputs, given, strict=True)}
+    arrays = {
+        name: read_array(Path(file), chosen.formats)
+        for name, file in zip(chosen.inputs, given, strict=True)
+    }
     problem, inputs = chosen.problem_of(arrays, **options)
     return problem, lambda: inputs, arrays
 

@@ -26,7 +26,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of one problem, and the outputs of the first OpenCL algorithm.
+    """The measured rows of one problem, its data, and the outputs of the first OpenCL algorithm.
 
     `profiles` has lines for people about every launch, by the name of the row.
     """
@@ -34,6 +34,8 @@ class Comparison:
     problem: Problem
     device: Device
     measurements: list[Measurement]
+    inputs: Arrays
+    expected: Arrays
     outputs: Arrays
     errors: list[Exception]
     profiles: dict[str, list[str]]
@@ -178,7 +180,9 @@ def run_comparison(
     baseline = next((row for row in rows if row.implementation == BASELINE), None)
     errors = [c.error for c in contestants if c.error is not None and c.kind == "opencl"]
     measured = [row.against(baseline) for row in rows]
-    return Comparison(problem, device, measured, outputs, list(errors), profiles)
+    return Comparison(
+        problem, device, measured, inputs, task.expected, outputs, list(errors), profiles
+    )
 
 
 def compare(
