@@ -220,30 +220,43 @@ ${row_of([(o, r - o) for o in rows if 0 <= r - o < KH], align)}\
 % endif
 </%def>\
 
-/* Collect ${strip} values of a row and of what continues it. The first is number `first` of
-   those that windows see, value `begin` of the row itself; none past `last` are seen. `pitch`
-   values of the row lie in memory: all of them, or none for a row beyond the image. */
-static inline void collect(__private sum_t *strip, __global const element_t *line,
-                           const int first, const int last, const int offset_x,
-                           const int pitch, const int width, const sum_t cval)
+/* Find where the values lie that ${strip} places of a window's row continue: number `first` of
+   those that windows see and the next, none past `last`. Return the bounds of those which are
+   the row itself; for all others `places` receives an index into the row, or -1 for cval. */
+static inline int2 find(__private int *places, const int first, const int last,
+                        const int offset_x, const int width)
 {
     const int begin = first + offset_x * ${CHANNELS};
     const int low = clamp(-begin, 0, ${strip});
-    const int high = clamp(pitch - begin, low, ${strip});
-    int k = low;
-% if VECTOR_WIDTH > 1:
-    for (; k + ${VECTOR_WIDTH} <= high; k += ${VECTOR_WIDTH})
-        ((__private packed_t *)(strip + k))->v = ${load("line + begin + k")};
-% endif
-    for (; k < high; ++k)
-        strip[k] = load_pixel(line + begin + k);
+    const int high = clamp(width * ${CHANNELS} - begin, low, ${strip});
     for (int i = 0; i < ${strip} - (high - low); ++i) {
-        k = i < low ? i : i + high - low;
+        const int k = i < low ? i : i + high - low;
         const int place = min(first + k, last);
         const int x = extend(place / ${CHANNELS} + offset_x, width);
-        strip[k] = pitch == 0 || x < 0
-            ? cval : load_pixel(line + x * ${CHANNELS} + place % ${CHANNELS});
+        places[k] = x < 0 ? -1 : x * ${CHANNELS} + place % ${CHANNELS};
     }
+    return (int2)(low, high);
+}
+
+/* Collect the values of a row that `find` has found. */
+static inline void collect(__private sum_t *strip, __private const int *places, const int2 bounds,
+                           __global const element_t *line, const int begin, const sum_t cval)
+{
+% if VECTOR_WIDTH > 1:
+    if (bounds.y - bounds.x >= ${VECTOR_WIDTH}) {
+        int k = bounds.x;
+        for (; k + ${VECTOR_WIDTH} <= bounds.y; k += ${VECTOR_WIDTH})
+            ((__private packed_t *)(strip + k))->v = ${load("line + begin + k")};
+        k = bounds.y - ${VECTOR_WIDTH};
+        ((__private packed_t *)(strip + k))->v = ${load("line + begin + k")};
+    } else
+% endif
+        for (int k = bounds.x; k < bounds.y; ++k)
+            strip[k] = load_pixel(line + begin + k);
+    for (int k = 0; k < bounds.x; ++k)
+        strip[k] = places[k] < 0 ? cval : load_pixel(line + places[k]);
+    for (int k = bounds.y; k < ${strip}; ++k)
+        strip[k] = places[k] < 0 ? cval : load_pixel(line + places[k]);
 }
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
@@ -303,16 +316,30 @@ ${interior(1)}\
             /* Collect the values of a row from wherever they are, then add their products. */
             const int last_row = out_height + ${KH - 2};
             const int last_value = (out_width + ${KW - 1}) * ${CHANNELS} - 1;
-            for (int r = 0; r < ${ROWS + KH - 1}; ++r) {
-                const int from = extend(min(row + r, last_row) + offset_y, height);
-                __global const element_t *line = source + (long)max(from, 0) * pitch;
-                for (int first = 0; first < ${KW}; first += ${at_once}) {
-                    const int count = min(${at_once}, ${KW} - first);
-                    sum_t strip[${strips}][${strip}];
+            for (int first = 0; first < ${KW}; first += ${at_once}) {
+                const int count = min(${at_once}, ${KW} - first);
+                const int seen = column + first * ${CHANNELS};
+                sum_t strip[${strips}][${strip}];
+                int places[${strips}][${strip}];
 % for v in range(strips):
-                    collect(strip[${v}], line, column + first * ${CHANNELS} + ${v * apart},
-                            last_value, offset_x, from < 0 ? 0 : pitch, width, cval);
+                const int2 bounds_${v} =
+                    find(places[${v}], seen + ${v * apart}, last_value, offset_x, width);
 % endfor
+                for (int r = 0; r < ${ROWS + KH - 1}; ++r) {
+                    const int from = extend(min(row + r, last_row) + offset_y, height);
+                    if (from < 0) {
+                        for (int k = 0; k < ${strip}; ++k) {
+% for v in range(strips):
+                            strip[${v}][k] = cval;
+% endfor
+                        }
+                    } else {
+                        __global const element_t *line = source + (long)from * pitch;
+% for v in range(strips):
+                        collect(strip[${v}], places[${v}], bounds_${v}, line,
+                                seen + ${v * apart} + offset_x * ${CHANNELS}, cval);
+% endfor
+                    }
                     if (r >= ${ROWS - 1} && r < ${KH}) {
                         for (int i = 0; i < count; ++i) {
 ${collected(rows)}\

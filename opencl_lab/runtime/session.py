@@ -263,10 +263,14 @@ def session_of(queue: cl.CommandQueue) -> Session:
         return _session(queue.context.int_ptr, queue.device.int_ptr)
 
 
+_contexts: list[cl.Context] = []
+
+
 @cache
 def _default_queue(handle: Any) -> cl.CommandQueue:
     try:
         context = cl.Context([handle])
+        _contexts.append(context)  # Intel's CPU runtime frees it although its queue is alive
         return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
