@@ -20,8 +20,9 @@
  *                so twice a cycle. The vectors of an item lie WG_X vectors apart, so that
  *                items beside each other read and write memory beside each other.
  *   WINDOW = 1   the VECTOR_WIDTH + KW - 1 values under a vector are read once and stay in
- *                registers for all taps, as a GPU likes it. Where rows and buffers are aligned
- *                to ALIGN elements, they are read and written in pieces of so many.
+ *                registers for all taps, as a GPU likes it. Where rows are multiples of ALIGN
+ *                elements they are read and written in pieces of so many. If the buffers, of
+ *                all things, are not aligned to that, all items take the path of the edges.
  *
  * An item whose windows lie inside the image takes a path without any condition. Only items
  * at an edge collect values one by one, each from where the boundary condition says; there is
@@ -306,12 +307,10 @@ void conv2d_register(__global const element_t *restrict image,
         /* Add the products. */
 % if ALIGN > 1:
         if (inside && aligned) {
-${interior(ALIGN)}\
-        } else if (inside) {
 % else:
         if (inside) {
 % endif
-${interior(1)}\
+${interior(ALIGN)}\
         } else {
             /* Collect the values of a row from wherever they are, then add their products. */
             const int last_row = out_height + ${KH - 2};

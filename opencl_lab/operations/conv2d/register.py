@@ -9,12 +9,13 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.operations.conv2d.launch import Convolution, Pass, fit, positive
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Register", "Separable"]
 
 WIDTHS = (1, 2, 4, 8, 16)
+CPU_ROWS = 5
 CPU_STEP = 1024  # values along a row that one item of a CPU computes, one block after the other
 
 
@@ -36,7 +37,7 @@ class Register(Convolution):
             Parameter("WG_Y", (1, 2, 4, 8, 16), "items of a work-group across rows"),
             Parameter("VECTOR_WIDTH", WIDTHS, "values of a row in a vector"),
             Parameter("VECTORS", (1, 2, 3, 4), "vectors of an item beside each other"),
-            Parameter("ROWS", (1, 2, 3, 4, 6, 8, 12, 16), "rows that an item computes together"),
+            Parameter("ROWS", (1, 2, 3, 4, 5, 6, 8, 12, 16), "rows that an item computes together"),
             Parameter("STEPS_X", (1, 4, 16, 64, 128), "blocks of an item along a row"),
             Parameter("STEPS_Y", (1, 2, 4, 8), "blocks of an item across rows"),
             Parameter("UNROLL", (4, 8, 16, 32), "taps of a row that are written out"),
@@ -65,15 +66,21 @@ class Register(Convolution):
         """Return long rows an item on CPUs; elsewhere blocks side by side in wide groups."""
         word = problem.sum_type.itemsize
         if device.kind == "cpu":
-            vector = 32 // word
+            # Ten sums, two vectors and a weight fill the registers of AVX2, with room to turn.
+            vector = min(64, max(32, device.capabilities.vector_bytes)) // word
+            step = 2 * vector
+            steps_x = min(CPU_STEP, round_up(problem.out_width * problem.channels, step)) // step
+            columns = -(-problem.out_width * problem.channels // (steps_x * step or 1))
+            blocks = -(-problem.out_height // CPU_ROWS) * columns * problem.batch
+            enough = 8 * device.compute_units
             return Config(
                 WG_X=1,
                 WG_Y=1,
                 VECTOR_WIDTH=vector,
                 VECTORS=2,
-                ROWS=4,
-                STEPS_X=CPU_STEP // (2 * vector),
-                STEPS_Y=4,
+                ROWS=CPU_ROWS,
+                STEPS_X=max(1, steps_x),
+                STEPS_Y=next((n for n in (8, 4, 2) if blocks >= n * enough), 1),
                 UNROLL=16,
                 WINDOW=False,
                 CONSTANT_WEIGHTS=False,
