@@ -11,8 +11,10 @@ import pyopencl.array
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from scipy import ndimage, signal
 
+from opencl_lab import files
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.conv2d import (
@@ -57,24 +59,36 @@ def right(image, weights, **options):
     return filter_image(image.astype(np.float64), weights, **options)
 
 
-@pytest.mark.parametrize("boundary", BOUNDARIES)
-@pytest.mark.parametrize("algorithm", ("naive", "tiled"))
-def test_same_is_that_of_ndimage(algorithm, boundary, rng, queue):
+@pytest.mark.parametrize(
+    ("algorithm", "boundary", "flips"),
+    [
+        *(("naive", boundary, (False, True)) for boundary in BOUNDARIES),
+        *(("tiled", boundary, (boundary == "mirror",)) for boundary in BOUNDARIES),
+    ],
+)
+def test_same_is_that_of_ndimage(algorithm, boundary, flips, rng, queue):
     options = {"boundary": boundary, "cval": -1.5}
     more = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
     for shape, filter_shape in itertools.product(SHAPES, FILTER_SHAPES):
         image, weights = rng.random(shape, np.float32), rng.uniform(-1, 1, filter_shape)
-        for flip in (False, True):
+        for flip in flips:
             result = conv2d(image, weights, flip=flip, **options, **more)
             assert result.dtype == np.float32
             assert_close(result, right(image, weights, flip=flip, **options), weights, 1.5)
 
 
-@pytest.mark.parametrize("boundary", BOUNDARIES)
-@pytest.mark.parametrize("filter_shape", [(3, 3), (4, 6)])
-def test_register_is_that_of_ndimage(boundary, filter_shape, rng, queue):
+@pytest.mark.parametrize(
+    ("boundary", "filter_shape", "flip"),
+    [
+        *((boundary, (3, 3), False) for boundary in BOUNDARIES),
+        ("constant", (4, 6), True),
+        ("reflect", (2, 9), True),
+        ("wrap", (7, 1), False),
+    ],
+)
+def test_register_is_that_of_ndimage(boundary, filter_shape, flip, rng, queue):
     options = {"boundary": boundary, "cval": 0.5}
-    for shape, flip in itertools.product([(1, 1), (2, 70), (70, 2), (37, 45)], (False, True)):
+    for shape in [(1, 1), (2, 70), (70, 2), (37, 45)]:
         image, weights = rng.random(shape, np.float32), rng.uniform(-1, 1, filter_shape)
         config = SMALL["register"]
         more = {"algorithm": "register", "config": config, "queue": queue}
@@ -171,8 +185,10 @@ def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
         assert_close(conv2d(image, weights, **options), right(image, weights), weights)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16"])
+@pytest.mark.parametrize(
+    ("dtype", "algorithm"),
+    [("uint8", "naive"), ("uint8", "register"), ("int16", "tiled"), ("uint16", "naive")],
+)
 def test_integers_are_exact_with_integer_weights(dtype, algorithm, rng, queue):
     limits = np.iinfo(dtype)
     image = rng.integers(limits.min, limits.max, (23, 37), dtype, endpoint=True)
@@ -217,7 +233,7 @@ def test_other_floating_points(dtype, algorithm, rng, queue, device):
     assert_close(result, right(image, weights, boundary="reflect"), weights)
 
 
-@pytest.mark.parametrize("algorithm", ["separable", *ALGORITHMS])
+@pytest.mark.parametrize("algorithm", ["separable", "register", "naive"])
 def test_batches_colours_and_views(algorithm, rng, queue):
     weights = np.outer(rng.random(3), rng.random(4))
     options = {"boundary": "wrap", "algorithm": algorithm, "queue": queue}
@@ -311,7 +327,7 @@ def test_separable_filters_are_found(rng, queue):
     image = rng.random((40, 61), np.float32)
     pair = rng.uniform(-1, 1, 7), rng.uniform(-1, 1, 6)
     full = np.outer(*pair)
-    for weights in (pair, full, full.astype(np.float32), np.zeros((3, 3)), np.ones((1, 5))):
+    for weights in (pair, full, full.astype(np.float32), np.zeros((7, 6))):
         result = conv2d(image, weights, cval=2.0, algorithm="separable", queue=queue)
         whole = full if isinstance(weights, tuple) else weights
         assert_close(result, right(image, whole, cval=2.0), whole, 2.0)
@@ -338,15 +354,15 @@ taps = st.integers(1, 12)
 
 @given(
     height=sides, width=sides, rows=taps, columns=taps, flip=st.booleans(),
-    boundary=st.sampled_from(BOUNDARIES), algorithm=st.sampled_from(["naive", "tiled"]),
+    boundary=st.sampled_from(BOUNDARIES),
     channels=st.integers(1, 3), seed=st.integers(0, 9),
 )  # fmt: skip
-def test_any_geometry(height, width, rows, columns, flip, boundary, algorithm, channels, seed):
+def test_any_geometry(height, width, rows, columns, flip, boundary, channels, seed):
     rng = np.random.default_rng(seed)
     image = rng.random((height, width, channels), np.float32)
     weights = rng.uniform(-1, 1, (rows, columns))
     options = {"boundary": boundary, "flip": flip, "cval": 0.25}
-    result = conv2d(image, weights, channels_last=True, algorithm=algorithm, **options)
+    result = conv2d(image, weights, channels_last=True, algorithm="naive", **options)
     for channel in range(channels):
         plane = image[..., channel]
         assert_close(result[..., channel], right(plane, weights, **options), weights)
@@ -454,3 +470,40 @@ def test_problem_of_files(rng):
     for options, words in (({}, "which filter"), ({"filter": "box", "size": 3}, "size is given")):
         with pytest.raises(InvalidProblem, match=words):
             CONV2D.problem_of({"image": photo}, **options)
+
+
+def test_pictures_keep_their_colours(tmp_path, rng):
+    for shape, dtype in (
+        ((9, 7), np.uint8),
+        ((9, 7, 3), np.uint8),
+        ((9, 7, 4), np.uint8),
+        ((9, 7), np.uint16),
+    ):
+        array = rng.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+        path = tmp_path / "picture.png"
+        files.write_array(path, array)
+        found = files.read_array(path, files.PICTURES)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, array)
+    signed = np.array([[-300.0, -1.4], [0.6, np.nan]])
+    files.write_array(path, signed)
+    np.testing.assert_array_equal(files.read_array(path, files.PICTURES), [[255, 1], [1, 0]])
+    files.write_array(tmp_path / "grey.pgm", np.arange(12, dtype=np.uint8).reshape(3, 4))
+    assert (tmp_path / "grey.pgm").read_bytes().startswith(b"P5")
+    with pytest.raises(InvalidProblem, match="rows and columns"):
+        files.write_array(path, np.zeros(3))
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    with pytest.raises(InvalidProblem, match=r"bad\.png"):
+        files.read_array(tmp_path / "bad.png", files.PICTURES)
+    with pytest.raises(InvalidProblem, match="must end in"):
+        files.read_array(path)
+
+
+def test_palettes_and_opacity_are_resolved(tmp_path, rng):
+    colours = rng.integers(0, 255, (8, 8, 3), np.uint8)
+    Image.fromarray(colours).quantize(4).save(tmp_path / "palette.png")
+    assert files.read_array(tmp_path / "palette.png", files.PICTURES).shape == (8, 8, 3)
+    Image.fromarray(colours[..., 0]).convert("LA").save(tmp_path / "clear.png")
+    assert files.read_array(tmp_path / "clear.png", files.PICTURES).shape == (8, 8, 4)
+    Image.fromarray(colours[..., 0]).convert("1").save(tmp_path / "ink.png")
+    assert files.read_array(tmp_path / "ink.png", files.PICTURES).shape == (8, 8)

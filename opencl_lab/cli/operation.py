@@ -16,6 +16,7 @@ from opencl_lab.cli.common import (
     print_json,
     progress_bar,
     settings,
+    variants,
 )
 from opencl_lab.comparison.plots import check_plot, plot_comparison
 from opencl_lab.comparison.runner import Comparison, run_comparison
@@ -70,6 +71,12 @@ def run_options(command: Any) -> Any:
             help="References to compare with.",
         ),
         click.option(
+            "--vary",
+            multiple=True,
+            metavar="NAME=A,B,C",
+            help="Run each algorithm with all of these values of a kernel parameter; repeatable.",
+        ),
+        click.option(
             "--algorithm",
             default="auto",
             show_default=True,
@@ -96,6 +103,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         csv_file: str | None,
         plot_file: str | None,
         algorithm: str,
+        vary: tuple[str, ...],
         against: str,
         repeats: int,
         seed: int,
@@ -116,6 +124,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 make_inputs,
                 device=selection.device,
                 algorithms=algorithm,
+                variants=variants(vary),
                 against=against,
                 repeats=repeats,
                 threads=threads,

@@ -103,6 +103,7 @@ def run_comparison(
     algorithms: str | Sequence[str] = "auto",
     against: str | Sequence[str] = "all",
     config: Mapping[str, Any] | None = None,
+    variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -125,6 +126,8 @@ def run_comparison(
         Names, comma-separated in a string; ``auto`` or ``all``; ``all`` or ``none``.
     config : mapping, optional
         Kernel parameters in place of the default ones.
+    variants : mapping of str to mapping, optional
+        More such parameters, by a name for the rows: every algorithm runs once with each.
     repeats : int
         Timed runs of each.
     threads : int, optional
@@ -145,19 +148,26 @@ def run_comparison(
         raise InvalidProblem(f"threads must be at least 1, not {threads}")
     names = _algorithms(chosen, problem, device, algorithms)
     references, by_name = _references(chosen, against)
-    for name in names:
+    runs = [
+        (name, label, {**(config or {}), **values})
+        for name in names
+        for label, values in (variants or {"": {}}).items()
+    ]
+    for name, _, values in runs:
         algorithm = chosen.algorithm(name)
-        settled = algorithm.configure(problem, device, config)
+        settled = algorithm.configure(problem, device, values)
         check_plan(algorithm.plan(problem, settled, device), device)
 
     report = progress or (lambda done, total, label: None)
-    rounds = (repeats + 1) * (len(names) + len(references)) + 1
+    rounds = (repeats + 1) * (len(runs) + len(references)) + 1
     report(0, rounds, "input")
     inputs = make_inputs()
     task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
     done = 1
     with ExitStack() as stack:
-        contestants: list[Contestant] = [OpenCL(task, device, name, config) for name in names]
+        contestants: list[Contestant] = [
+            OpenCL(task, device, name, values, label) for name, label, values in runs
+        ]
         contestants += [ReferenceRun(task, reference, threads) for reference in references]
         for contestant in contestants:
             stack.callback(contestant.close)
