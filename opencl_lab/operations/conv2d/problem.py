@@ -80,8 +80,8 @@ class Conv2dProblem(Problem):
         Whether the filter is the outer product of two vectors, which are inputs then.
     """
 
-    sizes = ("height", "width", "filter_height", "filter_width", "batch")
-    layout = ("dtype", "accumulator", "channels")
+    sizes = ("height", "width", "batch")
+    layout = ("filter_height", "filter_width", "dtype", "accumulator", "channels")
 
     height: int
     width: int
