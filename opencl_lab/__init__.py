@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         OclabError,
         ReferenceUnavailable,
     )
+    from opencl_lab.operations.conv2d import conv2d
     from opencl_lab.operations.dft import dft
     from opencl_lab.operations.gemm import gemm
     from opencl_lab.operations.sort import argsort, sort, sort_by_key
@@ -60,6 +61,7 @@ __all__ = [
     "__version__",
     "argsort",
     "compare",
+    "conv2d",
     "devices",
     "dft",
     "fft",
@@ -85,6 +87,7 @@ _HOMES = {
         "ReferenceUnavailable",
     ),
     "operations.dft": ("dft",),
+    "operations.conv2d": ("conv2d",),
     "operations.gemm": ("gemm",),
     "operations.sort": ("argsort", "sort", "sort_by_key"),
     "tuning.result": ("TuneResult",),

@@ -85,7 +85,8 @@ class Capabilities:
 class Device:
     """One OpenCL device: identity, limits and capabilities.
 
-    Memory sizes are in bytes, the clock in MHz. `handle` is the
+    Memory sizes are in bytes, the clock in MHz. With `shared_pointers` kernels can
+    read and write any memory of the host in place. `handle` is the
     `pyopencl.Device`; it is None in records made by hand for tests of plans.
     """
 
@@ -108,6 +109,7 @@ class Device:
     max_work_items: tuple[int, ...] = (256, 256, 256)
     work_group_multiple: int = 1
     unified_memory: bool = False
+    shared_pointers: bool = False
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
     capabilities: Capabilities = field(default_factory=Capabilities)
@@ -240,6 +242,10 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         max_work_items=tuple(handle.max_work_item_sizes),
         work_group_multiple=int(multiple or 1),
         unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
+        shared_pointers=bool(
+            int(_info(handle, "svm_capabilities", 0) or 0)
+            & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM
+        ),
         compute_capability=capability,
         simulated=simulated,
         capabilities=Capabilities(

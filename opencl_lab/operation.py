@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
@@ -57,7 +58,11 @@ class Problem(ABC):
         """Return the fields as JSON-able values."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
-            name: value.name if isinstance(value, np.dtype) else value
+            name: value.name
+            if isinstance(value, np.dtype)
+            else repr(value)  # JSON knows neither infinities nor NaN
+            if isinstance(value, float) and not math.isfinite(value)
+            else value
             for name, value in values.items()
         }
 
@@ -83,6 +88,9 @@ class Option:
         The only values allowed.
     about_data : bool
         Whether it says how input data are generated and not what the problem is.
+    with_files : bool
+        Whether an option about data is needed for a user's own files too, because it
+        describes an input that they do not hold.
     """
 
     name: str
@@ -91,6 +99,7 @@ class Option:
     help: str
     choices: tuple[str, ...] | None = None
     about_data: bool = False
+    with_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -238,6 +247,12 @@ class Operation(ABC, Generic[P]):
         """Return what a plot for a user's own `arrays` shows; None: the times."""
         return None
 
+    def pictures(
+        self, problem: P, inputs: Arrays, expected: Arrays, outputs: Arrays
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Return what a plot shows of the data, by title: rows x columns, or with colours."""
+        return {}
+
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return `options` completed by defaults.
 
@@ -254,7 +269,7 @@ class Operation(ABC, Generic[P]):
             )
         for name, value in options.items():
             choices = known[name].choices
-            if choices is not None and value not in choices:
+            if choices is not None and value != known[name].default and value not in choices:
                 raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
             kind, kind_name = NUMBERS.get(known[name].type, (object, ""))
             if value is not known[name].default and not isinstance(value, kind):

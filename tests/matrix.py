@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig
+from opencl_lab.operations.conv2d import BOUNDARIES, IMAGE_TYPES, MODES
 from opencl_lab.operations.sort import KEY_TYPES, ORDERS, SortProblem
 from opencl_lab.plan import check_plan
 
@@ -159,7 +160,22 @@ def _special_signal(rng):
 
 
 DFT_SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 27, 31, 32, 64, 100, 1000, 1009, 1024)
+
+
+def _colours(rng):
+    """A batch of colour images, of which no block is a divisor."""
+    return {"image": rng.integers(0, 255, (2, 37, 53, 3), np.uint8, endpoint=True)}
+
+
+def _special_image(rng):
+    """A NaN and infinities: they must reach what lies under the filter, and no more."""
+    image = rng.standard_normal((40, 70)).astype(np.float32)
+    image[3, 5], image[39, 0], image[20, 60] = np.nan, np.inf, -np.inf
+    return {"image": image}
+
+
 GEMM_SIZES = (0, 1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129)
+OBLONG = {"height": 41, "width": 147}  # of no block a multiple
 RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
 
@@ -217,5 +233,20 @@ ROWS: dict[str, list[Case]] = {
         Case("special", arrays=_special_matrices),
         Case("sweep", RECTANGLE, sweep=16),
         Case("sweep-TT", {**RECTANGLE, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=8),
+    ],
+    "conv2d": [
+        *(Case(f"size-{size}", {"size": size}) for size in (0, 1, 130)),
+        *(Case(f"{mode}", {**OBLONG, "ksize": 4, "mode": mode}) for mode in MODES),
+        *(
+            Case(f"edge-{boundary}", {**OBLONG, "boundary": boundary, "cval": 2.0})
+            for boundary in BOUNDARIES
+        ),
+        *(Case(f"type-{name}", {**OBLONG, "dtype": name}) for name in IMAGE_TYPES),
+        Case("flip", {**OBLONG, "ksize": 4, "flip": True, "batch": 2}),
+        Case("saturate", {**OBLONG, "dtype": "int16", "saturate": True}),
+        Case("separable", {**OBLONG, "filter": "gaussian", "ksize": 5, "mode": "full"}, sweep=4),
+        Case("colours", {"filter": "emboss", "boundary": "mirror"}, arrays=_colours),
+        Case("special", {"filter": "gaussian"}, arrays=_special_image),
+        Case("sweep", {**OBLONG, "ksize": 5, "boundary": "reflect"}, sweep=8),
     ],
 }

@@ -17,6 +17,7 @@ from opencl_lab.cli.common import (
     print_json,
     progress_bar,
     settings,
+    variants,
     whole_numbers,
 )
 from opencl_lab.cli.lazy import LazyGroup
@@ -55,6 +56,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         sizes: str,
         out: str,
         algorithm: str,
+        vary: tuple[str, ...],
         against: str,
         repeats: int,
         seed: int,
@@ -74,6 +76,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                 problem,
                 device=selection.device,
                 algorithms=algorithm,
+                variants=variants(vary),
                 against=against,
                 repeats=repeats,
                 threads=threads,
@@ -94,6 +97,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                         partial(chosen.generate, problem, seed, **complete),
                         device=selection.device,
                         algorithms=algorithm,
+                        variants=variants(vary),
                         against=against,
                         repeats=repeats,
                         threads=threads,

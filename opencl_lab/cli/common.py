@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sys
@@ -191,6 +192,35 @@ class WholeNumber(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             return value if isinstance(value, int) else _whole(value)
         except (ValueError, OverflowError):
             self.fail(f"{value!r} is not a valid integer.", param, ctx)
+
+
+def variants(texts: Sequence[str]) -> dict[str, dict[str, int | str | bool]]:
+    """Return every combination of ``NAME=A,B,C``, by a name for its rows.
+
+    Raises
+    ------
+    InvalidProblem
+        If a text has no name or no values.
+    """
+    axes = []
+    for text in texts:
+        name, _, values = text.partition("=")
+        if not name.strip() or not _parts(values):
+            raise InvalidProblem(f"--vary takes NAME=A,B,C, not {text!r}")
+        axes.append([(name.strip(), value) for value in _parts(values)])
+    return {
+        ",".join(f"{name}={value}" for name, value in point): {
+            name: _parameter(value) for name, value in point
+        }
+        for point in itertools.product(*axes)
+    }
+
+
+def _parameter(text: str) -> int | str | bool:
+    """Return the value of a kernel parameter: a flag, a whole number, or a word."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return int(text) if text.lstrip("-").isdecimal() else text
 
 
 def _parts(text: str) -> Sequence[str]:

@@ -17,6 +17,7 @@ from opencl_lab.cli.common import (
     print_json,
     progress_bar,
     settings,
+    variants,
 )
 from opencl_lab.comparison.plots import check_plot, plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
@@ -79,6 +80,12 @@ def run_options(command: Any) -> Any:
             help="References to compare with.",
         ),
         click.option(
+            "--vary",
+            multiple=True,
+            metavar="NAME=A,B,C",
+            help="Run each algorithm with all of these values of a kernel parameter; repeatable.",
+        ),
+        click.option(
             "--algorithm",
             default="auto",
             show_default=True,
@@ -105,6 +112,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         csv_file: str | None,
         plot_file: str | None,
         algorithm: str,
+        vary: tuple[str, ...],
         against: str,
         repeats: int,
         seed: int,
@@ -128,6 +136,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 make_inputs,
                 device=selection.device,
                 algorithms=algorithm,
+                variants=variants(vary),
                 against=against,
                 repeats=repeats,
                 threads=threads,
@@ -142,7 +151,9 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
             if curves is not None:
                 plot_curves(plot_path, curves, title)
             else:
-                plot_comparison(plot_path, comparison.measurements, title)
+                data = comparison.inputs, comparison.expected, outputs
+                pictures = chosen.pictures(problem, *data) if outputs else None
+                plot_comparison(plot_path, comparison.measurements, title, pictures)
         if output_file is not None and comparison.outputs:
             write_array(output_file, chosen.present(arrays, comparison.outputs))
         elif output_file is not None:
@@ -179,7 +190,7 @@ def _problem(
         raise click.UsageError(
             f"{chosen.name} takes {len(files)} input files ({', '.join(chosen.inputs)}) or none"
         )
-    about_data = [option.name for option in chosen.options if option.about_data]
+    about_data = [o.name for o in chosen.options if o.about_data and not o.with_files]
     useless = [name for name in about_data if name in options]
     if useless:
         raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")

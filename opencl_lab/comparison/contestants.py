@@ -140,9 +140,15 @@ class OpenCL(Contestant):
     """An algorithm of the operation on an OpenCL device, from host array to host array."""
 
     def __init__(
-        self, task: Task, device: Device, algorithm: str, config: Mapping[str, Any] | None = None
+        self,
+        task: Task,
+        device: Device,
+        algorithm: str,
+        config: Mapping[str, Any] | None = None,
+        variant: str = "",
     ):
-        super().__init__(task, f"opencl:{algorithm}", "opencl", algorithm)
+        name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
+        super().__init__(task, name, "opencl", algorithm)
         self.device = device
         self.config: Mapping[str, Any] = dict(config or {})
         self._peaks = stored_peaks(device)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.errors import InvalidProblem
@@ -13,11 +16,13 @@ from opencl_lab.paths import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["check_plot", "plot_comparison", "plot_curves", "plot_speedup", "plot_times"]
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
+PICTURE_HEIGHT = 2.6  # inches
+TITLE_WIDTH = 85  # characters
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
 MARKERS = "os^Dv*<>pPX"
 
@@ -36,14 +41,28 @@ def check_plot(path: Path) -> None:
         raise InvalidProblem(f"cannot plot to {path}: the folder {path.parent} does not exist")
 
 
-def _figure(path: Path, draw: Callable[[Axes], None], width: float, height: float) -> None:
+def _figure(
+    path: Path,
+    draw: Callable[[Axes], None],
+    width: float,
+    height: float,
+    pictures: Mapping[str, Any] | None = None,
+) -> None:
+    """Draw one diagram, below a row of pictures if there are any."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as NewFigure
 
     check_plot(path)
     figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
-    draw(figure.add_subplot())
+    if pictures:
+        ratios = PICTURE_HEIGHT, height
+        above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=ratios)[:, 0]
+        figure.set_figheight(height + PICTURE_HEIGHT)
+        _draw_pictures(above, pictures)
+        draw(below.add_subplot())
+    else:
+        draw(figure.add_subplot())
     try:
         with replace_file(path) as temporary:
             figure.savefig(temporary)
@@ -51,8 +70,39 @@ def _figure(path: Path, draw: Callable[[Axes], None], width: float, height: floa
         raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def plot_comparison(path: Path, rows: Sequence[Measurement], title: str) -> None:
-    """Draw the total time of each implementation as a bar, with its spread and speed-up."""
+def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
+    """Show images beside each other: colours as they are, numbers with a scale."""
+    panels = figure.subplots(1, len(pictures), squeeze=False)[0]
+    for axes, (name, image) in zip(panels, pictures.items(), strict=True):
+        image = image.astype(float)
+        limits = np.nanmin(image), np.nanmax(image)
+        axes.set_title(name, fontsize=9)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        if image.ndim == 3:
+            scale = max(255.0 if limits[1] > 1 else 1.0, limits[1])
+            axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
+        else:
+            shown = axes.imshow(image, cmap="gray", vmin=limits[0], vmax=limits[1])
+            figure.colorbar(shown, ax=axes, shrink=0.7).ax.tick_params(labelsize=6)
+
+
+def plot_comparison(
+    path: Path,
+    rows: Sequence[Measurement],
+    title: str,
+    pictures: Mapping[str, Any] | None = None,
+) -> None:
+    """Draw the total time of each implementation as a bar, with its spread and speed-up.
+
+    Parameters
+    ----------
+    path : Path
+    rows : sequence of Measurement
+    title : str
+    pictures : mapping of str to numpy.ndarray, optional
+        Images to show above, by title.
+    """
     measured = [row for row in rows if row.total_ms is not None]
     measured.sort(key=lambda row: row.total_ms.median if row.total_ms else 0, reverse=True)
 
@@ -80,9 +130,10 @@ def plot_comparison(path: Path, rows: Sequence[Measurement], title: str) -> None
         axes.set_xlabel("total time in ms, from host array to host array (median, min and max)")
         axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
         axes.spines[["top", "right"]].set_visible(False)
-        axes.set_title(title, loc="left", fontsize=10)
+        wrapped = (textwrap.fill(line, TITLE_WIDTH) for line in title.splitlines())
+        axes.set_title("\n".join(wrapped), loc="left", fontsize=10)
 
-    _figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1))
+    _figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
 
 
 def plot_curves(path: Path, curves: Curves, title: str) -> None:

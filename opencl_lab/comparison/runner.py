@@ -35,7 +35,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of one problem, and the outputs of the first algorithm that is right.
+    """The measured rows of one problem, its data, and the outputs of the first right algorithm.
 
     `profiles` has lines for people about every launch, by the name of the row.
     """
@@ -43,6 +43,8 @@ class Comparison:
     problem: Problem
     device: Device
     measurements: list[Measurement]
+    inputs: Arrays
+    expected: Arrays
     outputs: Arrays
     errors: list[Exception]
     profiles: dict[str, list[str]]
@@ -107,7 +109,8 @@ def _references(
 class _Request:
     """What a comparison is to run, by name and found to be possible."""
 
-    algorithms: list[str]
+    runs: Sequence[tuple[str, str, Mapping[str, Any]]]
+    """Algorithm, name of the variant, and parameters."""
     references: list[Reference]
     by_name: bool
     threads: int
@@ -121,6 +124,7 @@ def check_comparison(
     algorithms: str | Sequence[str] = "auto",
     against: str | Sequence[str] = "all",
     config: Mapping[str, Any] | None = None,
+    variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
     threads: int | None = None,
 ) -> _Request:
@@ -133,11 +137,16 @@ def check_comparison(
         raise InvalidProblem(f"threads must be from 1 to {most}, not {threads}")
     names = _algorithms(chosen, problem, device, algorithms)
     references, by_name = _references(chosen, against)
-    for name in names:
+    runs = [
+        (name, label, {**(config or {}), **values})
+        for name in names
+        for label, values in (variants or {"": {}}).items()
+    ]
+    for name, _, values in runs:
         algorithm = chosen.algorithm(name)
-        settled = algorithm.configure(problem, device, config)
+        settled = algorithm.configure(problem, device, values)
         check_plan(algorithm.plan(problem, settled, device), device)
-    return _Request(names, references, by_name, threads)
+    return _Request(runs, references, by_name, threads)
 
 
 def run_comparison(
@@ -149,6 +158,7 @@ def run_comparison(
     algorithms: str | Sequence[str] = "auto",
     against: str | Sequence[str] = "all",
     config: Mapping[str, Any] | None = None,
+    variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -171,6 +181,8 @@ def run_comparison(
         Names, comma-separated in a string; ``auto`` or ``all``; ``all`` or ``none``.
     config : mapping, optional
         Kernel parameters in place of the default ones.
+    variants : mapping of str to mapping, optional
+        More such parameters, by a name for the rows: every algorithm runs once with each.
     repeats : int
         Timed runs of each.
     threads : int, optional
@@ -191,19 +203,22 @@ def run_comparison(
         algorithms=algorithms,
         against=against,
         config=config,
+        variants=variants,
         repeats=repeats,
         threads=threads,
     )
-    names, references = request.algorithms, request.references
+    runs, references = request.runs, request.references
 
     report = progress or (lambda done, total, label: None)
-    rounds = (repeats + 1) * (len(names) + len(references)) + 1
+    rounds = (repeats + 1) * (len(runs) + len(references)) + 1
     report(0, rounds, "input")
     inputs = make_inputs()
     task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
     done = 1
     with ExitStack() as stack:
-        contestants: list[Contestant] = [OpenCL(task, device, name, config) for name in names]
+        contestants: list[Contestant] = [
+            OpenCL(task, device, name, values, label) for name, label, values in runs
+        ]
         contestants += [ReferenceRun(task, reference, request.threads) for reference in references]
         for contestant in contestants:
             stack.callback(contestant.close)
@@ -233,7 +248,9 @@ def run_comparison(
     baseline = next((row for row in rows if row.implementation == BASELINE), None)
     errors = [c.error for c in contestants if c.error is not None and c.kind == "opencl"]
     measured = [row.against(baseline) for row in rows]
-    return Comparison(problem, device, measured, outputs, list(errors), profiles)
+    return Comparison(
+        problem, device, measured, inputs, task.expected, outputs, list(errors), profiles
+    )
 
 
 def compare(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,9 +23,12 @@ __all__ = [
     "as_array",
     "assign",
     "contiguous",
+    "direct_target",
     "is_device_array",
     "is_plain",
     "queue_for",
+    "reshaped",
+    "to_device",
 ]
 
 AnyArray: TypeAlias = Any
@@ -311,3 +315,54 @@ def assign(target: AnyArray, source: AnyArray, queue: cl.CommandQueue | None = N
     elif target.size:
         axis = target.ndim - 1
         _copy(queue, source, _View.of(source, axis), target, _View.of(target, axis))
+
+
+def reshaped(
+    array: AnyArray, shape: tuple[int, ...], queue: cl.CommandQueue | None = None
+) -> AnyArray:
+    """Return a plain array in another shape of the same size, without a copy."""
+    if not is_device_array(array) or array.size:
+        return array.reshape(shape)
+    return cl.array.empty(queue, shape, array.dtype, allocator=array.allocator)
+
+
+def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.array.Array:
+    """Return a device array with a copy of a host array, which is not waited for."""
+    if not array.size:
+        return cl.array.empty(queue, array.shape, array.dtype)
+    assert queue is not None  # `queue_for` gives every device array one
+    return cl.array.to_device(queue, array, async_=True)
+
+
+def direct_target(
+    out: AnyArray | None,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    inputs: Sequence[AnyArray],
+) -> AnyArray | None:
+    """Return `out` if a kernel can write it directly: plain, and apart from all inputs.
+
+    Parameters
+    ----------
+    out : array, optional
+        What the user gave for the result.
+    shape, dtype
+        Those of the result.
+    inputs : sequence of arrays
+        All on one side.
+
+    Raises
+    ------
+    InvalidProblem
+        If `out` has another shape or dtype, or is on the other side.
+    """
+    if out is None:
+        return None
+    check_out(out, inputs[0], shape, dtype)
+    if not out.size or not is_plain(out):
+        return None
+    if is_device_array(out):
+        shared = any(out.base_data == array.base_data for array in inputs)
+    else:
+        shared = any(np.may_share_memory(out, array) for array in inputs)
+    return None if shared else out

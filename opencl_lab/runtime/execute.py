@@ -10,6 +10,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
+from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
 from opencl_lab.plan import Buffer
 from opencl_lab.runtime.session import DeviceMemory, Executable, KernelInfo, session_of
@@ -133,9 +134,7 @@ def _run_host(
         if not array.size:
             buffers[spec.name] = pool.allocate(1)
         elif shared and _aligned(array):
-            buffers[spec.name] = cl.Buffer(
-                queue.context, FLAGS.READ_ONLY | FLAGS.USE_HOST_PTR, hostbuf=array
-            )
+            buffers[spec.name] = _in_place(queue, session.device, array, FLAGS.READ_ONLY)
         else:
             buffers[spec.name] = pool.allocate(array.nbytes)
             result.transfer_events.append(
@@ -145,21 +144,29 @@ def _run_host(
         if spec.name not in out:
             out[spec.name] = np.empty(spec.shape, spec.dtype)
         if shared and out[spec.name].size and _aligned(out[spec.name]):
-            buffers[spec.name] = cl.Buffer(
-                queue.context, FLAGS.READ_WRITE | FLAGS.USE_HOST_PTR, hostbuf=out[spec.name]
-            )
+            buffers[spec.name] = _in_place(queue, session.device, out[spec.name], FLAGS.READ_WRITE)
         else:
             buffers[spec.name] = pool.allocate(max(spec.nbytes, 1))
     try:
         result.kernel_events = executable.enqueue(queue, buffers)
         for spec in plan.with_role("out"):
-            if out[spec.name].size:
+            if out[spec.name].size and not isinstance(buffers[spec.name], cl.SVM):
                 mapped = shared and _aligned(out[spec.name])
                 _fetch(queue, buffers[spec.name], spec, out[spec.name], mapped, result)
     finally:
         # The arrays of the caller must not be in use once this returns, even by an error.
         queue.finish()
     return result
+
+
+def _in_place(
+    queue: cl.CommandQueue, device: Device, array: np.ndarray[Any, Any], access: int
+) -> DeviceMemory:
+    """Return the memory of a host array for a kernel."""
+    # Runtimes may copy what a buffer is made of, to align it; pyopencl shares no read-only array.
+    if device.shared_pointers and array.flags.writeable:
+        return cl.SVM(array)
+    return cl.Buffer(queue.context, access | FLAGS.USE_HOST_PTR, hostbuf=array)
 
 
 def _aligned(array: np.ndarray[Any, Any]) -> bool:

@@ -5,37 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem, settle
-from opencl_lab.runtime.arrays import (
-    AnyArray,
-    as_array,
-    assign,
-    check_out,
-    is_device_array,
-    is_plain,
-    queue_for,
-)
+from opencl_lab.operations.gemm.problem import settle
+from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 
 __all__ = ["gemm"]
-
-
-def _target(
-    out: AnyArray | None, problem: GemmProblem, matrices: tuple[AnyArray, ...]
-) -> AnyArray | None:
-    """Return `out` if a kernel can write it directly: plain, and apart from all inputs."""
-    if out is None:
-        return None
-    check_out(out, matrices[0], (problem.m, problem.n), problem.dtype)
-    if not out.size or not is_plain(out):
-        return None
-    if is_device_array(out):
-        shared = any(out.base_data == matrix.base_data for matrix in matrices)
-    else:
-        shared = any(np.may_share_memory(out, matrix) for matrix in matrices)
-    return None if shared else out
 
 
 def gemm(
@@ -111,7 +85,7 @@ def gemm(
         precision=precision,
         queue=queue,
     )
-    target = _target(out, problem, matrices)
+    target = direct_target(out, (problem.m, problem.n), problem.dtype, matrices)
     run = GEMM.run(
         problem,
         inputs,

@@ -1,0 +1,68 @@
+/*
+ * 2D convolution, one work-item for one value of the result.
+ *
+ *          x + offset_x
+ *           v
+ *      +----+----------+------+
+ *      |    | w  w  w  |      |  y + offset_y     The item at (x, y) walks over the filter and
+ *      |    | w  w  w  |      |                   asks for every pixel where it lies: inside the
+ *      |    | w  w  w  |      |                   image, or beyond an edge, where the boundary
+ *      |    +----------+      |                   condition says what to read instead.
+ *      |                      |                   Nothing is shared.
+ *      +----------------------+
+ *
+ * Source: the definition; the baseline that the other kernels are measured against.
+ *
+ * The host guarantees: images and results are contiguous: batch, rows, pixels, channels;
+ * dimension 0 of the grid covers the values of a row, dimension 1 the rows, in whole
+ * work-groups, and dimension 2 the images from `first_image` on; `result` overlaps no input.
+ *
+ * ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS: see pixels.cl.mako
+ * FLIP      whether the filter is turned by 180 degrees
+ * WG_X      values of a row in a work-group
+ * WG_Y      rows of a work-group
+ */
+<%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, WG_X,
+             WG_Y"/>\
+<%include file="/conv2d/pixels.cl.mako" args="ELEMENT_T=ELEMENT_T, RESULT_T=RESULT_T,
+    SUM_T=SUM_T, BOUNDARY=BOUNDARY, FAR=FAR, SATURATE=SATURATE, CONSTANT_WEIGHTS=CONSTANT_WEIGHTS"/>\
+
+__kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
+void conv2d_naive(__global const element_t *restrict image,
+                  const weights_t weights,
+                  __global result_t *restrict result,
+                  const int height,
+                  const int width,
+                  const int channels,
+                  const int out_height,
+                  const int out_width,
+                  const int offset_y,
+                  const int offset_x,
+                  const int filter_height,
+                  const int filter_width,
+                  const ulong first_image,
+                  const sum_t cval)
+{
+    const int place = get_global_id(0);
+    const int y = get_global_id(1);
+    const ulong which = first_image + get_global_id(2);
+    if (place < out_width * channels && y < out_height) {
+        const int x = place / channels;
+        const int channel = place % channels;
+        __global const element_t *source = image + which * height * width * channels + channel;
+        sum_t sum = 0;
+        for (int j = 0; j < filter_height; ++j) {
+            const int row = extend(y + j + offset_y, height);
+            for (int i = 0; i < filter_width; ++i) {
+                const int column = extend(x + i + offset_x, width);
+                const bool inside = row >= 0 && column >= 0;
+                const sum_t value =
+                    inside ? load_pixel(source + ((long)row * width + column) * channels) : cval;
+                const int tap = j * filter_width + i;
+                sum += weights[${"filter_height * filter_width - 1 - tap" if FLIP else "tap"}]
+                       * value;
+            }
+        }
+        store_pixel(sum, result + (which * out_height + y) * out_width * channels + place);
+    }
+}

@@ -1,0 +1,140 @@
+"""The public function of the convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.conv2d.operation import CONV2D
+from opencl_lab.operations.conv2d.settle import result_shape, settle
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    assign,
+    direct_target,
+    is_device_array,
+    queue_for,
+    reshaped,
+    to_device,
+)
+
+__all__ = ["conv2d"]
+
+
+def conv2d(
+    image: Any,
+    weights: Any,
+    *,
+    mode: str = "same",
+    boundary: str = "constant",
+    cval: float = 0.0,
+    flip: bool = False,
+    channels_last: bool = False,
+    saturate: bool = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+) -> AnyArray:
+    """Correlate images with a filter, as `scipy.ndimage.correlate` does.
+
+    Parameters
+    ----------
+    image : array_like or pyopencl.array.Array, shape (..., height, width)
+        uint8, int16, uint16, float16, float32 or float64; leading dimensions are a
+        batch, any strides. With `channels_last` the shape is (..., height, width,
+        channels), and each channel is filtered alone.
+    weights : array_like or pyopencl.array.Array, shape (rows, columns)
+        Real numbers; odd or even, oblong, also larger than the image. Or a tuple of a
+        column and a row, one-dimensional NumPy arrays whose outer product is the filter.
+        Filters of that kind are also found by their singular values, and are faster. With an image
+        on the device they may be on the host; on the device they must have the type in
+        which sums are made.
+    mode : str
+        ``"same"``: the result is as large as the image, the centre of the filter is
+        weight ``size // 2``, as in `scipy.ndimage`. ``"valid"``, ``"full"``: where filter
+        and image overlap wholly, or at all, as in `scipy.signal.correlate2d`.
+    boundary : str
+        What lies beyond the edges: ``"constant"`` (`cval`), ``"nearest"``,
+        ``"reflect"`` (d c b a | a b c d), ``"mirror"`` (d c b | a b c d) or ``"wrap"``.
+    cval : float
+    flip : bool
+        Turn the filter by 180 degrees: convolution, as `scipy.ndimage.convolve` and
+        `scipy.signal.convolve2d`.
+    channels_last : bool
+    saturate : bool
+        Integer results stop at the limits of their type. If not they wrap around, as
+        those of SciPy do.
+    algorithm : str
+        ``"auto"`` or the name of an algorithm of the operation ``conv2d``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, optional
+        Receives the result; may be `image`. Shape and dtype of the result.
+    queue : pyopencl.CommandQueue, optional
+        Where to filter a host array; default: the library's queue on `select_device()`.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        Of the kind and dtype of `image`. A device array is enqueued on the queue of
+        `image` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For an unsupported dtype, too few dimensions, an empty filter, an unknown mode or
+        boundary, a wrong `out`, or arrays that do not fit into the device's memory.
+    InvalidConfig
+        For an unknown algorithm or a configuration that the device cannot run.
+    BuildError, LaunchError
+        If the device's compiler or the device itself fails.
+
+    Notes
+    -----
+    Sums are made in float64 for float64 images and in float32 for all others, but
+    integer images with integer weights are summed exactly, in integers. Sums become
+    integers by rounding to the nearest (SciPy cuts the fraction off); float16 images are
+    rounded once, at the end.
+    """
+    given = as_array(image)
+    queue = queue_for(given, queue)
+    if is_device_array(weights):
+        if not is_device_array(given):
+            raise InvalidProblem(
+                "weights are on the device and the image is not; use weights.get()"
+            )
+        queue_for(weights, queue)
+    problem, inputs = settle(
+        given,
+        weights,
+        mode=mode,
+        boundary=boundary,
+        cval=cval,
+        flip=flip,
+        channels_last=channels_last,
+        saturate=saturate,
+        queue=queue,
+    )
+    if is_device_array(given):
+        inputs = {
+            name: array if is_device_array(array) else to_device(array, queue)
+            for name, array in inputs.items()
+        }
+    shape = result_shape(problem, given.shape, channels_last)
+    target = direct_target(out, shape, problem.dtype, (given,))
+    run = CONV2D.run(
+        problem,
+        inputs,
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"result": reshaped(target, problem.result_shape, queue)},
+    )
+    result = reshaped(run.outputs["result"], shape, queue)
+    if out is None:
+        return result
+    if target is None:
+        assign(out, result, queue)
+    return out

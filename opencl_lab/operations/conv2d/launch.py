@@ -1,0 +1,196 @@
+"""What the algorithms of a convolution share: one launch of one kernel over images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operation import Algorithm
+from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.plan import Argument, Buffer, Launch, round_up
+from opencl_lab.space import Constraint
+
+__all__ = ["Convolution", "Pass", "divides", "fit", "positive"]
+
+C_TYPES = {
+    "uint8": "uchar",
+    "int16": "short",
+    "uint16": "ushort",
+    "float16": "half",
+    "int32": "int",
+    "int64": "long",
+    "float32": "float",
+    "float64": "double",
+}
+GRID_LIMIT = 65_535
+"""Images in one launch: some GPUs count no more work-groups in the third dimension."""
+
+
+def positive(name: str) -> Constraint:
+    """Require a parameter to be positive."""
+    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
+
+
+def divides(divisor: str, number: str, why: str) -> Constraint:
+    """Require one parameter to divide another."""
+    return Constraint(
+        lambda c: c.integer(number) % c.integer(divisor) == 0,
+        f"{divisor} must divide {number}: {why}",
+    )
+
+
+def fit(value: int, limit: int) -> int:
+    """Return the largest power of two that is above neither `value` nor `limit`, at least 1."""
+    return 1 << max(1, min(value, limit)).bit_length() - 1
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of a kernel over images: from which buffer to which, and its geometry.
+
+    Parameters
+    ----------
+    source, weights, target : str
+        Names of buffers.
+    source_type, target_type : numpy.dtype
+    size, out_size, offset, taps : tuple of int
+        Rows and columns of the images, of the results, of the first window, of the filter.
+    """
+
+    source: str
+    weights: str
+    target: str
+    source_type: np.dtype[Any]
+    target_type: np.dtype[Any]
+    size: tuple[int, int]
+    out_size: tuple[int, int]
+    offset: tuple[int, int]
+    taps: tuple[int, int]
+
+    @classmethod
+    def whole(cls, problem: Conv2dProblem) -> Pass:
+        """Return the pass that solves a problem at once."""
+        return cls(
+            "image",
+            "weights",
+            "result",
+            problem.dtype,
+            problem.dtype,
+            (problem.height, problem.width),
+            (problem.out_height, problem.out_width),
+            problem.offset,
+            problem.filter_shape,
+        )
+
+    def reaches_far(self, boundary: str) -> bool:
+        """Return whether windows reach farther beyond an edge than the image continues once."""
+        for size, out, offset, taps in zip(
+            self.size, self.out_size, self.offset, self.taps, strict=True
+        ):
+            reach = max(-offset, out + taps - 1 + offset - size)
+            if reach > size - (boundary == "mirror"):
+                return boundary not in ("constant", "nearest")
+        return False
+
+
+class Convolution(Algorithm[Conv2dProblem]):
+    """What the algorithms share."""
+
+    kernel: ClassVar[str]
+    synchronises: ClassVar[bool] = False
+
+    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
+        """Need double precision for float64, and barriers where items share tiles."""
+        if problem.sum_type == np.float64 and not device.capabilities.fp64:
+            return "the device has no double precision"
+        if self.synchronises and not device.capabilities.barriers_in_loops:
+            return "barriers in loops do not work on the device"
+        return None
+
+    @staticmethod
+    def _buffers(problem: Conv2dProblem) -> list[Buffer]:
+        return [
+            Buffer("image", "in", problem.image_shape, problem.dtype),
+            Buffer("weights", "in", problem.filter_shape, problem.sum_type),
+            Buffer("result", "out", problem.result_shape, problem.dtype),
+        ]
+
+    def _launches(
+        self,
+        problem: Conv2dProblem,
+        one: Pass,
+        params: Mapping[str, Any],
+        *,
+        tile: tuple[int, int],
+        group: tuple[int, int],
+        arguments: Mapping[str, Argument],
+        constant_weights: bool,
+        device: Device,
+        local_bytes: int = 0,
+    ) -> list[Launch]:
+        """Return the launches of one pass.
+
+        Parameters
+        ----------
+        params, arguments : mapping
+            Those of the kernel alone, with the geometry's in between.
+        tile, group : tuple of int
+            Rows, and values of a row, that a work-group computes; its items likewise.
+        """
+        boundary, cval = problem.extension
+        sum_type = problem.sum_type
+        weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
+        values = one.out_size[1] * problem.channels
+        shared = {
+            "ELEMENT_T": C_TYPES[one.source_type.name],
+            "RESULT_T": C_TYPES[one.target_type.name],
+            "SUM_T": C_TYPES[sum_type.name],
+            "BOUNDARY": boundary,
+            "FAR": one.reaches_far(boundary),
+            "SATURATE": problem.saturate and one.target_type.kind in "iu",
+            "CONSTANT_WEIGHTS": constant_weights and weights_bytes <= device.constant_memory,
+            "FLIP": problem.flip,
+        }
+        with np.errstate(over="ignore"):  # a cval beyond the type's range is infinite there
+            outside = sum_type.type(cval)
+        return [
+            Launch(
+                template=self.templates[0],
+                kernel=self.kernel,
+                params={**params, **shared},
+                global_size=(
+                    round_up(values, tile[1]) // tile[1] * group[1],
+                    round_up(one.out_size[0], tile[0]) // tile[0] * group[0],
+                    min(GRID_LIMIT, problem.batch - first),
+                ),
+                local_size=(group[1], group[0], 1),
+                arguments={
+                    "image": one.source,
+                    "weights": one.weights,
+                    "result": one.target,
+                    "height": np.int32(one.size[0]),
+                    "width": np.int32(one.size[1]),
+                    **arguments,
+                    "out_height": np.int32(one.out_size[0]),
+                    "out_width": np.int32(one.out_size[1]),
+                    "offset_y": np.int32(one.offset[0]),
+                    "offset_x": np.int32(one.offset[1]),
+                    **self._taps(one),
+                    "first_image": np.uint64(first),
+                    "cval": outside,
+                },
+                local_bytes=local_bytes,
+            )
+            for first in range(0, problem.batch, GRID_LIMIT)
+        ]
+
+    def _taps(self, one: Pass) -> dict[str, Argument]:
+        """Return the filter's size as arguments, for kernels that are built for any size."""
+        return {
+            "filter_height": np.int32(one.taps[0]),
+            "filter_width": np.int32(one.taps[1]),
+        }

@@ -1,0 +1,213 @@
+"""The algorithms of a convolution that work in registers: register, separable."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operations.conv2d.launch import Convolution, Pass, fit, positive
+from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+
+__all__ = ["Register", "Separable"]
+
+WIDTHS = (1, 2, 4, 8, 16)
+CPU_ROWS = 5
+CPU_STEP = 1024  # values along a row that one item of a CPU computes, one block after the other
+
+FEW_ROWS = 9
+"""Of a filter; kernels for more rows become too long for the cache of instructions."""
+
+
+def _sums(config: Config) -> int:
+    """Return how many variables for sums an item has."""
+    each = config.integer("VECTOR_WIDTH") if config["WINDOW"] else 1
+    return config.integer("ROWS") * config.integer("VECTORS") * each
+
+
+class Register(Convolution):
+    """Strips of the result in the registers of each item, from a sliding window of the image."""
+
+    name = "register"
+    templates: ClassVar[tuple[str, ...]] = ("conv2d/register.cl.mako",)
+    kernel = "conv2d_register"
+    space = SearchSpace(
+        (
+            Parameter("WG_X", (1, 8, 16, 32, 64, 128, 256), "items of a work-group along a row"),
+            Parameter("WG_Y", (1, 2, 4, 8, 16), "items of a work-group across rows"),
+            Parameter("VECTOR_WIDTH", WIDTHS, "values of a row in a vector"),
+            Parameter("VECTORS", (1, 2, 3, 4), "vectors of an item beside each other"),
+            Parameter("ROWS", (1, 2, 3, 4, 5, 6, 8, 12, 16), "rows that an item computes together"),
+            Parameter("STEPS_X", (1, 4, 16, 64, 128), "blocks of an item along a row"),
+            Parameter("STEPS_Y", (1, 2, 4, 8), "blocks of an item across rows"),
+            Parameter("UNROLL", (4, 8, 16, 32), "taps of a row that are written out"),
+            Parameter("WINDOW", (False, True), "the values under a vector stay in registers"),
+            Parameter(
+                "CONSTANT_WEIGHTS", (False, True), "the filter lies in constant memory if it fits"
+            ),
+        ),
+        (
+            *map(positive, ("WG_X", "WG_Y", "VECTORS", "ROWS", "STEPS_X", "STEPS_Y", "UNROLL")),
+            Constraint(
+                lambda c: c["VECTOR_WIDTH"] in WIDTHS,
+                "VECTOR_WIDTH must be a width of OpenCL's vectors: 1, 2, 4, 8 or 16",
+            ),
+            Constraint(
+                lambda c: _sums(c) <= 96, "more than 96 sums an item do not stay in registers"
+            ),
+            Constraint(
+                lambda c: _sums(c) * c.integer("ROWS") * c.integer("UNROLL") <= 8192,
+                "more than 8192 products written out take too long to compile",
+            ),
+        ),
+    )
+
+    def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
+        """Return long rows an item on CPUs; elsewhere blocks side by side in wide groups."""
+        word = problem.sum_type.itemsize
+        if device.kind == "cpu":
+            # Ten sums, two vectors and a weight fill the registers of AVX2, with room to turn.
+            vector = min(64, max(32, device.capabilities.vector_bytes)) // word
+            step = 2 * vector
+            steps_x = min(CPU_STEP, round_up(problem.out_width * problem.channels, step)) // step
+            columns = -(-problem.out_width * problem.channels // (steps_x * step or 1))
+            blocks = -(-problem.out_height // CPU_ROWS) * columns * problem.batch
+            enough = 8 * device.compute_units
+            return Config(
+                WG_X=1,
+                WG_Y=1,
+                VECTOR_WIDTH=vector,
+                VECTORS=2,
+                ROWS=CPU_ROWS,
+                STEPS_X=max(1, steps_x),
+                STEPS_Y=next((n for n in (8, 4, 2) if blocks >= n * enough), 1),
+                UNROLL=16,
+                WINDOW=False,
+                CONSTANT_WEIGHTS=False,
+            )
+        limit = min(device.capabilities.max_work_group, device.max_work_items[0])
+        return Config(
+            WG_X=fit(64, limit),
+            WG_Y=1,
+            VECTOR_WIDTH=16 // word,
+            VECTORS=1,
+            ROWS=8 if problem.filter_height <= FEW_ROWS else 4,
+            STEPS_X=1,
+            STEPS_Y=1,
+            UNROLL=16,
+            WINDOW=True,
+            CONSTANT_WEIGHTS=True,
+        )
+
+    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch."""
+        buffers = self._buffers(problem)
+        if 0 in problem.result_shape:
+            return Plan(tuple(buffers), ())
+        launches = self._strips(problem, Pass.whole(problem), config, device)
+        return Plan(tuple(buffers), tuple(launches))
+
+    def _strips(
+        self, problem: Conv2dProblem, one: Pass, config: Config, device: Device
+    ) -> list[Launch]:
+        """Return the launches of one pass."""
+        number = config.integer
+        group = number("WG_Y"), number("WG_X")
+        tile = (
+            group[0] * number("ROWS") * number("STEPS_Y"),
+            group[1] * number("VECTOR_WIDTH") * number("VECTORS") * number("STEPS_X"),
+        )
+        align = self._align(problem, one, config)
+        params = {name: value for name, value in config.items() if name != "CONSTANT_WEIGHTS"}
+        return self._launches(
+            problem,
+            one,
+            {
+                **params,
+                "CHANNELS": problem.channels,
+                "KH": one.taps[0],
+                "KW": one.taps[1],
+                "ALIGN": align,
+                "SHIFT": one.offset[1] * problem.channels % align,
+            },
+            tile=tile,
+            group=group,
+            arguments={},
+            constant_weights=bool(config["CONSTANT_WEIGHTS"]),
+            device=device,
+        )
+
+    def _taps(self, one: Pass) -> dict[str, Argument]:
+        """Return nothing: the kernel is built for one size of the filter."""
+        return {}
+
+    @staticmethod
+    def _align(problem: Conv2dProblem, one: Pass, config: Config) -> int:
+        """Return to how many elements rows can be aligned, if buffers are; 1: to none."""
+        types = {one.source_type, one.target_type}
+        if np.dtype(np.float16) in types:  # there are no vectors of half precision
+            return 1
+        align = max(1, 16 // max(dtype.itemsize for dtype in types))
+        align = min(4, align)
+        rows = (one.size[1] * problem.channels, one.out_size[1] * problem.channels)
+        whole = all(length % align == 0 for length in (*rows, config.integer("VECTOR_WIDTH")))
+        written_out = one.taps[1] <= config.integer("UNROLL")
+        return align if config["WINDOW"] and whole and written_out else 1
+
+
+class Separable(Register):
+    """For filters of rank 1: along the rows, then along the columns, strips in registers."""
+
+    name = "separable"
+
+    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
+        """Need a filter that is the outer product of two vectors."""
+        if not problem.separable:
+            return "the filter is not the outer product of a column and a row"
+        return super().supports(problem, device)
+
+    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
+        """Plan a launch along the rows, which continues the image, and one along the columns."""
+        sums = problem.sum_type
+        between = (problem.out_height + problem.filter_height - 1, problem.out_width)
+        buffers: list[Buffer] = [
+            *self._buffers(problem),
+            Buffer("row", "in", (problem.filter_width,), sums),
+            Buffer("column", "in", (problem.filter_height,), sums),
+        ]
+        if 0 in problem.result_shape:
+            return Plan(tuple(buffers), ())
+        shape = (problem.batch, *between, problem.channels)
+        buffers.append(Buffer("between", "scratch", shape, sums))
+        whole = Pass.whole(problem)
+        along_rows = Pass(
+            "image",
+            "row",
+            "between",
+            problem.dtype,
+            sums,
+            whole.size,
+            between,
+            whole.offset,
+            (1, problem.filter_width),
+        )
+        along_columns = Pass(
+            "between",
+            "column",
+            "result",
+            sums,
+            problem.dtype,
+            between,
+            whole.out_size,
+            (0, 0),
+            (problem.filter_height, 1),
+        )
+        launches = [
+            launch
+            for one in (along_rows, along_columns)
+            for launch in self._strips(problem, one, config, device)
+        ]
+        return Plan(tuple(buffers), tuple(launches))

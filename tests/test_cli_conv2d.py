@@ -1,0 +1,94 @@
+"""`oclab conv2d` and its sweeps through the real entry point."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import ndimage
+from test_cli import QUICK, oclab, one_sentence
+
+from opencl_lab.operations.conv2d import named_filter
+
+
+@pytest.fixture
+def photo(tmp_path, rng):
+    path = tmp_path / "photo.png"
+    smooth = ndimage.gaussian_filter(rng.random((40, 60, 3)), (3, 3, 0))
+    pixels = (255 * (smooth - smooth.min()) / np.ptp(smooth)).astype(np.uint8)
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def test_a_picture_of_edges(photo, tmp_path):
+    out, plot = tmp_path / "edges.png", tmp_path / "plot.png"
+    result = oclab("conv2d", photo, "--filter", "sobel", "-o", out, "--plot", plot, *QUICK)
+    assert result.returncode == 0, result.stderr
+    before, after = np.asarray(Image.open(photo)), np.asarray(Image.open(out))
+    assert after.shape == before.shape and after.dtype == np.uint8
+    weights = named_filter("sobel")[..., None]
+    right = ndimage.correlate(before.astype(float), weights, mode="constant")
+    np.testing.assert_array_equal(after, np.abs(right).clip(0, 255))
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_weights_from_a_file_and_every_reference(photo, tmp_path):
+    np.savetxt(tmp_path / "w.csv", [[1, 2], [3, -4], [5, 6]], fmt="%d", delimiter=",")
+    arguments = (photo, "--weights", tmp_path / "w.csv", "--boundary", "mirror", "--repeats", 1)
+    result = oclab("conv2d", *arguments, "--algorithm", "all", "--json")
+    assert result.returncode == 0, result.stderr
+    content = json.loads(result.stdout)
+    assert content["problem"]["accumulator"] == "int32" and content["problem"]["saturate"]
+    rows = {row["implementation"]: row for row in content["results"]}
+    assert {"opencl:register", "opencl:tiled", "opencl:naive", "c:seq", "c:omp"} <= set(rows)
+    for row in rows.values():
+        assert row["status"] in ("correct", "unavailable"), row
+        assert row["reason"] or row["max_abs_diff"] == 0
+    assert rows["scipy"]["ok"] and "opencv" in rows and "torch" in rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--filter", "sharpest"], "filter"),
+        (["--ksize", "0"], "weights"),
+        (["--filter", "sobel", "--ksize", "4"], "odd ksize"),
+        (["--sigma", "2"], "sigma"),
+        (["--weights", "missing.csv"], "missing.csv"),
+        (["--boundary", "cliff"], "boundary"),
+        (["--mode", "valid", "--height", "2", "--width", "9"], "valid"),
+    ],
+)
+def test_bad_usage_is_one_sentence(arguments, words):
+    result = oclab("conv2d", *arguments)
+    assert result.returncode == 2 and one_sentence(result) and words in result.stderr
+
+
+def test_a_picture_needs_a_filter(photo):
+    result = oclab("conv2d", photo)
+    assert result.returncode == 2 and one_sentence(result) and "which filter" in result.stderr
+
+
+def test_a_sweep_over_values_of_a_parameter(tmp_path):
+    result = oclab(
+        "bench", "conv2d", "--sizes", "30,70", "--ksize", 5, "--algorithm", "naive,tiled",
+        "--vary", "CONSTANT_WEIGHTS=false,true", "--vary", "WG_X=8,16", "--out", tmp_path,
+        "--repeats", 1, "--against", "c:seq",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    with (tmp_path / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = [row["implementation"] for row in rows if row["size"] == "30"]
+    assert names[0] == "opencl:naive[CONSTANT_WEIGHTS=false,WG_X=8]"
+    assert len(names) == 9 and len(set(names)) == 9
+    assert all(row["status"] == "correct" for row in rows)
+    assert '"WG_X": 16' in rows[1]["config"]
+
+
+@pytest.mark.parametrize("value", ["WG_X", "WG_X=", "WG_X=many", "BOGUS=1", "WG_X=0"])
+def test_a_parameter_that_cannot_vary_so(value):
+    result = oclab("conv2d", "--size", 20, "--algorithm", "naive", "--vary", value, *QUICK)
+    assert result.returncode == 2 and one_sentence(result) and value[:4] in result.stderr
