@@ -1,4 +1,4 @@
-"""Measure the FFT on a CPU beside FFTW, SciPy and PyTorch, in turns, from memory to memory.
+"""Measure the FFT on a CPU beside FFTW and SciPy, in turns, from memory to memory.
 
     python tools/cpu_fft.py [--device SPEC] [--cases 1024x1024,262144x1] [--config JSON]
 
@@ -76,15 +76,7 @@ def peers(signal: np.ndarray, threads: int) -> dict[str, Callable[[], object]]:
         found["scipy"] = lambda: scipy.fft.fft(signal, workers=threads)
     except ImportError:
         pass
-    try:
-        import torch
-
-        torch.set_num_threads(threads)
-        tensor = torch.from_numpy(signal)
-        found["torch"] = lambda: torch.fft.fft(tensor)
-    except ImportError:
-        pass
-    return found
+    return found  # not PyTorch, whose threads spin between its turns and slow down the others
 
 
 def in_turns(functions: dict[str, Callable[[], object]]) -> dict[str, float]:

@@ -36,6 +36,11 @@ TASKS: tuple[Task, ...] = (
         for size in (50_000, 1_000_000)
     ),
 )
+TASKS += tuple(
+    ("conv2d", "register", 18.0, {"size": size, "ksize": ksize})
+    for size in (1024, 4096)
+    for ksize in (3, 7, 15)
+)
 LARGE: tuple[Task, ...] = (  # what a GPU needs to be busy
     ("gemm", "blocked", 35.0, _square(4096, "float32")),
     ("sort", "odd-even-merge", 20.0, {"n": 16_000_000, "dtype": "int32"}),
