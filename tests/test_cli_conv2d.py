@@ -92,3 +92,9 @@ def test_a_sweep_over_values_of_a_parameter(tmp_path):
 def test_a_parameter_that_cannot_vary_so(value):
     result = oclab("conv2d", "--size", 20, "--algorithm", "naive", "--vary", value, *QUICK)
     assert result.returncode == 2 and one_sentence(result) and value[:4] in result.stderr
+
+
+def test_a_picture_of_random_data(tmp_path):
+    result = oclab("conv2d", "--size", 20, "--dtype", "uint8", "-o", tmp_path / "x.png", *QUICK)
+    assert result.returncode == 0, result.stderr
+    assert np.asarray(Image.open(tmp_path / "x.png")).shape == (20, 20)

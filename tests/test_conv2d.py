@@ -288,6 +288,14 @@ def test_device_arrays_stay_on_the_device(rng, queue):
     assert empty.shape == (2, 8) and not empty.get().any()
 
 
+def test_out_may_be_the_weights(rng, queue):
+    image, weights = rng.random((9, 9), np.float32), rng.random((9, 9), np.float32)
+    expected = right(image, weights)
+    same = weights.copy()
+    conv2d(image, same, out=same, queue=queue)
+    assert_close(same, expected, weights)
+
+
 def test_out_may_be_the_image(rng, queue):
     image, weights = rng.random((40, 61), np.float32), rng.random((3, 3))
     expected = right(image, weights)

@@ -196,6 +196,14 @@ def test_wav_files_become_samples_between_one_and_minus_one(tmp_path, channels, 
         assert row[cycles] == pytest.approx(0.8, abs=0.01)
 
 
+def test_two_channels_to_csv(tmp_path):
+    write_tone(tmp_path / "tone.wav", 2)
+    csv = tmp_path / "spectrum.csv"
+    result = oclab("dft", tmp_path / "tone.wav", "-o", csv, "--repeats", 1, "--against", "none")
+    assert result.returncode == 0, result.stderr
+    assert np.loadtxt(csv, dtype=np.complex128, delimiter=",").shape == (2, 2000)
+
+
 def test_a_tone_to_csv_and_plot(tmp_path):
     write_tone(tmp_path / "tone.wav")
     csv, plot = tmp_path / "spectrum.csv", tmp_path / "spectrum.png"

@@ -472,3 +472,23 @@ def test_scipy_calls_run_here_or_fall_back(rng):
                 wrong()
     result, ran = counted(scipy_fft.fft, x)
     assert not any(ran.values())
+
+
+@pytest.mark.parametrize("part", [np.s_[1:3, 2:], np.s_[:, ::-1], np.s_[::2]])
+def test_strided_device_arrays_of_real_numbers(part, rng):
+    host = rng.standard_normal((4, 6), np.float32)
+    view = cl.array.to_device(default_queue(select_device("cpu")), host)[part]
+    np.testing.assert_allclose(ol.fft.fft(view).get(), np.fft.fft(host[part]), atol=1e-5)
+    np.testing.assert_allclose(ol.dft(view).get(), np.fft.fft(host[part]), atol=1e-5)
+
+
+@pytest.mark.parametrize("arguments", [{"n": 8.5}, {"axis": 0.0}, {"axis": "a"}, {"out": [0] * 8}])
+def test_arguments_of_the_wrong_type_are_said(arguments):
+    with pytest.raises(InvalidProblem):
+        ol.fft.fft(np.ones(8), **arguments)
+
+
+def test_a_length_of_none_is_that_of_the_axis(rng):
+    signal = rng.standard_normal((4, 6))
+    found = ol.fft.fft2(signal, s=(None, 3), axes=(0, 1))
+    np.testing.assert_allclose(found, np.fft.fft2(signal, s=(4, 3), axes=(0, 1)), atol=1e-12)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PIL import Image
+from scipy.io import wavfile
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import convert, read_array
+from opencl_lab.files import PICTURES, SOUNDS, convert, read_array, write_array
 from opencl_lab.operation import get_operation
 
 
@@ -107,3 +109,27 @@ def test_damaged_files_are_named(tmp_path):
     for path in tmp_path.iterdir():
         with pytest.raises(InvalidProblem, match=f"cannot read .*{path.name}"):
             read_array(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".txt"])
+def test_rows_of_complex_numbers_are_read_as_they_were_written(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_normal((3, 4)) + 1j * rng.standard_normal((3, 4))
+    write_array(tmp_path / f"x{suffix}", numbers)
+    np.testing.assert_array_equal(read_array(tmp_path / f"x{suffix}"), numbers)
+
+
+def test_pictures_are_turned_as_the_camera_was_held(tmp_path):
+    pixels = np.arange(24, dtype=np.uint8).reshape(4, 6)
+    image = Image.fromarray(pixels)
+    tags = image.getexif()
+    tags[0x0112] = 6  # the top of the scene is on the right of the file
+    image.save(tmp_path / "turned.png", exif=tags)
+    read = read_array(tmp_path / "turned.png", PICTURES)
+    np.testing.assert_array_equal(read, np.rot90(pixels, -1))
+
+
+def test_sound_in_floating_point_is_refused_with_a_reason(tmp_path):
+    wavfile.write(tmp_path / "x.wav", 8000, np.zeros(10, np.float32))
+    with pytest.raises(InvalidProblem, match="only whole-number"):
+        read_array(tmp_path / "x.wav", SOUNDS)

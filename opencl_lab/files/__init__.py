@@ -114,3 +114,5 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
                 write_text(temporary, array, "," if suffix == ".csv" else " ")
     except OSError as error:
         raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidProblem(f"cannot write {path}: {error}") from error

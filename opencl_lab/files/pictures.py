@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.errors import InvalidProblem
-
 __all__ = ["read_picture", "write_picture"]
 
 
 def read_picture(path: Path) -> np.ndarray[Any, Any]:
     """Return rows x columns, or rows x columns x colours, of uint8 or, for 16-bit grey, uint16."""
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path) as stored:
+            image = ImageOps.exif_transpose(stored)  # as a camera was held
             if image.mode.startswith("I"):
                 return np.asarray(image).astype(np.uint16)
             if image.mode not in ("L", "RGB", "RGBA"):
@@ -30,13 +29,19 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
 
 
 def write_picture(path: Path, suffix: str, array: np.ndarray[Any, Any]) -> None:
-    """Write an image; a picture has no negative values, so it shows how large they are."""
+    """Write an image; a picture has no negative values, so it shows how large they are.
+
+    Raises
+    ------
+    ValueError
+        If the array is no picture.
+    """
     from PIL import Image
 
     coloured = array.ndim == 3 and array.shape[-1] in (3, 4)
     if not array.size or (array.ndim != 2 and not coloured):
-        raise InvalidProblem(
-            f"cannot write {path}: a picture has rows and columns, and 3 or 4 colours or none, "
+        raise ValueError(
+            "a picture has rows and columns, and 3 or 4 colours or none, "
             f"not the shape {array.shape}"
         )
     if array.dtype not in (np.uint8, np.uint16):

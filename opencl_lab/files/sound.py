@@ -13,9 +13,12 @@ __all__ = ["read_sound"]
 
 def read_sound(path: Path) -> np.ndarray[Any, Any]:
     """Return samples from -1 to 1 as float32, a row a channel if there are several."""
-    with wave.open(str(path), "rb") as file:
-        channels, width = file.getnchannels(), file.getsampwidth()
-        raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
+    try:
+        with wave.open(str(path), "rb") as file:
+            channels, width = file.getnchannels(), file.getsampwidth()
+            raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
+    except wave.Error as error:
+        raise ValueError(f"{error}; only whole-number (PCM) samples can be read") from error
     if width == 1:  # bytes are unsigned, all others are signed
         samples = raw.astype(np.float32) / 128 - 1
     else:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.errors import InvalidProblem
-
 __all__ = ["read_text", "write_text"]
 
 ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
@@ -65,11 +63,18 @@ def _is_number(text: str) -> bool:
 
 
 def write_text(path: Path, array: np.ndarray[Any, Any], delimiter: str) -> None:
-    """Write one or two dimensions so that reading gives the same numbers."""
+    """Write one or two dimensions so that reading gives the same numbers.
+
+    Raises
+    ------
+    ValueError
+        If there are more.
+    """
     if array.ndim > 2:
-        raise InvalidProblem(f"text files hold at most two dimensions, not {array.ndim}")
+        raise ValueError(f"text files hold at most two dimensions, not {array.ndim}")
     digits = {4: "%.9g", 8: "%.17g"}.get(array.real.dtype.itemsize, "%.9g")
     if array.dtype.kind == "c":
         digits = f"{digits}{digits.replace('%', '%+')}j"
     fmt = digits if array.dtype.kind in "fc" else "%d"
-    np.savetxt(path, array, fmt=fmt, delimiter=delimiter)
+    columns = array.shape[1] if array.ndim == 2 else 1
+    np.savetxt(path, array, fmt=[fmt] * columns, delimiter=delimiter)

@@ -123,7 +123,7 @@ def conv2d(
             for name, array in inputs.items()
         }
     shape = result_shape(problem, given.shape, channels_last)
-    target = direct_target(out, shape, problem.dtype, (given,))
+    target = direct_target(out, shape, problem.dtype, (given, *inputs.values()))
     run = CONV2D.run(
         problem,
         inputs,

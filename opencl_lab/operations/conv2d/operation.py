@@ -227,8 +227,9 @@ class Conv2d(Operation[Conv2dProblem]):
     def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
         """Return the result in the form of a user's image, with its opacity unchanged."""
         result = outputs[self.output]
-        if not arrays:
-            return result
+        if not arrays:  # one image without colours has rows and columns only
+            lone = tuple(axis for axis in (0, 3) if result.shape[axis] == 1)
+            return result.squeeze(lone)
         image = arrays["image"]
         coloured = _is_coloured(image)
         lead = image.shape[: -3 if coloured else -2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from opencl_lab.runtime.arrays import (
     Rows,
     as_array,
     assign,
+    check_out,
     contiguous,
     is_device_array,
     native,
@@ -52,8 +54,24 @@ def as_complex(array: AnyArray) -> AnyArray:
 
 
 def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Return `array` in `dtype`: itself if it has that type."""
-    return array if array.dtype == dtype else without_warnings(lambda: array.astype(dtype))
+    """Return `array` in `dtype`: itself if it has that type.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is on a device and of a type that pyopencl does not convert.
+    """
+    if array.dtype == dtype:
+        return array
+    if not is_device_array(array):
+        return array.astype(dtype)
+    plain = contiguous(array, array.queue)  # pyopencl converts no others
+    try:
+        return without_warnings(lambda: plain.astype(dtype))
+    except ValueError as error:
+        raise InvalidProblem(
+            f"device arrays of {array.dtype} cannot be transformed: {error}"
+        ) from error
 
 
 def without_warnings(work: Callable[[], AnyArray]) -> AnyArray:
@@ -72,13 +90,14 @@ def as_real(array: AnyArray) -> AnyArray:
 
 def axis_of(array: AnyArray, axis: int) -> int:
     """Return `axis` counted from the front."""
+    axis = whole(axis, "axis")
     if not -array.ndim <= axis < array.ndim:
         raise InvalidProblem(f"axis {axis} is out of bounds for {array.ndim} dimensions")
     return int(axis % array.ndim)
 
 
 def axes_and_lengths(
-    array: AnyArray, s: Sequence[int] | None, axes: Sequence[int] | None
+    array: AnyArray, s: Sequence[int | None] | None, axes: Sequence[int] | None
 ) -> tuple[list[int], list[int]]:
     """Return axes, counted from the front, and their lengths, under NumPy's rules."""
     if axes is None:
@@ -92,11 +111,20 @@ def axes_and_lengths(
     if len(s) != len(order):
         raise InvalidProblem(f"s has {len(s)} lengths for {len(order)} axes")
     pairs = zip(s, order, strict=True)
-    return order, [array.shape[axis] if n == -1 else int(n) for n, axis in pairs]
+    return order, [array.shape[axis] if n in (-1, None) else whole(n, "s") for n, axis in pairs]
+
+
+def whole(number: Any, name: str) -> int:
+    """Return a whole number, or say which argument is none."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise InvalidProblem(f"{name} must be a whole number, not {number!r}") from None
 
 
 def _resized(array: AnyArray, n: int, axis: int, queue: Any) -> AnyArray:
     """Return `array` with `axis` cut, or filled with zeros, to length `n`."""
+    n = whole(n, "n")
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
     have = array.shape[axis]
@@ -193,12 +221,6 @@ def finish(result: AnyArray, out: AnyArray | None, queue: Any) -> AnyArray:
     """Return `result`, in `out` if that is given."""
     if out is None:
         return result
-    if is_device_array(out) != is_device_array(result):
-        raise InvalidProblem("out must be on the same side as the input, host or device")
-    if tuple(out.shape) != tuple(result.shape) or out.dtype != result.dtype:
-        raise InvalidProblem(
-            f"out must have shape {tuple(result.shape)} and dtype {result.dtype}, "
-            f"not {tuple(out.shape)} and {out.dtype}"
-        )
+    check_out(out, result, tuple(result.shape), result.dtype)
     assign(out, result, queue)
     return out
