@@ -159,7 +159,7 @@ def _special_signal(rng):
     return {"signal": signal}
 
 
-DFT_SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 27, 31, 32, 64, 100, 1000, 1009, 1024)
+DFT_SIZES = (0, 1, 2, 3, 8, 13, 17, 100, 1000, 1009, 1024)  # tests of its own know all lengths
 
 
 def _colours(rng):
@@ -247,6 +247,6 @@ ROWS: dict[str, list[Case]] = {
         Case("separable", {**OBLONG, "filter": "gaussian", "ksize": 5, "mode": "full"}, sweep=4),
         Case("colours", {"filter": "emboss", "boundary": "mirror"}, arrays=_colours),
         Case("special", {"filter": "gaussian"}, arrays=_special_image),
-        Case("sweep", {**OBLONG, "ksize": 5, "boundary": "reflect"}, sweep=8),
+        Case("sweep", {**OBLONG, "ksize": 5, "boundary": "reflect"}, sweep=5),
     ],
 }
