@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -147,7 +148,12 @@ class Plan:
 
     def with_role(self, role: Role) -> tuple[Buffer, ...]:
         """Return the buffers of one role, in order."""
-        return tuple(buffer for buffer in self.buffers if buffer.role == role)
+        return self._by_role.get(role, ())
+
+    @cached_property
+    def _by_role(self) -> dict[Role, tuple[Buffer, ...]]:
+        roles = {buffer.role for buffer in self.buffers}
+        return {role: tuple(b for b in self.buffers if b.role == role) for role in roles}
 
 
 def round_up(value: int, multiple: int) -> int:

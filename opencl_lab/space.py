@@ -18,10 +18,11 @@ Value: TypeAlias = int | str | bool
 class Config(Mapping[str, Value]):
     """One point of a search space: an immutable, hashable, JSON-able mapping."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_hash", "_items")
 
     def __init__(self, values: Mapping[str, Value] | None = None, /, **more: Value):
         self._items = dict(values or {}, **more)
+        self._hash: int | None = None
 
     def __getitem__(self, name: str) -> Value:
         return self._items[name]
@@ -33,7 +34,12 @@ class Config(Mapping[str, Value]):
         return len(self._items)
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
+        if self._hash is None:  # every call of a public function looks for its kernels by it
+            self._hash = hash(frozenset(self._items.items()))
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Config], tuple[dict[str, Value]]]:
+        return Config, (self._items,)  # hashes of text differ between processes
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self._items.items())})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 
@@ -115,3 +116,11 @@ def test_a_space_without_parameters():
 def test_invalid_config_is_a_value_error():
     assert issubclass(InvalidConfig, ValueError)
     assert InvalidConfig.exit_status == 2
+
+
+def test_a_config_leaves_its_hash_behind_when_it_goes_to_another_process():
+    config = Config(FORM="lanes", WIDTH=8)
+    before = pickle.dumps(config)
+    assert hash(config) == hash(Config(WIDTH=8, FORM="lanes"))
+    assert pickle.dumps(config) == before  # hashes of text are salted in every process
+    assert pickle.loads(before) == config
