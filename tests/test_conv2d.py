@@ -187,12 +187,16 @@ def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
 
 @pytest.mark.parametrize(
     ("dtype", "algorithm"),
-    [("uint8", "naive"), ("uint8", "register"), ("int16", "tiled"), ("uint16", "naive")],
+    [("uint8", "naive"), ("uint8", "register"), ("int16", "wide"), ("int16", "tiled")],
 )
 def test_integers_are_exact_with_integer_weights(dtype, algorithm, rng, queue):
     limits = np.iinfo(dtype)
     image = rng.integers(limits.min, limits.max, (23, 37), dtype, endpoint=True)
-    options = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
+    if algorithm == "wide":
+        config = {**SMALL["register"], "VECTOR_WIDTH": 16, "VECTORS": 1, "STEPS_X": 1}
+        options = {"algorithm": "register", "config": config, "queue": queue}
+    else:
+        options = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
     for factor in (1, 70_000):  # sums that need more than 32 bits
         weights = rng.integers(-9, 9, (3, 4)) * factor
         exact = ndimage.correlate(image.astype(np.int64), weights, mode="nearest")
@@ -201,6 +205,22 @@ def test_integers_are_exact_with_integer_weights(dtype, algorithm, rng, queue):
         np.testing.assert_array_equal(wrapped, exact.astype(dtype))
         clipped = conv2d(image, weights, boundary="nearest", saturate=True, **options)
         np.testing.assert_array_equal(clipped, exact.clip(limits.min, limits.max).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16"])
+def test_integers_wrap_around_however_large_the_sums(dtype, rng, queue):
+    image = (256 * rng.integers(0, 256, (9, 40)) >> (8 if dtype == "uint8" else 0)).astype(dtype)
+    for weight in (40_001.0, -40_001.0, 2.0**40, 1e30, np.inf):  # products exact in float32
+        weights = np.full((1, 1), weight)
+        with np.errstate(all="ignore"):
+            right = image.astype(float) * weight
+            low = np.where(np.isfinite(right), np.fmod(right, 2**16), 0).astype(int).astype(dtype)
+        for algorithm in ("naive", "register"):
+            result = conv2d(image, weights, algorithm=algorithm, queue=queue)
+            np.testing.assert_array_equal(result, low, err_msg=f"{algorithm} {weight}")
+        problem = Conv2dProblem(*image.shape, 1, 1, image.dtype)
+        expected = host.correlate(problem, image[None, ..., None], weights)
+        np.testing.assert_array_equal(expected[0, ..., 0], low)
 
 
 @pytest.mark.parametrize("algorithm", ["separable", "register"])

@@ -3,12 +3,18 @@
 ##
 ## ELEMENT_T  type of the values read: uchar, short, ushort, half, float, double, int or long
 ## RESULT_T   type of the values written, one of these
-## SUM_T      type of weights and sums: float, double, int or long
+## SUM_T      type of weights and sums: float or double; uint where integers wrap around, as it
+##            does so by definition; int or long where they stop at their limits
 ## BOUNDARY   constant, nearest, reflect, mirror or wrap, as scipy.ndimage names them
 ## FAR        whether windows reach so far beyond an edge that one reflection is not enough
 ## SATURATE   whether integer results stop at the limits of their type
 ## CONSTANT_WEIGHTS  whether the weights lie in constant memory
 <%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS"/>\
+<%
+    LIMITS = {
+        "uchar": ("0", "UCHAR_MAX"), "short": ("SHRT_MIN", "SHRT_MAX"), "ushort": ("0", "USHRT_MAX"),
+    }
+%>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=SUM_T == 'double'"/>\
 typedef ${ELEMENT_T} element_t;
 typedef ${RESULT_T} result_t;
@@ -21,17 +27,26 @@ static inline sum_t load_pixel(__global const element_t *p)
 }
 
 % if RESULT_T != "half":
-/* Round to the nearest, ties to even; integers keep their low bits, or stop at the limits. */
+/* Round to the nearest, ties to even. Integers keep their low bits (none of them set for an
+   infinity or NaN), or stop at the limits. In plain operators, of which compilers make vectors
+   where rint and saturating conversions are calls. */
 static inline result_t to_result(const sum_t sum)
 {
-% if RESULT_T == SUM_T:
-    return sum;
-% elif SATURATE:
-    return convert_${RESULT_T}_sat${"_rte" if SUM_T == "float" else ""}(sum);
-% elif SUM_T == "float":
-    return (result_t)(int)rint(sum);
-% else:
+% if RESULT_T not in LIMITS:
     return (result_t)sum;
+% else:
+% if SATURATE:
+    const sum_t least = ${LIMITS[RESULT_T][0]}, most = ${LIMITS[RESULT_T][1]};
+    const sum_t rest = sum > least ? sum < most ? sum : most : least;
+% elif SUM_T == "float":
+    /* A sum of 2^39 is a multiple of 2^16; below, the remainder is exact. */
+    const float high = sum * 0x1p-16f;
+    const bool small = high > -0x1p23f && high < 0x1p23f;
+    const float rest = small ? sum - 0x1p16f * (float)(int)(small ? high : 0) : 0;
+% else:
+    const sum_t rest = sum;
+% endif
+    return (result_t)${"(int)(rest + 0x1.8p23f - 0x1.8p23f)" if SUM_T == "float" else "rest"};
 % endif
 }
 

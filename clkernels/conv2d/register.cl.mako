@@ -63,6 +63,8 @@
     # Vectors beside each other share what is collected at an edge.
     strips, beside = (1, VECTORS) if WG_X == 1 else (VECTORS, 1)
     strip = beside * VECTOR_WIDTH + (at_once - 1) * CHANNELS
+    # Values converted by one call: PoCL 3.0 takes no vectors of 64 bytes in calls.
+    PIECE = min(VECTOR_WIDTH, 4 if SUM_T in ("long", "double") else 8)
 
 
     def vec(type_name, width):
@@ -81,7 +83,12 @@
         """The vector at `pointer`, which is aligned to one element only."""
         if ELEMENT_T == SUM_T and VECTOR_WIDTH > 1:
             return f"((__global const packed_t *)({pointer}))->v"
-        return literal([f"load_pixel({pointer} + {l})" for l in lanes])
+        if ELEMENT_T == "half" or VECTOR_WIDTH == 1:
+            return literal([f"load_pixel({pointer} + {l})" for l in lanes])
+        whole = vec("int" if SUM_T == "uint" else SUM_T, PIECE)
+        pieces = [f"convert_{whole}(((__global const packed_piece_t *)({pointer} + {k}))->v)"
+                  for k in range(0, VECTOR_WIDTH, PIECE)]
+        return literal([f"as_{vec(SUM_T, PIECE)}({piece})" for piece in pieces])
 
 
     def weight(j, i):
@@ -97,11 +104,29 @@
     def sum_lanes(o, v):
         """Expressions for the values of a vector of sums."""
         return sums(o, v) if WINDOW else [lane(f"sum_{o}_{v}", VECTOR_WIDTH, l) for l in lanes]
+
+
+    def results(o, v):
+        """A vector of sums as results."""
+        if RESULT_T == SUM_T:
+            return f"sum_{o}_{v}"
+        each = ", ".join(f"to_result({value})" for value in sum_lanes(o, v))
+        return f"({vec(RESULT_T, VECTOR_WIDTH)})({each})"
 %>\
 typedef ${vec(SUM_T, VECTOR_WIDTH)} vec_t;
 % if VECTOR_WIDTH > 1:
-/* A vector in memory that is aligned to one element only. */
+/* Vectors in memory that are aligned to one element only. */
 typedef struct { vec_t v; } __attribute__((packed, aligned(sizeof(sum_t)))) packed_t;
+% if ELEMENT_T != "half":
+typedef struct {
+    ${vec(ELEMENT_T, PIECE)} v;
+} __attribute__((packed, aligned(sizeof(element_t)))) packed_piece_t;
+% endif
+% if RESULT_T != "half":
+typedef struct {
+    ${vec(RESULT_T, VECTOR_WIDTH)} v;
+} __attribute__((packed, aligned(sizeof(result_t)))) packed_result_t;
+% endif
 % endif
 
 ## Add `count` taps of a row of the image, from tap `first` on, to the sums of `pairs`: rows of
@@ -376,8 +401,8 @@ ${collected([o])}\
 % endif
 % for o in rows:
 % for v in vectors:
-% if RESULT_T == SUM_T and VECTOR_WIDTH > 1 and not WINDOW:
-            ((__global packed_t *)(place + ${v * apart}))->v = sum_${o}_${v};
+% if RESULT_T != "half" and VECTOR_WIDTH > 1 and not WINDOW:
+            ((__global packed_result_t *)(place + ${v * apart}))->v = ${results(o, v)};
 % else:
 % for l in lanes:
             store_pixel(${sum_lanes(o, v)[l]}, place + ${v * apart + l});

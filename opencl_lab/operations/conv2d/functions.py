@@ -64,8 +64,8 @@ def conv2d(
         `scipy.signal.convolve2d`.
     channels_last : bool
     saturate : bool
-        Integer results stop at the limits of their type. If not they wrap around, as
-        those of SciPy do.
+        Integer results stop at the limits of their type. If not they wrap around as
+        those of SciPy do: they are the sums modulo 2^8 or 2^16, zero for an infinity or NaN.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``conv2d``.
     config : mapping, optional

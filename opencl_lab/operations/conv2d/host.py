@@ -98,7 +98,9 @@ def _rounded(problem: Conv2dProblem, sums: Array) -> Array:
         sums = np.rint(sums)
     if problem.saturate:
         limits = np.iinfo(problem.dtype)
-        sums = sums.clip(limits.min, limits.max)
+        sums = np.where(sums > limits.min, np.minimum(sums, limits.max), limits.min)
+    else:  # no 64-bit integer can hold a float so large, whose low bits are zero
+        sums = np.where(np.abs(sums) < 2.0**62, sums, 0)
     return sums.astype(np.int64).astype(problem.dtype)
 
 

@@ -143,12 +143,13 @@ class Convolution(Algorithm[Conv2dProblem]):
         """
         boundary, cval = problem.extension
         sum_type = problem.sum_type
+        wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may
         weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
         values = one.out_size[1] * problem.channels
         shared = {
             "ELEMENT_T": C_TYPES[one.source_type.name],
             "RESULT_T": C_TYPES[one.target_type.name],
-            "SUM_T": C_TYPES[sum_type.name],
+            "SUM_T": "uint" if wraps else C_TYPES[sum_type.name],
             "BOUNDARY": boundary,
             "FAR": one.reaches_far(boundary),
             "SATURATE": problem.saturate and one.target_type.kind in "iu",
