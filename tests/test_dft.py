@@ -232,3 +232,24 @@ def test_a_damaged_wav_is_bad_input(tmp_path):
     result = oclab("dft", tmp_path / "tone.wav", "--repeats", 1)
     assert result.returncode == 2
     assert "cannot read" in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n", [1, 2, 3, 127, 512])
+def test_error_of_products_stays_small(n, dtype, rng, queue):
+    x = random_signal(rng, (5, n), dtype)
+    right = np.fft.fft(x.astype(np.complex128))
+    assert relative(dft(x, algorithm="direct-gemm", queue=queue), right) <= BOUND[dtype]
+
+
+def test_many_short_rows_are_one_product(rng):
+    device = ol.select_device()
+    assert DFT.choose(DftProblem(100, batch=64), device).name == "direct-gemm"
+    for other in (DftProblem(100, batch=63), DftProblem(257, batch=64), DftProblem(1)):
+        assert DFT.choose(other, device).name == "direct-tiled"
+    with pytest.raises(InvalidConfig, match="accurate enough"):
+        DFT.choose(DftProblem(513), device, "direct-gemm")
+    x = rng.standard_normal((70, 100)) + 1j * rng.standard_normal((70, 100))
+    right = np.fft.fft(x, norm="ortho")
+    assert relative(ol.dft(x, norm="ortho"), right) <= 1e-14
+    assert relative(ol.dft(right, norm="ortho", inverse=True), x) <= 1e-14

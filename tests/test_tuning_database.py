@@ -19,6 +19,7 @@ from opencl_lab.operations.gemm import GEMM, GemmProblem
 from opencl_lab.operations.sort import SORT, SortProblem
 from opencl_lab.tuning import database
 from opencl_lab.tuning.entry import document, entry_of, kernel_digest, parse
+from opencl_lab.tuning.task import Task
 
 F64 = np.dtype(np.float64)
 TILED = GEMM.algorithm("tiled")
@@ -318,6 +319,14 @@ def test_algorithms_name_their_operation_and_every_template_they_launch(device):
         assert set(problem.sizes) | set(problem.layout) <= names
         assert not set(problem.sizes) & set(problem.layout)
         assert all(set(problem.sizes) <= set(changes) for changes in operation.awkward)
+
+
+def test_every_algorithm_can_be_checked_with_awkward_sizes():
+    for operation in operations().values():
+        problem = operation.problem(**operation.with_defaults({operation.size_option: 256}))
+        for algorithm in operation.algorithms:
+            task = Task(operation, algorithm.name, problem, GPU)
+            assert algorithm.supports(problem, GPU) or task.awkward_problems
 
 
 def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS
-from opencl_lab.operation import Curves, Difference, Operation, Option, register
+from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, register
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
 from opencl_lab.operations.dft.fft import Fft
 from opencl_lab.operations.dft.problem import (
@@ -18,6 +19,7 @@ from opencl_lab.operations.dft.problem import (
     DftProblem,
     scale_of,
 )
+from opencl_lab.operations.dft.product import DirectGemm
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
 from opencl_lab.reference.host_dft import (
     fftw_dft,
@@ -89,11 +91,12 @@ class Dft(Operation[DftProblem]):
     awkward = (
         MappingProxyType({"n": 6_006, "batch": 5, "inner": 1}),
         MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
+        MappingProxyType({"n": 391, "batch": 205, "inner": 1}),  # where rows must be short
     )
     inputs = ("signal",)
     formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
-    algorithms = (DirectTiled(), DirectNaive(), Fft())
+    algorithms = (DirectTiled(), DirectNaive(), DirectGemm(), Fft())
     references = (
         _c_reference("c:seq", "dft_seq"),
         _c_reference("c:omp", "dft_omp", threaded=True),
@@ -102,6 +105,15 @@ class Dft(Operation[DftProblem]):
         HostReference("fftw", fftw_dft, no_fftw, threaded=True),
         HostReference("torch", torch_dft, no_torch, threaded=True),
     )
+
+    def choose(
+        self, problem: DftProblem, device: Device, name: str = "auto"
+    ) -> Algorithm[DftProblem]:
+        """Return an algorithm; ``auto`` is direct, and one product for many short rows."""
+        product = self.algorithm(DirectGemm.name)
+        if name == "auto" and DirectGemm.pays(problem) and not product.supports(problem, device):
+            name = product.name
+        return super().choose(problem, device, name)
 
     def problem(self, **options: Any) -> DftProblem:
         """Return the problem that the options describe."""
