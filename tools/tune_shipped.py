@@ -44,6 +44,7 @@ TASKS += tuple(
 LARGE: tuple[Task, ...] = (  # what a GPU needs to be busy
     ("gemm", "blocked", 35.0, _square(4096, "float32")),
     ("sort", "odd-even-merge", 20.0, {"n": 16_000_000, "dtype": "int32"}),
+    *(("conv2d", "register", 20.0, {"size": 8192, "ksize": ksize}) for ksize in (3, 7, 15)),
 )
 HEADER = (
     "| operation | problem | built-in ms | tuned ms | gain | rate | "

@@ -42,7 +42,8 @@ def dft(
     axis : int
         Axis to transform along.
     algorithm : str
-        ``"auto"`` (`direct-tiled`, for many short rows `direct-gemm`), or the name of an algorithm of the operation ``dft``.
+        ``"auto"`` (`direct-tiled`, for many short rows `direct-gemm`), or the name of an
+        algorithm of the operation ``dft``.
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
