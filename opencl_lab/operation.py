@@ -104,11 +104,21 @@ class Option:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a result is from the expected one, and whether that is within tolerance."""
+    """How far a result is from the expected one, and whether that is within tolerance.
+
+    `rel_l2` is the relative error in the Euclidean norm, by operations that judge by it: the
+    largest relative error of one element says little where elements are near zero.
+    """
 
     max_abs: float
     max_rel: float
     ok: bool
+    rel_l2: float | None = None
+
+    def __str__(self) -> str:
+        if self.rel_l2 is not None:
+            return f"rel_l2_diff {self.rel_l2:.3g}"
+        return f"max_rel_diff {self.max_rel:.3g}"
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,10 @@ class Algorithm(ABC, Generic[P]):
 
     def supports(self, problem: P, device: Device) -> str | None:
         """Return why this algorithm cannot solve `problem` on `device`, or None if it can."""
+        return None
+
+    def impractical(self, problem: P) -> str | None:
+        """Return why few would wait for it: comparisons then run it by its name only."""
         return None
 
     @abstractmethod
@@ -243,8 +257,14 @@ class Operation(ABC, Generic[P]):
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
 
-    def curves(self, arrays: Arrays, outputs: Arrays) -> Curves | None:
+    def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves | None:
         """Return what a plot for a user's own `arrays` shows; None: the times."""
+        return None
+
+    def columns(
+        self, arrays: Arrays, outputs: Arrays, **options: Any
+    ) -> Mapping[str, np.ndarray[Any, Any]] | None:
+        """Return the columns, by name, of a text file with the result; None: its plain numbers."""
         return None
 
     def pictures(

@@ -12,6 +12,7 @@ from rich.console import Console
 import opencl_lab as ol
 from opencl_lab.cli.common import fit
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
+from opencl_lab.comparison.plots import plot_times
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
@@ -24,7 +25,8 @@ from opencl_lab.reference.host import numpy_sort
 
 def row(name="numpy", milliseconds=2.0, status="correct", **more):
     times = Times(milliseconds, milliseconds, milliseconds, 3)
-    return Measurement(name, "library", name, status, total_ms=times, **more)
+    kind, _, algorithm = name.partition("[")[0].rpartition(":")
+    return Measurement(name, kind or "library", algorithm, status, total_ms=times, **more)
 
 
 def test_times_summarise_samples():
@@ -75,6 +77,32 @@ def test_crossover(ours, theirs, expected):
     assert ("slower" in str(found)) == (expected is None)
 
 
+def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_path):
+    times = {"opencl:slow": (1, 9, 81), "opencl:slow[A=1]": (2, 9, 81), "opencl:fast": (3, 3, 3)}
+    series = [
+        (size, [row(name, took[index]) for name, took in times.items()])
+        for index, size in enumerate((10, 100, 1000))
+    ]
+    found = {(c.implementation, c.reference): c.size for c in crossovers(series)}
+    assert found == {
+        ("opencl:fast", "opencl:slow"): pytest.approx(10 * 10**0.5),
+        ("opencl:fast", "opencl:slow[A=1]"): pytest.approx(10 ** (1 + math.log(1.5, 4.5))),
+    }
+    plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
+    assert (tmp_path / "x.svg").read_text().count("opencl:fast from") == 2
+
+
+def test_the_table_shows_the_error_that_was_judged():
+    rows = [row(difference=Difference(1.0, 5e7, True, 3e-7)), row("numpy")]
+    table = comparison_table(rows, "title")
+    (column,) = [c for c in table.columns if c.header == "rel L2"]
+    assert list(column.cells) == ["3.00e-07", "-"]
+    assert "max rel" not in [c.header for c in table.columns]
+    content = rows[0].as_row()
+    assert content["rel_l2_diff"] == 3e-7 and content["max_rel_diff"] == 5e7
+    assert "rel_l2_diff" in str(Difference(1.0, 5e7, False, 1.0))
+
+
 def test_numbers_are_written_plainly():
     assert number(None) == "-" and number(0.0) == "0"
     assert number(123456.0) == "123456" and number(0.00001234) == "1.23e-05"
@@ -104,10 +132,11 @@ def test_narrow_terminals_keep_what_matters(width, reason):
     assert all(len(line) <= width for line in lines) and "opencl:odd-even-merge" in lines[4]
     header = [name.strip() for name in lines[2].strip("┃").split("┃")]
     assert header[0] == "implementation" and header[-1] == "result"
-    kept = [name for name in OPTIONAL_COLUMNS if name in header]
-    assert tuple(kept) == OPTIONAL_COLUMNS[len(OPTIONAL_COLUMNS) - len(kept) :]
+    optional = [name for name in OPTIONAL_COLUMNS if name != "rel L2"]  # in place of max rel
+    kept = [name for name in optional if name in header]
+    assert kept == optional[len(optional) - len(kept) :]
     assert " ok " in lines[4] and all(word in console.file.getvalue() for word in reason.split())
-    assert (len(kept) == len(OPTIONAL_COLUMNS)) == (width == 140)
+    assert (len(kept) == len(optional)) == (width == 140)
 
 
 def test_compare_returns_measurements():

@@ -13,6 +13,7 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
+from opencl_lab.cli import main
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.dft import DFT, DftProblem, dft
 from opencl_lab.operations.dft.tables import root_table, roots_of_unity
@@ -127,6 +128,19 @@ def test_problems_that_are_refused(queue):
         DFT.choose(DftProblem(4, inner=2), ol.select_device(), "direct-naive")
 
 
+def test_results_are_judged_at_every_magnitude(rng):
+    for dtype, sizes in (("complex64", (1e-20, 1e30)), ("complex128", (1e-200, 1e200))):
+        for size in sizes:
+            problem = DftProblem(8, np.dtype(dtype), 2)
+            right = (size * random_signal(rng, (2, 8, 1), "complex128")).astype(dtype)
+            inputs, wrong = {"signal": right}, right.copy()
+            wrong[1, 3] *= 1.001
+            same = DFT.compare(problem, inputs, {"spectrum": right}, {"spectrum": right})
+            assert same.ok and same.rel_l2 == 0
+            other = DFT.compare(problem, inputs, {"spectrum": right}, {"spectrum": wrong})
+            assert not other.ok and 1e-5 < other.rel_l2 < 1e-3
+
+
 BROKEN = [
     *({name: 0} for name in ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
     {"VECTOR_WIDTH": 3},
@@ -196,12 +210,66 @@ def test_wav_files_become_samples_between_one_and_minus_one(tmp_path, channels, 
         assert row[cycles] == pytest.approx(0.8, abs=0.01)
 
 
-def test_two_channels_to_csv(tmp_path):
+def test_two_channels_to_text_and_a_rate_in_place_of_that_of_the_file(tmp_path, capsys):
     write_tone(tmp_path / "tone.wav", 2)
-    csv = tmp_path / "spectrum.csv"
-    result = oclab("dft", tmp_path / "tone.wav", "-o", csv, "--repeats", 1, "--against", "none")
-    assert result.returncode == 0, result.stderr
-    assert np.loadtxt(csv, dtype=np.complex128, delimiter=",").shape == (2, 2000)
+    text = tmp_path / "spectrum.txt"
+    start = ["dft", str(tmp_path / "tone.wav"), "--repeats", "1", "--against", "none", "--rate"]
+    assert main([*start, "4e3", "-o", str(text), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["options"]["rate"] == 4000
+    numbers = np.genfromtxt(text, names=True)
+    for row, frequency in (("0", 100), ("1", 600)):
+        assert numbers["frequency_hz"][np.argmax(numbers[f"magnitude_{row}"])] == frequency
+    for rate in ("0", "-1", "nan", "inf"):
+        assert main([*start, rate]) == 2
+        assert "rate must be" in capsys.readouterr().err
+
+
+def test_plain_numbers_go_there_and_back_as_text(tmp_path):
+    """Without a rate a text file holds the numbers alone, as the input does."""
+    numbers = np.random.default_rng(0).standard_normal((2, 12))
+    names = [str(tmp_path / f"{name}.csv") for name in ("signal", "spectrum", "back", "timed")]
+    np.savetxt(names[0], numbers, delimiter=",")
+    quick = ["--repeats", "1", "--against", "none", "--quiet"]
+    assert main(["dft", names[0], "-o", names[1], *quick]) == 0
+    plot = str(tmp_path / "x.png")
+    assert main(["dft", names[1], "--inverse", "-o", names[2], "--plot", plot, *quick]) == 0
+    back = np.loadtxt(names[2], dtype=complex, delimiter=",")
+    np.testing.assert_allclose(back, numbers, atol=1e-12)
+    assert main(["dft", names[1], "--inverse", "--rate", "4", "-o", names[3], *quick]) == 0
+    timed = np.genfromtxt(names[3], delimiter=",", names=True)
+    np.testing.assert_array_equal(timed["time_s"], np.arange(12) / 4)
+    np.testing.assert_allclose(timed["real_1"], numbers[1], atol=1e-12)
+
+
+def test_curves_and_columns_of_complex_signals_have_both_signs():
+    arrays = {"signal": np.exp(-2j * np.pi * np.arange(9) / 9)}
+    outputs = {"spectrum": np.fft.fft(arrays["signal"])[None, :, None]}
+    curves = DFT.curves(arrays, outputs)
+    assert curves.points[np.argmax(curves.values["row 0"])] == pytest.approx(-1 / 9)
+    columns = DFT.columns(arrays, outputs, rate=18.0)
+    np.testing.assert_allclose(columns["frequency_hz"], np.arange(-4, 5) * 2.0)
+    assert columns["frequency_hz"][np.argmax(columns["magnitude"])] == pytest.approx(-2)
+    empty = {"spectrum": np.empty((0, 0, 1), complex)}
+    assert DFT.curves({"signal": np.empty(0)}, empty).points.size == 0
+
+
+def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
+    from opencl_lab.comparison.contestants import ReferenceRun, Task
+    from opencl_lab.comparison.runner import check_comparison
+
+    short, long = DftProblem(4096), DftProblem(441_000)
+    for problem, names, expected in (
+        (short, "auto", "direct-tiled"),
+        (long, "auto", "fft"),
+        (long, "direct-tiled", "direct-tiled"),
+    ):
+        request = check_comparison(DFT, problem, device=device, algorithms=names)
+        assert [name for name, _, _ in request.runs] == [expected]
+    reference = DFT.references[0]
+    skipped = ReferenceRun(Task(DFT, long, {}, {}), reference, 1, patient=False)
+    skipped.attempt(skipped.start)
+    assert skipped.status == "unavailable" and "--against c:seq runs it" in skipped.reason
+    assert reference.impractical(short) is None
 
 
 def test_a_tone_to_csv_and_plot(tmp_path):
@@ -209,9 +277,10 @@ def test_a_tone_to_csv_and_plot(tmp_path):
     csv, plot = tmp_path / "spectrum.csv", tmp_path / "spectrum.png"
     result = oclab("dft", tmp_path / "tone.wav", "-o", csv, "--plot", plot, "--repeats", 1)
     assert result.returncode == 0, result.stderr
-    spectrum = np.loadtxt(csv, dtype=np.complex128, delimiter=",")
-    assert spectrum.shape == (2000,)
-    assert sorted(np.argsort(np.abs(spectrum))[-2:]) == [50, 1950]
+    frequency, real, imaginary, magnitude = np.loadtxt(csv, delimiter=",", skiprows=1).T
+    np.testing.assert_array_equal(frequency, np.fft.rfftfreq(2000, 1 / 8000))
+    np.testing.assert_allclose(np.hypot(real, imaginary), magnitude, rtol=1e-5)
+    assert frequency[np.argmax(magnitude)] == 200  # 50 waves in a quarter of a second
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from PIL import Image
 from scipy.io import wavfile
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import PICTURES, SOUNDS, convert, read_array, write_array
+from opencl_lab.files import PICTURES, SOUNDS, convert, read_array, read_stored, write_array
 from opencl_lab.operation import get_operation
 
 
@@ -129,7 +131,67 @@ def test_pictures_are_turned_as_the_camera_was_held(tmp_path):
     np.testing.assert_array_equal(read, np.rot90(pixels, -1))
 
 
-def test_sound_in_floating_point_is_refused_with_a_reason(tmp_path):
-    wavfile.write(tmp_path / "x.wav", 8000, np.zeros(10, np.float32))
-    with pytest.raises(InvalidProblem, match="only whole-number"):
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "float64"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_sound_that_scipy_wrote(tmp_path, dtype, channels):
+    expected = np.random.default_rng(0).uniform(-0.9, 0.9, (100, channels))
+    samples, tolerance = expected.astype(dtype), 1e-6
+    if samples.dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        tolerance = 4.0 / 2 ** min(info.bits, 22)
+        centre = (info.max + info.min + 1) // 2
+        samples = np.rint(expected * (2.0 ** (info.bits - 1) - 1) + centre).astype(dtype)
+    wavfile.write(tmp_path / "x.wav", 44100, samples[:, 0] if channels == 1 else samples)
+    stored = read_stored(tmp_path / "x.wav", SOUNDS)
+    assert stored.options == {"rate": 44100}
+    assert stored.array.dtype == ("float64" if dtype == "float64" else "float32")
+    assert stored.array.shape == ((100,) if channels == 1 else (channels, 100))
+    np.testing.assert_allclose(np.atleast_2d(stored.array), expected.T, atol=tolerance)
+
+
+def _wave(form, bits, data, channels=1, size=None, rate=8000):
+    """Return a file with a long, extensible description, and a chunk of odd size before it."""
+    frame = channels * bits // 8
+    described = struct.pack("<HHIIHH", 0xFFFE, channels, rate, rate * frame, frame, bits)
+    described += struct.pack("<HHIH", 22, bits, 0, form) + bytes(14)
+    size = len(data) if size is None else size
+    chunks = struct.pack("<4sI", b"note", 3) + b"abc\0"
+    chunks += struct.pack("<4sI", b"fmt ", len(described)) + described
+    chunks += struct.pack("<4sI", b"data", size) + data
+    return struct.pack("<4sI4s", b"RIFF", len(chunks) + 4, b"WAVE") + chunks
+
+
+def test_sound_of_the_extensible_form_and_of_unknown_length(tmp_path):
+    path = tmp_path / "x.wav"
+    for content, expected in (
+        (_wave(3, 32, np.array([0.25, -1.5], "<f4").tobytes()), [0.25, -1.5]),
+        (_wave(1, 24, b"\0\0\x40" + b"\0\0\xe0", size=0xFFFFFFFF), [0.5, -0.25]),
+        (_wave(1, 16, struct.pack("<5h", 2**14, 0, -(2**13), 0, 1), 2), [[0.5, -0.25], [0, 0]]),
+        (_wave(1, 8, b""), []),
+    ):
+        path.write_bytes(content)
+        np.testing.assert_array_equal(read_array(path, SOUNDS), np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no RIFF WAVE"),
+        (b"RIFX" + bytes(40), "no RIFF WAVE"),
+        (_wave(1, 16, b"")[:30], "cut off"),
+        (_wave(1, 16, bytes(100), size=102), "cut off: 102 bytes"),
+        (_wave(7, 8, bytes(4)), "mu-law, 8 bits"),
+        (_wave(3, 16, bytes(4)), "floating point of 32 or 64"),
+        (_wave(1, 16, bytes(4), channels=0), "damaged"),
+        (_wave(1, 16, bytes(4), rate=0), "damaged"),
+        (
+            _wave(1, 16, bytes(4))[:20]
+            + struct.pack("<4sI6s4sI", b"fmt ", 6, bytes(6), b"data", 0),
+            "damaged",
+        ),
+    ],
+)
+def test_sound_that_cannot_be_read_says_why(tmp_path, content, words):
+    (tmp_path / "x.wav").write_bytes(content)
+    with pytest.raises(InvalidProblem, match=f"cannot read .*{words}"):
         read_array(tmp_path / "x.wav", SOUNDS)

@@ -143,13 +143,14 @@ def _write(
     folder: Path,
 ) -> None:
     name = chosen.size_option
+    found = crossovers(series)
     content = document(
         "bench",
         device={**selection.device.as_dict(), "reason": selection.reason},
         problem={"operation": chosen.name, "sizes": [size for size, _ in series]},
         options=options,
         results=[{name: size, **row.as_row()} for size, rows in series for row in rows],
-        crossovers=[vars(crossover).copy() for crossover in crossovers(series)],
+        crossovers=[vars(crossover).copy() for crossover in found],
     )
     flat = (({name: size, **options}, row) for size, rows in series for row in rows)
     write_csv(folder / "results.csv", flat, leading=(name, *options))
@@ -160,7 +161,7 @@ def _write(
             temporary.write_text(_tables(chosen, series, title), encoding="utf-8")
     except OSError as error:
         raise InvalidProblem(f"cannot write to {folder}: {error.strerror or error}") from error
-    plot_times(folder / "time.png", series, name, title)
+    plot_times(folder / "time.png", series, name, title, found)
     plot_speedup(folder / "speedup.png", series, name, BASELINE, title)
     if settings().json:
         print_json(content)
@@ -168,7 +169,7 @@ def _write(
     settings().say(f"device: {selection.device}: {selection.reason}")
     for size, rows in series:
         settings().show(comparison_table(rows, f"{chosen.name}: {name}={size}"), OPTIONAL_COLUMNS)
-    for crossover in crossovers(series):
+    for crossover in found:
         settings().say(str(crossover))
     settings().say(f"written to {folder}: results.csv results.json table.txt time.png speedup.png")
 

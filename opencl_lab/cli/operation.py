@@ -29,7 +29,7 @@ from opencl_lab.comparison.table import (
 )
 from opencl_lab.device import Selection
 from opencl_lab.errors import BuildError
-from opencl_lab.files import check_output, read_array, write_array
+from opencl_lab.files import check_output, read_stored, write_array
 from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.reference.descriptor import Arrays
 
@@ -125,7 +125,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         csv_path = output_path(csv_file, check_csv)
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
-        problem, make_inputs, arrays = _problem(chosen, files, options, seed)
+        problem, make_inputs, arrays, options = _problem(chosen, files, options, seed)
         used = {**options, **dict(zip(chosen.inputs, files, strict=True))}
         if not arrays:
             used = {**used_options(chosen, options), "seed": seed}
@@ -147,7 +147,9 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         if plot_path is not None:
             title = f"{_title(chosen, problem)}\n{selection.device}"
             outputs = comparison.outputs
-            curves = chosen.curves(arrays, outputs) if arrays and outputs else None
+            curves = None
+            if arrays and outputs:
+                curves = chosen.curves(arrays, outputs, **options)
             if curves is not None:
                 plot_curves(plot_path, curves, title)
             else:
@@ -155,7 +157,9 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 pictures = chosen.pictures(problem, *data) if outputs else None
                 plot_comparison(plot_path, comparison.measurements, title, pictures)
         if output_file is not None and comparison.outputs:
-            write_array(output_file, chosen.present(arrays, comparison.outputs))
+            result = chosen.present(arrays, comparison.outputs)
+            columns = chosen.columns(arrays, comparison.outputs, **options)
+            write_array(output_file, result, columns)
         elif output_file is not None:
             click.echo(
                 f"oclab: {output} is not written: no algorithm gave a right result", err=True
@@ -179,13 +183,16 @@ def _help(chosen: Operation[Any]) -> str:
 
 def _problem(
     chosen: Operation[Any], files: list[str | None], options: dict[str, Any], seed: int
-) -> tuple[Problem, Callable[[], Arrays], Arrays]:
-    """Return the problem, how to get its inputs, and the user's own arrays if there are any."""
+) -> tuple[Problem, Callable[[], Arrays], Arrays, dict[str, Any]]:
+    """Return the problem, how to get its inputs, the user's own arrays if any, and the options.
+
+    What a file says itself completes the options.
+    """
     given = [file for file in files if file is not None]
     if not given:
         complete = chosen.with_defaults(options)
         problem = chosen.problem(**complete)
-        return problem, lambda: chosen.generate(problem, seed, **complete), {}
+        return problem, lambda: chosen.generate(problem, seed, **complete), {}, options
     if len(given) != len(files):
         raise click.UsageError(
             f"{chosen.name} takes {len(files)} input files ({', '.join(chosen.inputs)}) or none"
@@ -194,12 +201,12 @@ def _problem(
     useless = [name for name in about_data if name in options]
     if useless:
         raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
-    arrays = {
-        name: read_array(Path(file), chosen.formats)
-        for name, file in zip(chosen.inputs, given, strict=True)
-    }
+    stored = [read_stored(Path(file), chosen.formats) for file in given]
+    for item in stored:
+        options = {**item.options, **options}
+    arrays = {name: item.array for name, item in zip(chosen.inputs, stored, strict=True)}
     problem, inputs = chosen.problem_of(arrays, **options)
-    return problem, lambda: inputs, arrays
+    return problem, lambda: inputs, arrays, options
 
 
 def _title(chosen: Operation[Any], problem: Problem) -> str:

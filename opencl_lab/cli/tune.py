@@ -278,10 +278,11 @@ def _print(result: TuneResult) -> None:
     say, verbose = settings().say, settings().verbose
     pruning = result.pruning
     about = "" if pruning.exact else "about "
-    say(f"space: {pruning.total} combinations, {about}{pruning.left} can run here; removed:")
-    for index, (reason, removed) in enumerate(pruning.removed.items()):
+    removed = "; removed:" if pruning.removed else ""
+    say(f"space: {pruning.total} combinations, {about}{pruning.left} can run here{removed}")
+    for index, (reason, count) in enumerate(pruning.removed.items()):
         if verbose or index < REASONS:
-            say(f"  {about}{removed}: {reason}")
+            say(f"  {about}{count}: {reason}")
     more = 0 if verbose else len(pruning.removed) - REASONS
     if more > 0:
         say(f"  and {more} reasons more, which -v shows")

@@ -103,7 +103,7 @@ class Contestant(ABC):
         )
         if self.difference is not None and not self.difference.ok:
             self.status = "correctness"
-            self.reason = f"wrong result: max_rel_diff {self.difference.max_rel:.3g}"
+            self.reason = f"wrong result: {self.difference}"
 
     def measure(self) -> None:
         """Run once more and keep the time."""
@@ -224,16 +224,20 @@ class OpenCL(Contestant):
 
 
 class ReferenceRun(Contestant):
-    """A reference implementation of the operation."""
+    """A reference implementation of the operation; a patient one runs however long it takes."""
 
-    def __init__(self, task: Task, reference: Reference, threads: int):
+    def __init__(self, task: Task, reference: Reference, threads: int, patient: bool = True):
         super().__init__(task, reference.name, reference.kind, reference.name)
         self.reference = reference
         self.threads = threads if reference.threaded else 1
+        self.patient = patient
         self._prepared: Prepared | None = None
 
     def start(self) -> None:
         """Compile, or start the child process."""
+        reason = None if self.patient else self.reference.impractical(self.task.problem)
+        if reason is not None:
+            raise ReferenceUnavailable(f"{reason}; --against {self.name} runs it")
         like = {name: (array.shape, array.dtype) for name, array in self.task.expected.items()}
         self._prepared = prepare(
             self.reference, self.task.problem, self.task.inputs, like, self.threads

@@ -144,6 +144,7 @@ class Measurement:
             "efficiency": self.efficiency,
             "max_abs_diff": None if difference is None else _finite(difference.max_abs),
             "max_rel_diff": None if difference is None else _finite(difference.max_rel),
+            "rel_l2_diff": None if difference is None else _finite(difference.rel_l2),
             "ok": self.ok,
         }
 
@@ -180,11 +181,12 @@ COLUMNS = (
     "efficiency",
     "max_abs_diff",
     "max_rel_diff",
+    "rel_l2_diff",
     "ok",
 )
 """Columns of a CSV file, in order."""
 
 
-def _finite(value: float) -> float | None:
+def _finite(value: float | None) -> float | None:
     """JSON knows no infinity and no NaN; a difference that is none is no number."""
-    return value if math.isfinite(value) else None
+    return value if value is not None and math.isfinite(value) else None

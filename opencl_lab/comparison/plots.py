@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.sweep import Crossover
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Curves
 from opencl_lab.paths import replace_file
@@ -180,11 +182,51 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
         axes.legend(fontsize=8, frameon=False)
 
 
-def plot_times(path: Path, series: Series, size_name: str, title: str) -> None:
-    """Draw total time against size, both logarithmic, one line an implementation."""
+def _total(row: Measurement) -> float | None:
+    return row.total_ms.median if row.total_ms else None
+
+
+def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> None:
+    """Mark where lines cross, with the size there if both are algorithms of ours."""
+    smallest = series[0][0]
+    for crossing in crossings:
+        if crossing.size is None or crossing.size <= max(smallest, 0):
+            continue
+        points = {
+            size: total
+            for size, rows in series
+            for row in rows
+            if size > 0 and row.ok and row.implementation == crossing.implementation
+            if (total := _total(row))
+        }
+        logarithms = np.log(list(points)), np.log(list(points.values()))
+        time = math.exp(float(np.interp(math.log(crossing.size), *logarithms)))
+        both = crossing.reference.startswith("opencl:")
+        axes.plot(crossing.size, time, "o", color="0.2", fillstyle="none", markersize=11 - 4 * both)
+        if both:
+            axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
+            axes.annotate(
+                f"{crossing.implementation} from {crossing.size:.3g}",
+                (crossing.size, 0.02),
+                xycoords=("data", "axes fraction"),
+                rotation=90,
+                ha="right",
+                va="bottom",
+                fontsize=7,
+            )
+
+
+def plot_times(
+    path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
+) -> None:
+    """Draw total time against size, both logarithmic, one line an implementation.
+
+    Where one becomes faster for good than another, `crossings`, is a ring.
+    """
 
     def draw(axes: Axes) -> None:
-        _lines(axes, series, lambda row: row.total_ms.median if row.total_ms else None)
+        _lines(axes, series, _total)
+        _rings(axes, series, crossings)
         axes.set_yscale("log")
         axes.set_xlabel(size_name)
         axes.set_ylabel("total time in ms (median)")

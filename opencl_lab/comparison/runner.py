@@ -76,14 +76,32 @@ def _names(value: str | Sequence[str]) -> list[str]:
 def _algorithms(
     chosen: Operation[Any], problem: Problem, device: Device, wanted: str | Sequence[str]
 ) -> list[str]:
-    """Return the names of the algorithms to run: those that support the problem, for ``all``."""
+    """Return the names of the algorithms to run.
+
+    All that support the problem, for ``all``; for ``auto`` the first of them, if there is a
+    choice a practical one.
+    """
     names = _names(wanted)
     if not names:
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
         able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
         return able or [chosen.choose(problem, device).name]  # raises, saying why
-    return [chosen.choose(problem, device, name).name for name in names]
+    return [
+        _first(chosen, problem, device)
+        if name == "auto"
+        else chosen.choose(problem, device, name).name
+        for name in names
+    ]
+
+
+def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
+    first = chosen.choose(problem, device)
+    if first.impractical(problem) is not None:
+        for other in chosen.algorithms:
+            if other.supports(problem, device) is None and other.impractical(problem) is None:
+                return other.name
+    return first.name
 
 
 def _references(
@@ -219,7 +237,10 @@ def run_comparison(
         contestants: list[Contestant] = [
             OpenCL(task, device, name, values, label) for name, label, values in runs
         ]
-        contestants += [ReferenceRun(task, reference, request.threads) for reference in references]
+        contestants += [
+            ReferenceRun(task, reference, request.threads, patient=request.by_name)
+            for reference in references
+        ]
         for contestant in contestants:
             stack.callback(contestant.close)
             contestant.attempt(contestant.start)

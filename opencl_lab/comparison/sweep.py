@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from opencl_lab.comparison.measure import Measurement
 
@@ -32,22 +32,33 @@ class Crossover:
 
 
 def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
-    """Return the crossover of every OpenCL algorithm with every other implementation."""
+    """Return the crossovers of OpenCL algorithms with each other, and with all references.
+
+    Of two algorithms the one that is faster at the largest size is named first; variants
+    of one algorithm are not set against each other.
+    """
     times: dict[str, dict[int, float]] = {}
+    algorithms: dict[str, str] = {}
     for size, rows in series:
         for row in rows:
             if row.ok and row.total_ms is not None and row.total_ms.median > 0:
                 times.setdefault(row.implementation, {})[size] = row.total_ms.median
-    ours = [name for name in times if name.startswith("opencl:")]
+                if row.kind == "opencl":
+                    algorithms[row.implementation] = row.algorithm
+
+    def ratios(name: str, other: str) -> list[tuple[int, float]]:
+        sizes = sorted(set(times[name]) & set(times[other]))
+        return [(size, times[name][size] / times[other][size]) for size in sizes]
+
     found = []
-    for name in ours:
+    for one, two in combinations(algorithms, 2):
+        if algorithms[one] != algorithms[two] and ratios(one, two):
+            first, second = (one, two) if ratios(one, two)[-1][1] < 1 else (two, one)
+            found.append(Crossover(first, second, _crossing(ratios(first, second))))
+    for name in algorithms:
         for other in times:
-            ratios = [
-                (size, times[name][size] / times[other][size])
-                for size in sorted(set(times[name]) & set(times[other]))
-            ]
-            if other not in ours and ratios:
-                found.append(Crossover(name, other, _crossing(ratios)))
+            if other not in algorithms and ratios(name, other):
+                found.append(Crossover(name, other, _crossing(ratios(name, other))))
     return found
 
 

@@ -16,7 +16,7 @@ from opencl_lab.paths import replace_file
 
 __all__ = ["OPTIONAL_COLUMNS", "check_csv", "comparison_table", "number", "write_csv"]
 
-OPTIONAL_COLUMNS = ("min..max", "transfer ms", "max rel", "% peak", "kernel ms")
+OPTIONAL_COLUMNS = ("min..max", "transfer ms", "max rel", "rel L2", "% peak", "kernel ms")
 """What a narrow terminal does without, in this order."""
 RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
@@ -34,15 +34,19 @@ def number(value: float | None, digits: int = 4) -> str:
 def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     """Return the rows as a table: times, rate, speed-up and whether the result is right.
 
-    The share of the device's peak is shown where `oclab doctor` has measured that.
+    The relative error is the one that the operation judges by: that of a whole result in the
+    Euclidean norm, or else the largest of an element. The share of the device's peak is
+    shown where `oclab doctor` has measured that.
     """
     failed = any(not row.ok for row in rows)
     flops = any(row.gflops for row in rows)
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
+    by_norm = any(row.difference and row.difference.rel_l2 is not None for row in rows)
+    error = "rel L2" if by_norm else "max rel"
     rates = ["GFLOP/s" if flops else "GB/s", *(["% peak"] if peaks else [])]
-    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", "max rel"):
+    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", error):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if failed else None)
     for row in rows:
@@ -57,10 +61,17 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
             number(row.gflops if flops else row.gbps),
             *([number(None if row.peak is None else 100 * row.peak, 3)] if peaks else []),
             "-" if row.speedup is None else f"{row.speedup:.2f}x",
-            number(row.difference.max_rel if row.difference else None, 2),
+            number(_judged(row), 2),
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
         )
     return table
+
+
+def _judged(row: Measurement) -> float | None:
+    """Return the relative error that decided whether the result is right."""
+    if row.difference is None:
+        return None
+    return row.difference.max_rel if row.difference.rel_l2 is None else row.difference.rel_l2
 
 
 def check_csv(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,33 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.files.convert import convert
 from opencl_lab.files.pictures import read_picture, write_picture
 from opencl_lab.files.sound import read_sound
-from opencl_lab.files.text import read_text, write_text
+from opencl_lab.files.text import read_text, write_columns, write_text
 from opencl_lab.paths import replace_file
 
-__all__ = ["FORMATS", "PICTURES", "SOUNDS", "check_output", "convert", "read_array", "write_array"]
+__all__ = [
+    "FORMATS",
+    "PICTURES",
+    "SOUNDS",
+    "Stored",
+    "check_output",
+    "convert",
+    "read_array",
+    "read_stored",
+    "write_array",
+]
 
 FORMATS = (".npy", ".npz", ".csv", ".txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
 SOUNDS = (".wav",)  # to be read only
+TEXTS = {".csv": ",", ".txt": " "}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file holds: its numbers, and what it says of them, by the option that asks for it."""
+
+    array: np.ndarray[Any, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _check_format(path: Path, verb: str, formats: tuple[str, ...]) -> None:
@@ -27,7 +48,12 @@ def _check_format(path: Path, verb: str, formats: tuple[str, ...]) -> None:
 
 
 def read_array(path: Path, formats: tuple[str, ...] = FORMATS) -> np.ndarray[Any, Any]:
-    """Read one array of numbers.
+    """Return the array of `read_stored`."""
+    return read_stored(path, formats).array
+
+
+def read_stored(path: Path, formats: tuple[str, ...] = FORMATS) -> Stored:
+    """Read one array of numbers, and what the file says about it.
 
     Parameters
     ----------
@@ -37,7 +63,8 @@ def read_array(path: Path, formats: tuple[str, ...] = FORMATS) -> np.ndarray[Any
         every number is whole (uint64 if that takes it), else float64, or complex128
         where numbers are written as ``1+2j``. Pictures become rows x columns, or
         rows x columns x 3 or 4 colours, of uint8 or, for 16-bit grey, uint16.
-        ``.wav`` becomes float32 from -1 to 1, a row a channel if there are several.
+        ``.wav`` becomes floating point from -1 to 1, a row a channel if there are
+        several, and says its ``rate``, samples a second.
     formats : tuple of str
         Endings to accept.
 
@@ -49,23 +76,24 @@ def read_array(path: Path, formats: tuple[str, ...] = FORMATS) -> np.ndarray[Any
     """
     _check_format(path, "read", formats)
     suffix = path.suffix.lower()
+    options = {}
     try:
         if suffix in PICTURES:
             array = read_picture(path)
         elif suffix in SOUNDS:
-            array = read_sound(path)
+            array, options["rate"] = read_sound(path)
         else:
-            array = read_text(path) if suffix in (".csv", ".txt") else _read_numpy(path)
+            array = read_text(path) if suffix in TEXTS else _read_numpy(path)
     except OSError as error:
         raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is damaged"
         raise InvalidProblem(f"cannot read {path}: {reason}") from error
-    except Exception as error:  # damage comes to light in zipfile, zlib, tokenize, wave, ...
+    except Exception as error:  # damage comes to light in zipfile, zlib, tokenize, ...
         raise InvalidProblem(f"cannot read {path}: it is damaged ({error})") from error
     if array.dtype.kind not in "biufc":
         raise InvalidProblem(f"{path} holds values of dtype {array.dtype}, not numbers")
-    return array
+    return Stored(array, options)
 
 
 def _read_numpy(path: Path) -> np.ndarray[Any, Any]:
@@ -92,8 +120,19 @@ def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
         raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
 
 
-def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
+def write_array(
+    path: Path,
+    array: np.ndarray[Any, Any],
+    columns: Mapping[str, np.ndarray[Any, Any]] | None = None,
+) -> None:
     """Write an array in the format that the name of `path` says, all of it or nothing.
+
+    Parameters
+    ----------
+    path : Path
+    array : numpy.ndarray
+    columns : mapping of str to numpy.ndarray, optional
+        What text files hold in its place: real numbers below their names.
 
     Raises
     ------
@@ -110,8 +149,10 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
                 np.save(temporary, array, allow_pickle=False)
             elif suffix == ".npz":
                 np.savez(temporary, array)
+            elif columns is not None:
+                write_columns(temporary, columns, TEXTS[suffix])
             else:
-                write_text(temporary, array, "," if suffix == ".csv" else " ")
+                write_text(temporary, array, TEXTS[suffix])
     except OSError as error:
         raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
     except ValueError as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["read_text", "write_text"]
+__all__ = ["read_text", "write_columns", "write_text"]
 
 ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
 
@@ -72,9 +73,26 @@ def write_text(path: Path, array: np.ndarray[Any, Any], delimiter: str) -> None:
     """
     if array.ndim > 2:
         raise ValueError(f"text files hold at most two dimensions, not {array.ndim}")
-    digits = {4: "%.9g", 8: "%.17g"}.get(array.real.dtype.itemsize, "%.9g")
+    digits = _digits(array)
     if array.dtype.kind == "c":
         digits = f"{digits}{digits.replace('%', '%+')}j"
     fmt = digits if array.dtype.kind in "fc" else "%d"
     columns = array.shape[1] if array.ndim == 2 else 1
     np.savetxt(path, array, fmt=[fmt] * columns, delimiter=delimiter)
+
+
+def _digits(array: np.ndarray[Any, Any]) -> str:
+    """Return the format that writes floating-point numbers so that reading gives the same."""
+    return {4: "%.9g", 8: "%.17g"}.get(array.real.dtype.itemsize, "%.9g")
+
+
+def write_columns(path: Path, columns: Mapping[str, np.ndarray[Any, Any]], delimiter: str) -> None:
+    """Write real numbers in columns below a line of their names."""
+    np.savetxt(
+        path,
+        np.column_stack([column.astype(np.float64) for column in columns.values()]),
+        fmt=[_digits(column) for column in columns.values()],
+        delimiter=delimiter,
+        header=delimiter.join(columns),
+        comments="",
+    )

@@ -35,6 +35,9 @@ class CReference:
         as ``double``.
     threaded : bool
         Whether it uses OpenMP; if not it always counts as one worker.
+    impractical : callable
+        Returns why few would wait for it on a problem, or None: a comparison with all
+        references then leaves it out.
     """
 
     name: str
@@ -43,6 +46,7 @@ class CReference:
     defines: Callable[[Any], Mapping[str, str]]
     arguments: Callable[[Any, Arrays, Arrays, int], Sequence[Any]]
     threaded: bool = False
+    impractical: Callable[[Any], str | None] = lambda problem: None
 
     kind = "c"
 
@@ -60,6 +64,8 @@ class HostReference:
         function, so that a child process can import it.
     unavailable : callable
         Returns a reason why it cannot run here, or None.
+    impractical : callable
+        As of a `CReference`.
     environment : mapping
         Environment variables it needs before NumPy is imported; if there are
         any, it runs in a child process that has them set.
@@ -70,6 +76,7 @@ class HostReference:
     unavailable: Callable[[], str | None] = lambda: None
     environment: Mapping[str, str] = field(default_factory=dict)
     threaded: bool = False
+    impractical: Callable[[Any], str | None] = lambda problem: None
 
     kind = "library"
 

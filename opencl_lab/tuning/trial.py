@@ -104,7 +104,7 @@ class _Stage:
         actual = {name: guarded.get() for name, guarded in self._out.items()}
         difference = self.task.operation.compare(self.problem, self.inputs, self.expected, actual)
         if not difference.ok:
-            raise _Wrong(f"wrong result {where}: max_rel_diff {difference.max_rel:.3g}")
+            raise _Wrong(f"wrong result {where}: {difference}")
 
 
 def _sizes(problem: Problem) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
-from opencl_lab.operations.dft.problem import COMPLEX_TYPES, DftProblem
+from opencl_lab.operations.dft.problem import COMPLEX_TYPES, DftProblem, too_many_terms
 from opencl_lab.operations.dft.tables import root_table
 from opencl_lab.plan import Buffer, Launch, Plan, Table, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -38,6 +38,10 @@ class _Direct(Algorithm[DftProblem]):
         if problem.dtype == np.complex128 and not device.capabilities.fp64:
             return "the device has no double precision"
         return None
+
+    def impractical(self, problem: DftProblem) -> str | None:
+        """Return why few would wait for it: the sums of long transforms."""
+        return too_many_terms(problem)
 
     def _plan(
         self, problem: DftProblem, params: Mapping[str, Any], span: int, local_bytes: int = 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +21,7 @@ from opencl_lab.operations.dft.problem import (
     NORMS,
     DftProblem,
     scale_of,
+    too_many_terms,
 )
 from opencl_lab.operations.dft.product import DirectGemm
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
@@ -72,7 +76,18 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
             *((threads,) if threaded else ()),
         ),
         threaded=threaded,
+        impractical=too_many_terms,
     )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What the numbers of a row stand for, in rising order."""
+
+    order: np.ndarray[Any, Any]
+    points: np.ndarray[Any, Any]
+    label: str
+    column: str
 
 
 class Dft(Operation[DftProblem]):
@@ -86,6 +101,14 @@ class Dft(Operation[DftProblem]):
         Option("dtype", str, "complex64", "type of the spectrum", tuple(COMPLEX_TYPES)),
         Option("inverse", bool, False, "transform back"),
         Option("norm", str, "backward", "which direction is scaled, as in NumPy", NORMS),
+        Option(
+            "rate",
+            float,
+            None,
+            "samples a second, for frequencies in Hz in plots and tables; .wav files tell it",
+            about_data=True,
+            with_files=True,
+        ),
     )
     size_option = "n"
     awkward = (
@@ -115,9 +138,16 @@ class Dft(Operation[DftProblem]):
             name = product.name
         return super().choose(problem, device, name)
 
+    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = self.with_defaults(options)
+        rate = chosen["rate"]
+        if rate is not None and not (rate > 0 and math.isfinite(rate)):
+            raise InvalidProblem(f"rate must be a positive number of samples a second, not {rate}")
+        return chosen
+
     def problem(self, **options: Any) -> DftProblem:
         """Return the problem that the options describe."""
-        chosen = self.with_defaults(options)
+        chosen = self._options(options)
         return DftProblem(
             chosen["n"],
             np.dtype(chosen["dtype"]),
@@ -128,7 +158,7 @@ class Dft(Operation[DftProblem]):
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[DftProblem, Arrays]:
         """Transform along the last axis, in `dtype` if that is given."""
-        chosen = self.with_defaults(options)
+        chosen = self._options(options)
         given = [name for name in ("n", "batch") if name in options]
         if given:
             raise InvalidProblem(f"{given[0]} is given by the input file; leave it out")
@@ -148,24 +178,54 @@ class Dft(Operation[DftProblem]):
         spectrum = outputs[self.output]
         return spectrum.reshape(arrays["signal"].shape if arrays else spectrum.shape[:2])
 
-    def curves(self, arrays: Arrays, outputs: Arrays) -> Curves:
-        """Return the magnitudes in decibels, for real signals of the frequencies up to a half."""
-        spectrum = self.present(arrays, outputs)
-        n = spectrum.shape[-1]
-        frequencies = np.fft.fftfreq(n)
-        order = np.argsort(frequencies, kind="stable")
-        if arrays["signal"].dtype.kind != "c":
-            order = np.arange(n // 2 + 1)
-            frequencies = np.arange(n) / max(n, 1)
-        rows = np.abs(spectrum.reshape(-1, n))[:MOST_CURVES, order]
-        largest = max(float(np.max(rows, initial=0)), float(np.finfo(np.float64).tiny))
-        decibels = 20 * np.log10(np.maximum(rows / largest, 1e-12))
-        return Curves(
-            frequencies[order],
-            {f"row {index}": row for index, row in enumerate(decibels)},
-            "frequency in cycles a sample",
-            "magnitude in dB below the largest",
-        )
+    def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves:
+        """Return magnitudes in decibels by frequency, or by time what is transformed back."""
+        axis = self._axis(arrays, outputs, options)
+        rows = outputs["spectrum"][:MOST_CURVES, axis.order, 0]
+        shown, y_label = rows.real, "real part"
+        if not options.get("inverse"):
+            magnitude = np.abs(rows)
+            largest = max(float(np.max(magnitude, initial=0)), float(np.finfo(np.float64).tiny))
+            shown = 20 * np.log10(np.maximum(magnitude / largest, 1e-12))
+            y_label = "magnitude in dB, the largest at 0"
+        curves = {f"row {index}": row for index, row in enumerate(shown)}
+        return Curves(axis.points, curves, axis.label, y_label)
+
+    def columns(
+        self, arrays: Arrays, outputs: Arrays, **options: Any
+    ) -> dict[str, np.ndarray[Any, Any]] | None:
+        """Return frequencies (or times) and the numbers of each row, where the rate is known."""
+        if not options.get("rate"):
+            return None
+        axis = self._axis(arrays, outputs, options)
+        columns = {axis.column: axis.points}
+        rows = outputs["spectrum"][:, axis.order, 0]
+        for index, row in enumerate(rows):
+            place = f"_{index}" if len(rows) > 1 else ""
+            columns |= {f"real{place}": row.real, f"imaginary{place}": row.imag}
+            if not options.get("inverse"):
+                columns[f"magnitude{place}"] = np.abs(row)
+        return columns
+
+    def _axis(self, arrays: Arrays, outputs: Arrays, options: Mapping[str, Any]) -> _Axis:
+        """Return what the numbers of a row stand for.
+
+        Those of a real signal's spectrum only up to half the rate: the others mirror them.
+        """
+        rate = options.get("rate")
+        n = outputs["spectrum"].shape[1]
+        order = np.arange(n)
+        if options.get("inverse"):
+            if rate:
+                return _Axis(order, order / rate, "time in seconds", "time_s")
+            return _Axis(order, order, "sample", "sample")
+        cycles = np.where(order > (n - 1) // 2, order - n, order)
+        order = np.argsort(cycles, kind="stable")
+        if arrays and arrays["signal"].dtype.kind != "c":
+            order = np.arange(n)[: n // 2 + 1]
+            cycles = np.arange(n)
+        label = "frequency in Hz" if rate else "frequency in cycles a sample"
+        return _Axis(order, cycles[order] * (rate or 1) / max(n, 1), label, "frequency_hz")
 
     def generate(self, problem: DftProblem, seed: int, **options: Any) -> Arrays:
         """Return normal random numbers."""
@@ -192,20 +252,25 @@ class Dft(Operation[DftProblem]):
         """
         right, given = expected["spectrum"], actual["spectrum"]
         if given.shape != right.shape or given.dtype != right.dtype:
-            return Difference(np.inf, np.inf, False)
+            return Difference(np.inf, np.inf, False, np.inf)
         wide = np.complex128 if right.dtype.kind == "c" else np.float64
+        right, given = right.astype(wide), given.astype(wide)
         with np.errstate(invalid="ignore", over="ignore"):
-            size = np.linalg.norm(right.astype(wide), axis=1)
-            error = np.abs(right.astype(wide) - given.astype(wide))
-            far = np.linalg.norm(error, axis=1)
-            infinite = ~np.isfinite(size)
-            bound = TOLERANCE[problem.dtype.name] * size
-            ok = np.where(infinite, ~np.isfinite(far), far <= bound)
+            top = np.max(np.abs(right), axis=1, keepdims=True, initial=0)
+            infinite = ~np.isfinite(top[:, 0])
+            unit = np.where(np.isfinite(top) & (top > 0), top, 1)  # squares would overflow
+            error = np.abs(right - given)
+            size, far = (np.linalg.norm(part / unit, axis=1) for part in (right, error))
+            ok = np.where(infinite, ~np.isfinite(far), far <= TOLERANCE[problem.dtype.name] * size)
+            judged = np.where(far == 0, 0, far / np.where(size > 0, size, 1e-300))
+            judged = np.where(infinite, np.where(ok, 0, np.inf), judged)
             error = np.where(infinite[:, None], 0, error)
-            relative = error / (np.abs(right.astype(wide)) + 1e-12)
+            relative = error / (np.abs(right) + 1e-12)
             relative[~np.isfinite(relative)] = np.inf if not np.all(ok) else 0
-        max_abs, max_rel = np.max(error, initial=0), np.max(relative, initial=0)
-        return Difference(float(max_abs), float(max_rel), bool(np.all(ok)))
+        max_abs, max_rel, rel_l2 = (
+            float(np.max(item, initial=0)) for item in (error, relative, judged)
+        )
+        return Difference(max_abs, max_rel, bool(np.all(ok)), rel_l2)
 
 
 DFT = Dft()

@@ -12,13 +12,23 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
 
-__all__ = ["COMPLEX_TYPES", "KINDS", "NORMS", "DftProblem", "real_dtype", "scale_of"]
+__all__ = [
+    "COMPLEX_TYPES",
+    "KINDS",
+    "NORMS",
+    "DftProblem",
+    "real_dtype",
+    "scale_of",
+    "too_many_terms",
+]
 
 COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
 """Types of the spectrum, and the OpenCL C types of their parts."""
 COMPLEX64 = np.dtype("complex64")
 NORMS = ("backward", "ortho", "forward")
 KINDS = ("c2c", "r2c", "c2r")
+MANY_TERMS = 1 << 32
+"""Terms of direct sums, above which one processor takes many seconds."""
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -132,3 +142,9 @@ class DftProblem(Problem):
     @property
     def _ends(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         return self.signal, self.spectrum
+
+
+def too_many_terms(problem: DftProblem) -> str | None:
+    """Return why few would wait for the direct sums, or None."""
+    terms = problem.n**2 * problem.count
+    return f"its {terms:.1e} terms take long" if terms > MANY_TERMS else None
