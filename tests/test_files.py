@@ -185,7 +185,7 @@ def test_sound_of_the_extensible_form_and_of_unknown_length(tmp_path):
         (_wave(1, 16, bytes(4), channels=0), "damaged"),
         (_wave(1, 16, bytes(4), rate=0), "damaged"),
         (
-            _wave(1, 16, bytes(4))[:20]
+            _wave(1, 16, bytes(4))[:24]
             + struct.pack("<4sI6s4sI", b"fmt ", 6, bytes(6), b"data", 0),
             "damaged",
         ),

@@ -206,7 +206,7 @@ def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> None:
         if both:
             axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
             axes.annotate(
-                f"{crossing.implementation} from {crossing.size:.3g}",
+                f"{crossing.implementation} from {crossing.size_text}",
                 (crossing.size, 0.02),
                 xycoords=("data", "axes fraction"),
                 rotation=90,

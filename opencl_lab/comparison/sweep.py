@@ -28,7 +28,12 @@ class Crossover:
     def __str__(self) -> str:
         if self.size is None:
             return f"{self.implementation} stays slower than {self.reference}"
-        return f"{self.implementation} is faster than {self.reference} from {self.size:.3g} on"
+        return f"{self.implementation} is faster than {self.reference} from {self.size_text} on"
+
+    @property
+    def size_text(self) -> str:
+        """The size in three digits, as it was interpolated."""
+        return "" if self.size is None else f"{float(f'{self.size:.3g}'):.7g}"
 
 
 def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
