@@ -84,7 +84,8 @@ class Contestant(ABC):
         try:
             return step()
         except OclabError as error:
-            self.error, self.reason = error, error.sentence
+            self.error = error
+            self.reason = error.sentence.removeprefix(f"{self.name}: ")
             self.status = _status_of(error)
             return None
 
@@ -226,10 +227,18 @@ class OpenCL(Contestant):
 class ReferenceRun(Contestant):
     """A reference implementation of the operation; a patient one runs however long it takes."""
 
-    def __init__(self, task: Task, reference: Reference, threads: int, patient: bool = True):
+    def __init__(
+        self,
+        task: Task,
+        reference: Reference,
+        threads: int,
+        device: Device | None = None,
+        patient: bool = True,
+    ):
         super().__init__(task, reference.name, reference.kind, reference.name)
         self.reference = reference
         self.threads = threads if reference.threaded else 1
+        self.device = device
         self.patient = patient
         self._prepared: Prepared | None = None
 
@@ -240,7 +249,7 @@ class ReferenceRun(Contestant):
             raise ReferenceUnavailable(f"{reason}; --against {self.name} runs it")
         like = {name: (array.shape, array.dtype) for name, array in self.task.expected.items()}
         self._prepared = prepare(
-            self.reference, self.task.problem, self.task.inputs, like, self.threads
+            self.reference, self.task.problem, self.task.inputs, like, self.threads, self.device
         )
 
     @property

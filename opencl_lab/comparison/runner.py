@@ -238,7 +238,7 @@ def run_comparison(
             OpenCL(task, device, name, values, label) for name, label, values in runs
         ]
         contestants += [
-            ReferenceRun(task, reference, request.threads, patient=request.by_name)
+            ReferenceRun(task, reference, request.threads, device, patient=request.by_name)
             for reference in references
         ]
         for contestant in contestants:

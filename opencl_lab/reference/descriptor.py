@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Arrays", "CReference", "HostReference", "Reference"]
+__all__ = ["Arrays", "CReference", "DeviceReference", "HostReference", "Reference", "needs"]
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 """Named arrays: the inputs or the outputs of one problem."""
@@ -81,4 +82,39 @@ class HostReference:
     kind = "library"
 
 
-Reference: TypeAlias = CReference | HostReference
+@dataclass(frozen=True)
+class DeviceReference:
+    """Another library on the OpenCL device that is measured.
+
+    Parameters
+    ----------
+    name : str
+        Name of its row, for example ``"vkfft"``.
+    function : callable
+        ``function(problem, inputs, device)`` takes arrays of the host, returns the outputs
+        there, and transfers between.
+    unavailable, impractical : callable
+        As of a `HostReference`.
+    """
+
+    name: str
+    function: Callable[[Any, Arrays, Any], Arrays]
+    unavailable: Callable[[], str | None] = lambda: None
+    impractical: Callable[[Any], str | None] = lambda problem: None
+
+    threaded = False
+    kind = "library"
+
+
+def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
+    """Return the `unavailable` of what needs a module; `package` installs it."""
+
+    def unavailable() -> str | None:
+        if find_spec(module) is not None:
+            return None
+        return f"not installed; pip install {package or module}"
+
+    return unavailable
+
+
+Reference: TypeAlias = CReference | HostReference | DeviceReference

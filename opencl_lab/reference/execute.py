@@ -13,7 +13,13 @@ import numpy as np
 from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.reference.build import load
 from opencl_lab.reference.child import ChildProcess
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, Reference
+from opencl_lab.reference.descriptor import (
+    Arrays,
+    CReference,
+    DeviceReference,
+    HostReference,
+    Reference,
+)
 
 __all__ = ["OutputsLike", "Prepared", "poisoned", "prepare"]
 
@@ -74,12 +80,12 @@ class _PreparedC(Prepared):
 
 
 class _PreparedHost(Prepared):
-    """A Python function in this process."""
+    """A Python function in this process; the last of its arguments is threads or a device."""
 
-    def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
+    def __init__(self, reference: HostReference | DeviceReference, *arguments: Any, workers: int):
         self.workers = workers
         self._reference = reference
-        self._arguments = (problem, inputs, workers)
+        self._arguments = arguments
         self._outputs: Arrays = {}
 
     def run(self) -> float:
@@ -126,13 +132,18 @@ def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, An
 
 
 def prepare(
-    reference: Reference, problem: Any, inputs: Arrays, outputs_like: OutputsLike, threads: int
+    reference: Reference,
+    problem: Any,
+    inputs: Arrays,
+    outputs_like: OutputsLike,
+    threads: int,
+    device: Any = None,
 ) -> Prepared:
     """Compile a C reference, or start a child process; nothing is timed yet.
 
     Parameters
     ----------
-    reference : CReference or HostReference
+    reference : CReference, HostReference or DeviceReference
     problem : object
         What the reference was written for.
     inputs : dict of arrays
@@ -142,6 +153,8 @@ def prepare(
         finds it poisoned, so that what it leaves out shows.
     threads : int
         For references that are threaded.
+    device : Device, optional
+        For references on an OpenCL device.
 
     Raises
     ------
@@ -157,6 +170,8 @@ def prepare(
     reason = reference.unavailable()
     if reason is not None:
         raise ReferenceUnavailable(f"{reference.name}: {reason}")
+    if isinstance(reference, DeviceReference):
+        return _PreparedHost(reference, problem, inputs, device, workers=workers)
     if reference.environment:
         return _PreparedChild(reference, problem, inputs, workers)
-    return _PreparedHost(reference, problem, inputs, workers)
+    return _PreparedHost(reference, problem, inputs, workers, workers=workers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,6 @@ from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = [
-    "no_opencv",
-    "no_scipy",
-    "no_torch",
     "opencv_conv2d",
     "scipy_conv2d",
     "torch_conv2d",
@@ -25,27 +21,6 @@ TORCH_PADDING = {
     "mirror": "reflect",
     "wrap": "circular",
 }
-
-
-def _missing(module: str, package: str) -> str | None:
-    if find_spec(module) is not None:
-        return None
-    return f"{module} is not installed; pip install {package}"
-
-
-def no_scipy() -> str | None:
-    """Return why SciPy cannot run here, or None."""
-    return _missing("scipy", "scipy")
-
-
-def no_opencv() -> str | None:
-    """Return why OpenCV cannot run here, or None."""
-    return _missing("cv2", "opencv-python-headless")
-
-
-def no_torch() -> str | None:
-    """Return why PyTorch cannot run here, or None."""
-    return _missing("torch", "torch")
 
 
 def _rounded(problem: Any, sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,49 +1,41 @@
-"""Fourier transforms by the libraries of the host, as references."""
+"""Fourier transforms by other libraries, as references."""
 
 from __future__ import annotations
 
 import importlib
-from functools import cache
-from importlib.util import find_spec
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.reference.descriptor import Arrays, needs
 
 __all__ = [
+    "cupy_dft",
     "fftw_dft",
-    "no_fftw",
-    "no_scipy",
-    "no_torch",
+    "no_cupy",
     "numpy_dft",
     "scipy_dft",
     "torch_dft",
+    "vkfft_dft",
 ]
 
 AXIS = 1
 """Signals are batch x n x inner."""
 
 
-def _missing(module: str, package: str) -> str | None:
-    if find_spec(module) is None:
-        return f"{module} is not installed; try: pip install {package}"
-    return None
-
-
-def no_scipy() -> str | None:
-    """Return why SciPy cannot serve, or None."""
-    return _missing("scipy", "scipy")
-
-
-def no_fftw() -> str | None:
-    """Return why FFTW cannot serve, or None."""
-    return _missing("pyfftw", "pyfftw")
-
-
-def no_torch() -> str | None:
-    """Return why PyTorch cannot serve, or None."""
-    return _missing("torch", "torch")
+def no_cupy() -> str | None:
+    """Return why CuPy cannot serve, or None."""
+    reason = needs("cupy", "cupy-cuda12x")()
+    if reason is not None:
+        return reason
+    try:
+        if importlib.import_module("cupy").cuda.runtime.getDeviceCount():
+            return None
+    except Exception as error:  # of CUDA's own kinds
+        return f"CuPy finds no CUDA device: {error}"
+    return "CuPy finds no CUDA device"
 
 
 def _name(problem: Any) -> str:
@@ -129,3 +121,57 @@ def fftw_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     # pyfftw scales the inverse if this is set, and else the forward transform.
     forward = plan.direction == "FFTW_FORWARD"
     return _finish(problem, plan(inputs["signal"], normalise_idft=forward))
+
+
+def cupy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+    """Transform by cuFFT, through CuPy, on its CUDA device, from host to host."""
+    cupy = importlib.import_module("cupy")
+    function = getattr(cupy.fft, _name(problem))
+    empty = _empty(problem)
+    if empty is not None:
+        return empty
+    spectrum = function(cupy.asarray(inputs["signal"]), problem.n, AXIS, _unscaled(problem))
+    return _finish(problem, cupy.asnumpy(spectrum))
+
+
+@lru_cache(4)  # they hold memory of the device
+def _vkfft_plan(problem: Any, device: Any) -> Any:
+    """Return VkFFT's transform of a real or complex array, out of place and not scaled."""
+    vkfft = importlib.import_module("pyvkfft.opencl")
+    runtime = importlib.import_module("opencl_lab.runtime")
+    shape, dtype = problem.spectrum if problem.kind == "c2r" else problem.signal
+    try:
+        return vkfft.VkFFTApp(
+            shape[:2] if problem.inner == 1 else shape,
+            dtype,
+            runtime.default_queue(device),
+            axes=(AXIS,),
+            inplace=False,
+            norm=0,
+            r2c=problem.kind != "c2c",
+        )
+    except RuntimeError as error:
+        raise ReferenceUnavailable(f"VkFFT refuses it: {error}") from error
+
+
+def vkfft_dft(problem: Any, inputs: Arrays, device: Any) -> Arrays:
+    """Transform by VkFFT, through pyvkfft, on the device that is measured, from host to host.
+
+    Its first call compiles kernels.
+    """
+    empty = _empty(problem)
+    if empty is not None:
+        return empty
+    arrays = importlib.import_module("opencl_lab.runtime.arrays")
+    plan = _vkfft_plan(problem, device)
+    shape, dtype = problem.spectrum
+    flat = slice(None, 2 if problem.inner == 1 else 3)
+    signal = inputs["signal"].reshape(problem.signal[0][flat])
+    if problem.kind == "c2r":  # it reads the imaginary parts that a real signal has not
+        signal = signal.copy()
+        signal.imag[:, 0 if problem.n % 2 else [0, -1]] = 0
+    source = arrays.to_device(signal, plan.queue)
+    target = arrays.to_device(np.empty(shape[flat], dtype), plan.queue)
+    backward = problem.inverse or problem.kind == "c2r"
+    (plan.ifft if backward else plan.fft)(source, target)
+    return _finish(problem, target.get())

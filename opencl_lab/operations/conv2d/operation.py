@@ -23,11 +23,8 @@ from opencl_lab.operations.conv2d.problem import (
 )
 from opencl_lab.operations.conv2d.register import Register, Separable
 from opencl_lab.operations.conv2d.settle import settle, weight_inputs
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
 from opencl_lab.reference.host_conv2d import (
-    no_opencv,
-    no_scipy,
-    no_torch,
     opencv_conv2d,
     scipy_conv2d,
     torch_conv2d,
@@ -132,9 +129,11 @@ class Conv2d(Operation[Conv2dProblem]):
     references = (
         _c_reference("c:seq", "conv2d_seq"),
         _c_reference("c:omp", "conv2d_omp", threaded=True),
-        HostReference("scipy", scipy_conv2d, no_scipy),
-        HostReference("opencv", opencv_conv2d, no_opencv, threaded=True),
-        HostReference("torch", torch_conv2d, no_torch, threaded=True),
+        HostReference("scipy", scipy_conv2d, needs("scipy")),
+        HostReference(
+            "opencv", opencv_conv2d, needs("cv2", "opencv-python-headless"), threaded=True
+        ),
+        HostReference("torch", torch_conv2d, needs("torch"), threaded=True),
     )
 
     def choose(

@@ -24,15 +24,21 @@ from opencl_lab.operations.dft.problem import (
     too_many_terms,
 )
 from opencl_lab.operations.dft.product import DirectGemm
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
+from opencl_lab.reference.descriptor import (
+    Arrays,
+    CReference,
+    DeviceReference,
+    HostReference,
+    needs,
+)
 from opencl_lab.reference.host_dft import (
+    cupy_dft,
     fftw_dft,
-    no_fftw,
-    no_scipy,
-    no_torch,
+    no_cupy,
     numpy_dft,
     scipy_dft,
     torch_dft,
+    vkfft_dft,
 )
 
 __all__ = ["DFT", "TOLERANCE", "Dft", "complex_dtype"]
@@ -124,9 +130,11 @@ class Dft(Operation[DftProblem]):
         _c_reference("c:seq", "dft_seq"),
         _c_reference("c:omp", "dft_omp", threaded=True),
         HostReference("numpy", numpy_dft),
-        HostReference("scipy", scipy_dft, no_scipy, threaded=True),
-        HostReference("fftw", fftw_dft, no_fftw, threaded=True),
-        HostReference("torch", torch_dft, no_torch, threaded=True),
+        HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
+        HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True),
+        DeviceReference("vkfft", vkfft_dft, needs("pyvkfft")),
+        HostReference("torch", torch_dft, needs("torch"), threaded=True),
+        HostReference("cupy", cupy_dft, no_cupy),
     )
 
     def choose(
