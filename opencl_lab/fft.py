@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.fft import fftfreq, rfftfreq
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.dft.transform import (
@@ -25,7 +26,9 @@ from opencl_lab.operations.dft.transform import (
     finish,
     from_real,
     prepared,
+    rolled,
     to_real,
+    without_warnings,
 )
 from opencl_lab.runtime.arrays import AnyArray
 
@@ -33,21 +36,29 @@ __all__ = [
     "convolve",
     "fft",
     "fft2",
+    "fftfreq",
     "fftn",
+    "fftshift",
+    "hfft",
     "ifft",
     "ifft2",
     "ifftn",
+    "ifftshift",
+    "ihfft",
     "irfft",
     "irfft2",
     "irfftn",
     "power_spectrum",
     "rfft",
     "rfft2",
+    "rfftfreq",
     "rfftn",
 ]
 
 Shape = Sequence[int] | None
 Norm = str | None
+OTHER_WAY = {None: "forward", "backward": "forward", "forward": "backward"}
+"""The norm of a transform in terms of the opposite direction."""
 
 
 def fft(
@@ -132,6 +143,65 @@ def irfft(
     """
     x, queue = prepared(a, queue)
     return finish(to_real(as_complex(x), n, axis, norm, queue), out, queue)
+
+
+def hfft(
+    a: Any,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    out: AnyArray | None = None,
+    *,
+    queue: Any = None,
+) -> AnyArray:
+    """Transform a signal that mirrors itself, of which `a` is half; see `numpy.fft.hfft`.
+
+    Its spectrum is real. Parameters are those of `irfft`.
+    """
+    x, queue = prepared(a, queue)
+    x = _conjugate(as_complex(x))
+    return finish(to_real(x, n, axis, OTHER_WAY.get(norm, norm), queue), out, queue)
+
+
+def ihfft(
+    a: Any,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    out: AnyArray | None = None,
+    *,
+    queue: Any = None,
+) -> AnyArray:
+    """Return half of the signal whose spectrum is real; see `numpy.fft.ihfft`.
+
+    Parameters are those of `rfft`.
+    """
+    x, queue = prepared(a, queue)
+    half = from_real(as_real(x), n, axis, OTHER_WAY.get(norm, norm), queue)
+    return finish(_conjugate(half), out, queue)
+
+
+def _conjugate(x: AnyArray) -> AnyArray:
+    return without_warnings(x.conj) if x.size else x
+
+
+def fftshift(x: Any, axes: int | Shape = None, *, queue: Any = None) -> AnyArray:
+    """Move the frequency 0 to the centre; see `numpy.fft.fftshift`.
+
+    Parameters
+    ----------
+    x : array_like or pyopencl.array.Array
+    axes : int or sequence of int, optional
+        Default: all.
+    queue : pyopencl.CommandQueue, optional
+        For a device array that has none.
+    """
+    return rolled(x, axes, lambda n: n // 2, queue)
+
+
+def ifftshift(x: Any, axes: int | Shape = None, *, queue: Any = None) -> AnyArray:
+    """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
+    return rolled(x, axes, lambda n: -(n // 2), queue)
 
 
 def fftn(
@@ -292,10 +362,12 @@ def convolve(a: Any, b: Any, mode: str = "full", *, queue: Any = None) -> AnyArr
     ----------
     a, b : array_like or pyopencl.array.Array
         Both on the host or both on a device. A product of sizes is summed in all
-        positions, as in `scipy.signal.fftconvolve`.
+        positions, as in `scipy.signal.fftconvolve`. Small integers are exact, but of
+        floating-point type.
     mode : {"full", "same", "valid"}
         All of the result; its centre, of the shape of `a`; or only what does not
-        depend on what lies outside, where `b` must not be longer than `a`.
+        depend on what lies outside, where one must not be longer than the other in
+        any dimension.
     queue : pyopencl.CommandQueue, optional
         Where to work on host arrays.
 
@@ -332,7 +404,7 @@ def power_spectrum(
     fs : float
         Samples in a second.
     window : array_like, optional
-        Factors of the samples; default: all 1.
+        Factors of the samples, such as `scipy.signal.get_window` gives; default: all 1.
     scaling : {"density", "spectrum"}
         Power in 1 / fs, whose sum over frequencies is that of the signal, or power
         of the sine at each frequency.
@@ -349,17 +421,25 @@ def power_spectrum(
     Raises
     ------
     InvalidProblem
-        For complex signals, an empty axis, a window of another length, or an unknown
-        scaling.
+        For complex signals, an empty axis, a rate that is not positive, a window of
+        another length or whose factors add to nothing, or an unknown scaling.
     """
     if scaling not in ("density", "spectrum"):
         raise InvalidProblem(f"scaling must be density or spectrum, not {scaling!r}")
+    if not (isinstance(fs, (int, float, np.number)) and 0 < fs < np.inf):
+        raise InvalidProblem(f"fs must be a positive number of samples a second, not {fs!r}")
     given, queue = prepared(x, queue)
     axis = axis_of(given, axis)
     n = given.shape[axis]
-    weights = np.ones(n) if window is None else np.asarray(window, np.float64)
-    if weights.shape != (n,):
-        raise InvalidProblem(f"the window must have {n} factors, not shape {weights.shape}")
+    weights = np.ones(n) if window is None else np.asarray(window)
+    if weights.shape != (n,) or weights.dtype.kind not in "biuf":
+        raise InvalidProblem(
+            f"the window must have {n} real factors, not shape {weights.shape} of {weights.dtype}"
+        )
+    weights = weights.astype(np.float64)
+    total = fs * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
+    if n and not total:
+        raise InvalidProblem("the factors of the window add to nothing")
     if window is not None:
         host = given if isinstance(given, np.ndarray) else given.get()
         shape = [n if d == axis else 1 for d in range(host.ndim)]
@@ -369,8 +449,7 @@ def power_spectrum(
     if not isinstance(spectrum, np.ndarray):
         spectrum = spectrum.get()
     power = spectrum.real**2 + spectrum.imag**2
-    total = fs * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
     power *= power.dtype.type(1 / total)
     bins = np.moveaxis(power, axis, -1)
     bins[..., 1 : (n + 1) // 2] *= 2  # these stand for their negative frequencies too
-    return np.fft.rfftfreq(n, 1 / fs), power
+    return rfftfreq(n, 1 / fs), power

@@ -6,6 +6,7 @@
 This is the uarray protocol: SciPy calls `__ua_function__` for each of its functions, and goes
 on to the next backend where that returns NotImplemented. Supported are the transforms of
 `opencl_lab.fft` on NumPy arrays and device arrays of up to double precision, without a plan.
+SciPy itself computes the others, such as `dct`, `dst`, `fht`, `hfft2` and `hfftn`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __ua_domain__ = "numpy.scipy.fft"
 ONE_AXIS = ("x", "n", "axis", "norm", "overwrite_x", "workers")
 AXES = ("x", "s", "axes", "norm", "overwrite_x", "workers")
 PARAMETERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("fft", "ifft", "rfft", "irfft"), ONE_AXIS),
+    **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"), ONE_AXIS),
     **{
         f"{kind}{dimensions}": AXES
         for kind in ("fft", "ifft", "rfft", "irfft")

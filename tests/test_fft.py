@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import replace
 
@@ -259,14 +260,14 @@ def test_next_smooth_is_large_enough_and_no_waste(n, multiple):
 # ------------------------------------------------------------- ol.fft as NumPy
 
 
-NAMES = ("fft", "ifft", "rfft", "irfft")
+NAMES = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
 
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_axis_as_numpy(name, norm, rng, queue):
     x = random_signal(rng, (4, 5, 6), "complex128")
-    x = x.real if name == "rfft" else x
+    x = x.real if name in ("rfft", "ihfft") else x
     for axis in (0, 1, -1):
         for n in (None, 3, 8):
             right = getattr(np.fft, name)(x, n, axis, norm)
@@ -276,7 +277,7 @@ def test_one_axis_as_numpy(name, norm, rng, queue):
 
 
 @pytest.mark.parametrize("side", ["host", "device"])
-@pytest.mark.parametrize("name", [f"{name}{d}" for name in NAMES for d in "2n"])
+@pytest.mark.parametrize("name", [f"{name}{d}" for name in NAMES[:4] for d in "2n"])
 def test_several_axes_as_numpy(name, side, rng, queue):
     x = random_signal(rng, (3, 4, 6))
     x = np.ascontiguousarray(x.real) if name.startswith("rfft") else x
@@ -291,6 +292,44 @@ def test_several_axes_as_numpy(name, side, rng, queue):
             result = result.get()
         assert result.dtype == right.dtype and result.shape == right.shape
         assert relative(result, right) < 1e-6
+    np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_and_parameters_are_those_of_numpy(name):
+    assert set(np.fft.__all__) <= set(ol.fft.__all__)
+    for function in (name, *(f"{name}{d}" for d in "2n" if not name.strip("i").startswith("h"))):
+        ours, theirs = (
+            [
+                (p.name, p.default)
+                for p in inspect.signature(getattr(m, function)).parameters.values()
+            ]
+            for m in (ol.fft, np.fft)
+        )
+        assert ours == [*theirs, ("queue", None)]
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_shifts_and_mirrored_signals(side, rng, queue):
+    x = random_signal(rng, (4, 5, 3))
+    given_x = cl.array.to_device(queue, x) if side == "device" else x
+
+    def on_host(result):
+        assert isinstance(result, cl.array.Array if side == "device" else np.ndarray)
+        return result.get() if side == "device" else result
+
+    for axes in (None, 1, (0, 2), ()):
+        for name in ("fftshift", "ifftshift"):
+            result = on_host(getattr(ol.fft, name)(given_x, axes))
+            np.testing.assert_array_equal(result, getattr(np.fft, name)(x, axes))
+    same = ol.fft.fftshift(given_x, ())
+    assert same is not given_x
+    assert ol.fft.fftshift([1, 2, 3], queue=queue).tolist() == [3, 1, 2]
+    spectrum = on_host(ol.fft.hfft(given_x, axis=1))
+    assert relative(spectrum, np.fft.hfft(x, axis=1)) < 1e-6
+    real = np.ascontiguousarray(x.real)
+    given_real = cl.array.to_device(queue, real) if side == "device" else real
+    assert relative(on_host(ol.fft.ihfft(given_real)), np.fft.ihfft(real)) < 1e-6
     np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
 
 
@@ -320,8 +359,17 @@ def test_what_is_refused(queue):
         lambda: ol.fft.rfftn(np.zeros((2, 2)), axes=()),
         lambda: ol.fft.fft(np.array(["a"])),
         lambda: ol.fft.convolve(np.zeros(3), np.zeros((3, 3))),
-        lambda: ol.fft.convolve(np.zeros(3), np.zeros(4), "valid"),
+        lambda: ol.fft.convolve(np.zeros((2, 3)), np.zeros((3, 2)), "valid"),
+        lambda: ol.fft.convolve(np.zeros(0), np.zeros(2)),
+        lambda: ol.fft.convolve(np.zeros(3), np.zeros(4), "circular"),
         lambda: ol.fft.power_spectrum(np.zeros(3), scaling="none"),
+        lambda: ol.fft.power_spectrum(np.zeros(3, complex)),
+        lambda: ol.fft.power_spectrum(np.zeros(3), window="hann"),
+        lambda: ol.fft.power_spectrum(np.zeros(3), window=np.zeros(3)),
+        *(lambda fs=fs: ol.fft.power_spectrum(np.zeros(3), fs) for fs in (0, np.nan, "a", None)),
+        lambda: ol.fft.hfft(np.zeros(4), norm="both"),
+        lambda: ol.fft.ihfft(np.zeros(4, complex)),
+        lambda: ol.fft.fftshift(np.zeros(4), axes=1),
     ):
         with pytest.raises(InvalidProblem):
             call()
@@ -423,6 +471,27 @@ def test_convolve(mode, rng, queue):
     )
 
 
+def test_convolve_as_scipy(rng):
+    signal = pytest.importorskip("scipy.signal")
+    for first, second in (((5,), (3,)), ((3,), (5,)), ((6, 7), (3, 2)), ((3, 4, 2), (2, 4, 3))):
+        a, b = rng.standard_normal(first), rng.standard_normal(second)
+        for mode in ("full", "same") if len(first) == 3 else ("full", "same", "valid"):
+            right = signal.fftconvolve(a, b, mode)
+            np.testing.assert_allclose(ol.fft.convolve(a, b, mode), right, atol=1e-12)
+
+
+def test_power_spectrum_as_scipy(rng):
+    signal = pytest.importorskip("scipy.signal")
+    for x in (rng.standard_normal((2, 9)), rng.integers(-9, 9, (3, 8)), np.ones((1, 1))):
+        for scaling in ("density", "spectrum"):
+            for window in ("boxcar", "hann"):
+                given_window = signal.get_window(window, x.shape[-1])
+                found = ol.fft.power_spectrum(x, 30, window=given_window, scaling=scaling)
+                right = signal.periodogram(x, 30, window, detrend=False, scaling=scaling)
+                for ours, theirs in zip(found, right, strict=True):
+                    np.testing.assert_allclose(ours, theirs, atol=1e-14)
+
+
 @pytest.mark.parametrize("n", [99, 100])
 def test_power_spectrum(n, rng, queue):
     x = rng.standard_normal((3, n))
@@ -457,7 +526,7 @@ def test_scipy_calls_run_here_or_fall_back(rng):
         return result, {name: calls[name] - before[name] for name in calls}
 
     with scipy_fft.set_backend(ol.scipy_backend):
-        for name in ("fft", "ifft", "irfft", "fft2", "ifftn", "irfftn"):
+        for name in ("fft", "ifft", "irfft", "hfft", "fft2", "ifftn", "irfftn"):
             result, ran = counted(getattr(scipy_fft, name), x, norm="ortho", workers=2)
             assert ran == {"here": 1, "elsewhere": 0}
             assert relative(result, getattr(np.fft, name)(x, norm="ortho")) < 1e-6
@@ -465,7 +534,8 @@ def test_scipy_calls_run_here_or_fall_back(rng):
         assert ran["here"] == 1
         assert relative(result, np.fft.rfft(x.real, 4, 1)) < 1e-6
         for function, value in (
-            (scipy_fft.hfft, x),
+            (scipy_fft.hfftn, x),
+            (scipy_fft.dst, x.real),
             (scipy_fft.dct, x.real),
             (scipy_fft.fft, x.astype(np.clongdouble)),
         ):

@@ -37,10 +37,15 @@ def convolve(a: Any, b: Any, mode: str, queue: Any) -> AnyArray:
         raise InvalidProblem(f"cannot convolve {first.ndim} dimensions with {second.ndim}")
     if not (first.size and second.size):
         raise InvalidProblem("cannot convolve empty arrays")
-    if mode == "valid" and any(m > n for n, m in zip(first.shape, second.shape, strict=True)):
-        raise InvalidProblem(
-            f"for mode valid, {second.shape} must not be longer than {first.shape} in any dimension"
-        )
+    if mode == "valid":
+        longer = [n >= m for n, m in zip(first.shape, second.shape, strict=True)]
+        if not all(longer):
+            first, second = second, first
+        if any(n < m for n, m in zip(first.shape, second.shape, strict=True)):
+            raise InvalidProblem(
+                f"for mode valid, one of {second.shape} and {first.shape} must not be longer than "
+                "the other in any dimension"
+            )
     dtype = np.result_type(first.dtype, second.dtype)
     first, second = converted(first, dtype), converted(second, dtype)
     full = [n + m - 1 for n, m in zip(first.shape, second.shape, strict=True)]
@@ -62,7 +67,8 @@ def convolve(a: Any, b: Any, mode: str, queue: Any) -> AnyArray:
 
 
 def _product(first: AnyArray, second: AnyArray) -> AnyArray:
-    return without_warnings(lambda: first * second)
+    with np.errstate(all="ignore"):  # infinities are the user's, and come out as NaN
+        return without_warnings(lambda: first * second)
 
 
 def _complex_axes(x: AnyArray, lengths: list[int], inverse: bool, queue: Any) -> AnyArray:

@@ -36,6 +36,7 @@ __all__ = [
     "finish",
     "from_real",
     "prepared",
+    "rolled",
     "to_real",
     "without_warnings",
 ]
@@ -215,6 +216,34 @@ def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: 
         lambda rows: DftProblem(n, dtype, rows, 1, True, scale, "c2r"),
         queue,
     )
+
+
+def rolled(
+    x: Any, axes: int | Sequence[int] | None, shift: Callable[[int], int], queue: Any
+) -> AnyArray:
+    """Return a copy with elements moved along axes by ``shift(length)``, around the ends."""
+    array = as_array(x)
+    queue = queue_for(array, queue)
+    if axes is None:
+        axes = range(array.ndim)
+    elif not isinstance(axes, Sequence):
+        axes = (axes,)
+    for axis in (axis_of(array, axis) for axis in axes):
+        n = array.shape[axis]
+        cut = -shift(n) % n if n else 0
+        before, after = (
+            tuple(part if d == axis else slice(None) for d in range(array.ndim))
+            for part in (slice(cut), slice(cut, None))
+        )
+        back, front = (
+            tuple(part if d == axis else slice(None) for d in range(array.ndim))
+            for part in (slice(n - cut, None), slice(n - cut))
+        )
+        source, array = array, _empty(array, array.shape, array.dtype, queue)
+        if array.size:
+            for target, part in ((front, after), (back, before)):
+                assign(array[target], source[part], queue)
+    return array if array is not x else array.copy()
 
 
 def finish(result: AnyArray, out: AnyArray | None, queue: Any) -> AnyArray:
