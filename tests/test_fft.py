@@ -94,6 +94,28 @@ def test_real_signals(form, kind):
     check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
 
 
+@pytest.mark.parametrize("dtype", EPS)
+def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
+    """Two of them share a transform, whatever their sizes, and if one is not finite."""
+    rng = np.random.default_rng(0)
+    real = np.zeros(1, dtype).real.dtype
+    sizes = np.array([1e9, 1e-9, np.nan, 1, 1e-30, np.inf, 0, 1e30, 1])
+    for name, shape in (("rfft", (9, 45)), ("irfft", (9, 23))):
+        x = rng.standard_normal(shape)
+        x = x + 1j * rng.standard_normal(shape) if name == "irfft" else x
+        x[np.isfinite(sizes)] *= sizes[np.isfinite(sizes), None]
+        x[:, 5][~np.isfinite(sizes)] = sizes[~np.isfinite(sizes)]
+        x = x.astype(dtype if name == "irfft" else real)
+        arguments = {"n": 45} if name == "irfft" else {}
+        with np.errstate(invalid="ignore"):
+            right = getattr(np.fft, name)(x.astype("c16" if name == "irfft" else "f8"), **arguments)
+        for row, expected in zip(getattr(ol.fft, name)(x, **arguments), right, strict=True):
+            if np.all(np.isfinite(expected)):
+                assert relative(row, expected) <= 2 * bound(45, dtype)
+            else:
+                assert np.all(np.isnan(row))
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -370,6 +392,11 @@ def test_what_is_refused(queue):
         lambda: ol.fft.hfft(np.zeros(4), norm="both"),
         lambda: ol.fft.ihfft(np.zeros(4, complex)),
         lambda: ol.fft.fftshift(np.zeros(4), axes=1),
+        lambda: ol.dft(np.zeros((2, 2)), axis=None),
+        lambda: ol.fft.fftn(np.zeros((2, 2)), s=8),
+        lambda: ol.fft.fftn(np.zeros((2, 2)), axes=1),
+        lambda: ol.fft.fft(np.zeros(2), 2**70),
+        lambda: ol.fft.irfft(np.zeros(2), 2**70),
     ):
         with pytest.raises(InvalidProblem):
             call()
@@ -554,6 +581,16 @@ def test_strided_device_arrays_of_real_numbers(part, rng):
     view = cl.array.to_device(default_queue(select_device("cpu")), host)[part]
     np.testing.assert_allclose(ol.fft.fft(view).get(), np.fft.fft(host[part]), atol=1e-5)
     np.testing.assert_allclose(ol.dft(view).get(), np.fft.fft(host[part]), atol=1e-5)
+
+
+def test_device_arrays_without_a_queue_and_of_truth_values(rng, queue):
+    host = rng.integers(0, 2, 12) > 0
+    for dtype in (np.float32, bool):
+        given = cl.array.to_device(queue, host.astype(dtype)).with_queue(None)
+        for function in (ol.fft.fft, ol.dft):
+            np.testing.assert_allclose(
+                function(given, queue=queue).get(), np.fft.fft(host), atol=1e-5
+            )
 
 
 @pytest.mark.parametrize("arguments", [{"n": 8.5}, {"axis": 0.0}, {"axis": "a"}, {"out": [0] * 8}])

@@ -9,8 +9,11 @@
  *     real_split   Z of h numbers  ->  X of h + 1            w = exp(-2 pi i / n)
  *     real_join    X of h + 1      ->  2 (E + i O) of h
  *
- * Odd length n: two rows a, b share a complex transform of z = a + i b.
+ * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled by a power
+ * of two first, so that the rounding errors of a large one do not drown a small one; the scale of
+ * a row that is not finite is NaN, and so will be its result alone.
  *
+ *     weigh_reals, weigh_bins   rows   ->  their scales, a group a row
  *     pair_pack    two rows of reals          ->  z of n
  *     pair_split   Z of n                     ->  A, B of n / 2 + 1
  *     pair_join    A, B of n / 2 + 1          ->  A + i B of n, the rest by symmetry
@@ -27,8 +30,9 @@
  * REAL_T   float or double
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
+ * ALONE    whether there is one row only, which needs no scale
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE"/>\
+<%page args="REAL_T, INDEX_T, WG_SIZE, ALONE"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
@@ -78,21 +82,88 @@ void real_join(__global const complex_t *restrict spectrum,
     }
 }
 
+% if ALONE:
+#define SCALED(type, row, x) (x)
+#define UNSCALED(row, x) (x)
+% else:
+#define SCALED(type, row, x) (isfinite(scales[row]) ? (x) * scales[row] : (type)(0))
+#define UNSCALED(row, x) ((x) / scales[row])
+% endif
+
+/* Return a power of two that brings the largest of a group's numbers near 1; dividing by it later
+ * makes a row of zeros zero again, and one that is not finite NaN. */
+static inline real_t scale_of(__local const real_t *restrict largest)
+{
+    real_t all = 0;
+    for (uint i = 0; i < ${WG_SIZE}; ++i)
+        all = fmax(all, largest[i]);
+    return isinf(all) ? NAN : all == 0 ? INFINITY : ldexp((real_t)1, clamp(-ilogb(all), -126, 126));
+}
+
+static inline real_t size_of(const real_t x)
+{
+    return isfinite(x) ? fabs(x) : INFINITY;
+}
+
+__kernel GROUP
+void weigh_reals(__global const real_t *restrict signal,
+                 __global real_t *restrict scales,
+                 const index_t n)
+{
+    __local real_t largest[${WG_SIZE}];
+    const index_t row = get_group_id(0);
+    const uint item = get_local_id(0);
+    real_t mine = 0;
+    for (index_t p = item; p < n; p += ${WG_SIZE})
+        mine = fmax(mine, size_of(signal[row * n + p]));
+    largest[item] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE); /* the first item reads what all have found */
+    if (item == 0)
+        scales[row] = scale_of(largest);
+}
+
+__kernel GROUP
+void weigh_bins(__global const complex_t *restrict spectrum,
+                __global real_t *restrict scales,
+                const index_t n)
+{
+    __local real_t largest[${WG_SIZE}];
+    const index_t row = get_group_id(0);
+    const uint item = get_local_id(0);
+    real_t mine = 0;
+    for (index_t k = item; k < n; k += ${WG_SIZE}) {
+        const complex_t x = spectrum[row * n + k];
+        mine = fmax(mine, fmax(size_of(x.x), k == 0 ? 0 : size_of(x.y)));
+    }
+    largest[item] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE); /* the first item reads what all have found */
+    if (item == 0)
+        scales[row] = scale_of(largest);
+}
+
 __kernel GROUP
 void pair_pack(__global const real_t *restrict signal,
                __global complex_t *restrict rows,
+% if not ALONE:
+               __global const real_t *restrict scales,
+% endif
                const index_t n,
                const index_t count)
 {
     const index_t p = point_of(n), pair = row_of(n);
-    if (p < n)
-        rows[pair * n + p] = (complex_t)(signal[2 * pair * n + p],
-                                         2 * pair + 1 < count ? signal[(2 * pair + 1) * n + p] : 0);
+    if (p < n) {
+        const index_t a = 2 * pair, b = a + 1;
+        rows[pair * n + p] = (complex_t)(SCALED(real_t, a, signal[a * n + p]),
+                                         b < count ? SCALED(real_t, b, signal[b * n + p]) : 0);
+    }
 }
 
 __kernel GROUP
 void pair_split(__global const complex_t *restrict rows,
                 __global complex_t *restrict spectrum,
+% if not ALONE:
+                __global const real_t *restrict scales,
+% endif
                 const index_t n,
                 const index_t count)
 {
@@ -101,22 +172,27 @@ void pair_split(__global const complex_t *restrict rows,
         const complex_t a = rows[pair * n + k];
         const complex_t b = conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
         const complex_t odd = a - b;
-        spectrum[2 * pair * bins + k] = (real_t)0.5 * (a + b);
+        spectrum[2 * pair * bins + k] = UNSCALED(2 * pair, (real_t)0.5 * (a + b));
         if (2 * pair + 1 < count)
-            spectrum[(2 * pair + 1) * bins + k] = (real_t)0.5 * (complex_t)(odd.y, -odd.x);
+            spectrum[(2 * pair + 1) * bins + k] =
+                UNSCALED(2 * pair + 1, (real_t)0.5 * (complex_t)(odd.y, -odd.x));
     }
 }
 
 __kernel GROUP
 void pair_join(__global const complex_t *restrict spectrum,
                __global complex_t *restrict rows,
+% if not ALONE:
+               __global const real_t *restrict scales,
+% endif
                const index_t n,
                const index_t count)
 {
     const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
     if (k < bins) {
-        complex_t a = spectrum[2 * pair * bins + k];
-        complex_t b = 2 * pair + 1 < count ? spectrum[(2 * pair + 1) * bins + k] : (complex_t)(0);
+        complex_t a = SCALED(complex_t, 2 * pair, spectrum[2 * pair * bins + k]), b = 0;
+        if (2 * pair + 1 < count)
+            b = SCALED(complex_t, 2 * pair + 1, spectrum[(2 * pair + 1) * bins + k]);
         if (k == 0)
             a.y = b.y = 0;
         rows[pair * n + k] = a + (complex_t)(-b.y, b.x);
@@ -128,14 +204,17 @@ void pair_join(__global const complex_t *restrict spectrum,
 __kernel GROUP
 void pair_unpack(__global const complex_t *restrict rows,
                  __global real_t *restrict signal,
+% if not ALONE:
+                 __global const real_t *restrict scales,
+% endif
                  const index_t n,
                  const index_t count)
 {
     const index_t p = point_of(n), pair = row_of(n);
     if (p < n) {
         const complex_t x = rows[pair * n + p];
-        signal[2 * pair * n + p] = x.x;
+        signal[2 * pair * n + p] = UNSCALED(2 * pair, x.x);
         if (2 * pair + 1 < count)
-            signal[(2 * pair + 1) * n + p] = x.y;
+            signal[(2 * pair + 1) * n + p] = UNSCALED(2 * pair + 1, x.y);
     }
 }

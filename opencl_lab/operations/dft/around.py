@@ -43,6 +43,7 @@ def _around(
     points: int,
     rows: int,
     arguments: Arguments,
+    **params: bool,
 ) -> None:
     """Add a launch with an item for each point of each row; plain numbers become indices."""
     index = steps.index(*(b.nbytes // b.dtype.itemsize for b in steps.buffers))
@@ -55,6 +56,7 @@ def _around(
                 "REAL_T": steps.real_t,
                 "INDEX_T": "uint" if index is np.uint32 else "ulong",
                 "WG_SIZE": wg_size,
+                **params,
             },
             # All in the first dimension: others are short on some devices.
             global_size=(round_up(points, wg_size) * rows,),
@@ -151,16 +153,30 @@ def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device:
         transform(steps, Ends.rows(h, batch, "signal", half), False, scale)
         roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
         arguments = {"half_rows": half, "spectrum": "spectrum", "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_split", h + 1, batch, arguments)
+        _around(steps, device, REAL, "real_split", h + 1, batch, arguments, ALONE=True)
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    sizes = {"n": n, "count": batch}
+    shared = _scales(steps, device, "weigh_reals", n, batch, signal="signal")
+    sizes: Arguments = {**shared, "n": n, "count": batch}
+    alone = batch == 1
     arguments = {"signal": "signal", "rows": rows, **sizes}
-    _around(steps, device, REAL, "pair_pack", n, pairs, arguments)
+    _around(steps, device, REAL, "pair_pack", n, pairs, arguments, ALONE=alone)
     transform(steps, Ends.rows(n, pairs, rows, other), False, scale)
     arguments = {"rows": other, "spectrum": "spectrum", **sizes}
-    _around(steps, device, REAL, "pair_split", n // 2 + 1, pairs, arguments)
+    _around(steps, device, REAL, "pair_split", n // 2 + 1, pairs, arguments, ALONE=alone)
+
+
+def _scales(
+    steps: Steps, device: Device, kernel: str, length: int, batch: int, **source: str
+) -> dict[str, str]:
+    """Add the scales of rows that share transforms; return them as an argument."""
+    if batch == 1:
+        return {}
+    scales = steps.scratch("scales", batch, steps.real)
+    arguments: Arguments = {**source, "scales": scales, "n": length}
+    _around(steps, device, REAL, kernel, 1, batch, arguments, ALONE=False)
+    return {"scales": scales}
 
 
 def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
@@ -172,14 +188,16 @@ def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, devic
         half = steps.scratch("half_rows", h * batch)
         roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
         arguments = {"spectrum": "signal", "half_rows": half, "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_join", h, batch, arguments)
+        _around(steps, device, REAL, "real_join", h, batch, arguments, ALONE=True)
         transform(steps, Ends.rows(h, batch, half, "spectrum"), True, scale)
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    sizes = {"n": n, "count": batch}
+    shared = _scales(steps, device, "weigh_bins", n // 2 + 1, batch, spectrum="signal")
+    sizes: Arguments = {**shared, "n": n, "count": batch}
+    alone = batch == 1
     arguments = {"spectrum": "signal", "rows": rows, **sizes}
-    _around(steps, device, REAL, "pair_join", n // 2 + 1, pairs, arguments)
+    _around(steps, device, REAL, "pair_join", n // 2 + 1, pairs, arguments, ALONE=alone)
     transform(steps, Ends.rows(n, pairs, rows, other), True, scale)
     arguments = {"rows": other, "signal": "spectrum", **sizes}
-    _around(steps, device, REAL, "pair_unpack", n, pairs, arguments)
+    _around(steps, device, REAL, "pair_unpack", n, pairs, arguments, ALONE=alone)

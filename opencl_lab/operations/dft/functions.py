@@ -7,8 +7,8 @@ from typing import Any
 
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
-from opencl_lab.operations.dft.transform import converted
-from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, native, queue_for
+from opencl_lab.operations.dft.transform import axis_of, converted, prepared
+from opencl_lab.runtime.arrays import AnyArray, Rows
 
 __all__ = ["dft"]
 
@@ -68,11 +68,10 @@ def dft(
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
-    array = native(as_array(x))
-    queue = queue_for(array, queue)
+    array, queue = prepared(x, queue)
     dtype = complex_dtype(array.dtype)
     array = converted(array, dtype)
-    rows = Rows.of(array, axis, queue)
+    rows = Rows.of(array, axis_of(array, axis), queue)
     target = rows.target(out, dtype)
     scale = scale_of(rows.length, norm, inverse)
     problem = DftProblem(rows.length, dtype, rows.count, inverse=inverse, scale=scale)

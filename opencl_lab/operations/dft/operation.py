@@ -12,7 +12,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import FORMATS, SOUNDS
+from opencl_lab.files import FORMATS, SOUNDS, convert
 from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, register
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
 from opencl_lab.operations.dft.fft import Fft
@@ -174,7 +174,7 @@ class Dft(Operation[DftProblem]):
         dtype = complex_dtype(signal.dtype)
         if "dtype" in options:
             dtype = np.dtype(chosen["dtype"])
-        data = np.atleast_1d(signal).astype(dtype)
+        data = convert(np.atleast_1d(signal), dtype)
         n = data.shape[-1]
         data = data.reshape(data.size // n if n else 0, n, 1)
         scale = scale_of(n, chosen["norm"], chosen["inverse"])

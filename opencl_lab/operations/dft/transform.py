@@ -46,7 +46,10 @@ def prepared(a: Any, queue: Any) -> tuple[AnyArray, Any]:
     """Return `a` as an array in the machine's byte order, and its queue."""
     array = native(as_array(a))
     complex_dtype(array.dtype)  # refuses what is no number
-    return array, queue_for(array, queue)
+    queue = queue_for(array, queue)
+    if is_device_array(array) and array.queue is None:
+        array = array.with_queue(queue)
+    return array, queue
 
 
 def as_complex(array: AnyArray) -> AnyArray:
@@ -67,6 +70,8 @@ def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     if not is_device_array(array):
         return array.astype(dtype)
     plain = contiguous(array, array.queue)  # pyopencl converts no others
+    if plain.dtype == np.bool_:
+        plain = plain.view(np.uint8)
     try:
         return without_warnings(lambda: plain.astype(dtype))
     except ValueError as error:
@@ -101,6 +106,9 @@ def axes_and_lengths(
     array: AnyArray, s: Sequence[int | None] | None, axes: Sequence[int] | None
 ) -> tuple[list[int], list[int]]:
     """Return axes, counted from the front, and their lengths, under NumPy's rules."""
+    for name, value in (("s", s), ("axes", axes)):
+        if not (value is None or isinstance(value, (Sequence, np.ndarray))):
+            raise InvalidProblem(f"{name} must be a sequence of whole numbers, not {value!r}")
     if axes is None:
         first = 0 if s is None else array.ndim - len(s)
         if first < 0:
@@ -116,11 +124,14 @@ def axes_and_lengths(
 
 
 def whole(number: Any, name: str) -> int:
-    """Return a whole number, or say which argument is none."""
+    """Return a whole number, or say which argument is none, or is too large to be a size."""
     try:
-        return operator.index(number)
+        found = operator.index(number)
     except TypeError:
         raise InvalidProblem(f"{name} must be a whole number, not {number!r}") from None
+    if found >= 1 << 48:
+        raise InvalidProblem(f"{name} is {found}: no memory holds so many samples")
+    return found
 
 
 def _resized(array: AnyArray, n: int, axis: int, queue: Any) -> AnyArray:
@@ -205,7 +216,7 @@ def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue
 def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: Any) -> AnyArray:
     """Transform frequencies along one axis to `n` real numbers."""
     axis = axis_of(array, axis)
-    n = 2 * (array.shape[axis] - 1) if n is None else n
+    n = 2 * (array.shape[axis] - 1) if n is None else whole(n, "n")
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
     scale = scale_of(n, norm or "backward", True)
