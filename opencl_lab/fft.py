@@ -2,7 +2,8 @@
 
 NumPy arrays give NumPy arrays; a `pyopencl.array.Array` gives one on the same queue,
 enqueued without waiting. float16, float32 and complex64 are transformed in single
-precision, all other numbers in double precision. Inputs are never changed. Errors are
+precision, all other numbers in double precision. `rfft` and its kin read float16 as it is
+stored, which halves what goes to the device. Inputs are never changed. Errors are
 those of `opencl_lab.dft`. The algorithm is the `fft` of the operation ``dft``: Stockham
 passes, four steps for long transforms, Bluestein's convolution for lengths with large
 prime factors, half-length transforms for real signals.
@@ -17,12 +18,15 @@ import numpy as np
 from numpy.fft import fftfreq, rfftfreq
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.dft.operation import complex_dtype
+from opencl_lab.operations.dft.problem import real_dtype
 from opencl_lab.operations.dft.transform import (
     as_complex,
     as_real,
     axes_and_lengths,
     axis_of,
     complex_axis,
+    converted,
     finish,
     from_real,
     prepared,
@@ -443,7 +447,7 @@ def power_spectrum(
     if window is not None:
         host = given if isinstance(given, np.ndarray) else given.get()
         shape = [n if d == axis else 1 for d in range(host.ndim)]
-        real = as_real(host)
+        real = converted(as_real(host), real_dtype(complex_dtype(host.dtype)))
         given = real * weights.astype(real.dtype).reshape(shape)
     spectrum = rfft(given, axis=axis, queue=queue)
     if not isinstance(spectrum, np.ndarray):

@@ -355,6 +355,29 @@ def test_shifts_and_mirrored_signals(side, rng, queue):
     np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
 
 
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_halfs_are_read_as_they_are_stored(side, rng, queue):
+    for shape, arguments in (
+        ((3, 96), {}), ((2, 45), {}), ((1, 17), {}), ((4, 6), {"axis": 0}), ((2, 8), {"n": 11}),
+        ((0, 4), {}),
+    ):  # fmt: skip
+        x = rng.standard_normal(shape).astype(np.float16)
+        given_x = cl.array.to_device(queue, x) if side == "device" else x
+        for name in ("rfft", "fft"):
+            result = getattr(ol.fft, name)(given_x, queue=queue, **arguments)
+            result = result.get() if side == "device" else result
+            right = getattr(np.fft, name)(x.astype(np.float64), **arguments)
+            assert result.dtype == np.complex64 and result.shape == right.shape
+            assert relative(result, right) <= 2 * bound(64)
+    problem = DftProblem(96, batch=3, kind="r2c", half=True)
+    check(problem)
+    plan = FFT.plan(problem, FFT.configure(problem, select_device()), select_device())
+    assert plan.by_name["signal"].dtype == np.float16
+    for wrong in ({"kind": "c2r"}, {"dtype": np.dtype("complex128")}, {"kind": "c2c"}):
+        with pytest.raises(InvalidProblem, match="half storage"):
+            replace(problem, **wrong)
+
+
 def test_types_strides_and_out(rng, queue):
     for dtype, kind in (("f2", "c8"), ("f4", "c8"), ("i4", "c16"), (">f8", "c16"), ("c8", "c8")):
         x = (9 * rng.standard_normal((6, 8))).astype(dtype)[::-1, ::2]

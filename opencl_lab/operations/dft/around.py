@@ -18,16 +18,19 @@ __all__ = [
     "BLUESTEIN",
     "REAL",
     "ROWS",
+    "WIDEN",
     "Transform",
     "any_length",
     "columns_as_rows",
     "real_signal",
     "real_spectrum",
+    "widen",
 ]
 
 BLUESTEIN = "dft/bluestein.cl.mako"
 REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
+WIDEN = "common/widen.cl.mako"
 WG_SIZE = 64
 
 Arguments: TypeAlias = Mapping[str, Argument | int]
@@ -143,24 +146,41 @@ def _bluestein(
     )  # fmt: skip
 
 
+def widen(source: str, target: str, count: int, device: Device) -> Launch:
+    """Return the launch that converts float16 to float32."""
+    wg_size = min(WG_SIZE, device.capabilities.max_work_group, device.max_work_items[0])
+    return Launch(
+        template=WIDEN,
+        kernel="widen",
+        params={"WG_SIZE": wg_size},
+        global_size=(round_up(-(-count // 8), wg_size),),
+        local_size=(wg_size,),
+        arguments={"source": source, "target": target, "count": np.uint64(count)},
+    )
+
+
 def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
     """Add the transform of real rows to their first n // 2 + 1 frequencies."""
     n, batch, scale = problem.n, problem.batch, problem.scale
+    signal = "signal"
+    if problem.half:
+        signal = steps.scratch("wide", n * batch, steps.real)
+        steps.launches.append(widen("signal", signal, n * batch, device))
     arguments: Arguments
     if n % 2 == 0:
         h = n // 2
         half = steps.scratch("half_rows", h * batch)
-        transform(steps, Ends.rows(h, batch, "signal", half), False, scale)
+        transform(steps, Ends.rows(h, batch, signal, half), False, scale)
         roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
         arguments = {"half_rows": half, "spectrum": "spectrum", "roots": roots, "h": h}
         _around(steps, device, REAL, "real_split", h + 1, batch, arguments, ALONE=True)
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    shared = _scales(steps, device, "weigh_reals", n, batch, signal="signal")
+    shared = _scales(steps, device, "weigh_reals", n, batch, signal=signal)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
-    arguments = {"signal": "signal", "rows": rows, **sizes}
+    arguments = {"signal": signal, "rows": rows, **sizes}
     _around(steps, device, REAL, "pair_pack", n, pairs, arguments, ALONE=alone)
     transform(steps, Ends.rows(n, pairs, rows, other), False, scale)
     arguments = {"rows": other, "spectrum": "spectrum", **sizes}

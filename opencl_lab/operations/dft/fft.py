@@ -10,6 +10,7 @@ from opencl_lab.operations.dft.around import (
     BLUESTEIN,
     REAL,
     ROWS,
+    WIDEN,
     any_length,
     real_signal,
     real_spectrum,
@@ -44,7 +45,7 @@ class Fft(Algorithm[DftProblem]):
     """Stockham passes of small radices; four steps for long and Bluestein for other lengths."""
 
     name = "fft"
-    templates = (LANES_TEMPLATE, GROUPS_TEMPLATE, BLUESTEIN, REAL, ROWS)
+    templates = (LANES_TEMPLATE, GROUPS_TEMPLATE, BLUESTEIN, REAL, ROWS, WIDEN)
     space = SearchSpace(
         (
             Parameter("FORM", ("lanes", "groups"), "vectors of single items, or local memory"),

@@ -71,6 +71,8 @@ class DftProblem(Problem):
     kind : str
         ``c2c``; ``r2c``, real signal to the first n // 2 + 1 frequencies; or
         ``c2r``, these to a real signal. The last two need ``inner`` 1.
+    half : bool
+        Whether a real signal is stored in float16; its spectrum is complex64.
     """
 
     sizes = ("n", "batch", "inner")
@@ -83,6 +85,7 @@ class DftProblem(Problem):
     inverse: bool = False
     scale: float = 1.0
     kind: str = "c2c"
+    half: bool = False
 
     def __post_init__(self) -> None:
         if min(self.n, self.batch, self.inner) < 0:
@@ -100,6 +103,8 @@ class DftProblem(Problem):
             )
         if self.kind != "c2c" and self.inner != 1:
             raise InvalidProblem("real transforms run along the last axis: inner must be 1")
+        if self.half and (self.kind != "r2c" or self.dtype != COMPLEX64):
+            raise InvalidProblem("half storage is for real signals with a spectrum of complex64")
         if self.n * self.batch * self.inner >= 2**60:
             raise InvalidProblem("that many samples are more than a 64-bit index counts")
 
@@ -123,7 +128,8 @@ class DftProblem(Problem):
         """Shape and type of what is transformed."""
         if self.kind == "c2r":
             return (self.batch, self.bins, self.inner), self.dtype
-        return (self.batch, self.n, self.inner), self.real if self.kind == "r2c" else self.dtype
+        real = np.dtype(np.float16) if self.half else self.real
+        return (self.batch, self.n, self.inner), real if self.kind == "r2c" else self.dtype
 
     @property
     def spectrum(self) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -12,8 +12,11 @@ import numpy as np
 import pyopencl.array
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.dft.around import widen
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
+from opencl_lab.plan import Buffer, Plan
+from opencl_lab.runtime import execute, session_of
 from opencl_lab.runtime.arrays import (
     AnyArray,
     Rows,
@@ -72,12 +75,31 @@ def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     plain = contiguous(array, array.queue)  # pyopencl converts no others
     if plain.dtype == np.bool_:
         plain = plain.view(np.uint8)
+    if plain.dtype == np.float16:
+        return converted(_widened(plain), dtype)
     try:
         return without_warnings(lambda: plain.astype(dtype))
     except ValueError as error:
         raise InvalidProblem(
             f"device arrays of {array.dtype} cannot be transformed: {error}"
         ) from error
+
+
+def _widened(array: AnyArray) -> AnyArray:
+    """Return a plain device array of float16 in float32."""
+    session = session_of(array.queue)
+
+    def plan() -> Plan:
+        buffers = (
+            Buffer("source", "in", array.shape, array.dtype),
+            Buffer("target", "out", array.shape, np.dtype(np.float32)),
+        )
+        return Plan(buffers, (widen("source", "target", array.size, session.device),))
+
+    if not array.size:
+        return _empty(array, array.shape, np.dtype(np.float32), array.queue)
+    executable = session.executable(("widen", array.shape), plan)
+    return execute(executable, {"source": array}, array.queue).outputs["target"]
 
 
 def without_warnings(work: Callable[[], AnyArray]) -> AnyArray:
@@ -88,9 +110,11 @@ def without_warnings(work: Callable[[], AnyArray]) -> AnyArray:
 
 
 def as_real(array: AnyArray) -> AnyArray:
-    """Return real `array` in float32 or float64."""
+    """Return real `array` in float16, float32 or float64."""
     if array.dtype.kind == "c":
         raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
+    if array.dtype == np.float16:
+        return array  # kernels read it as it is stored
     return converted(array, real_dtype(complex_dtype(array.dtype)))
 
 
@@ -208,7 +232,9 @@ def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue
     return _real_axis(
         _resized(array, n, axis, queue),
         axis,
-        lambda rows: DftProblem(n, dtype, rows, 1, False, scale, "r2c"),
+        lambda rows: DftProblem(
+            n, dtype, rows, 1, False, scale, "r2c", half=array.dtype == np.float16
+        ),
         queue,
     )
 
