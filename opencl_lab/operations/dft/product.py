@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
 from opencl_lab.operations.dft.tables import roots_of_unity
 from opencl_lab.operations.gemm.algorithms import Blocked
 from opencl_lab.operations.gemm.operation import GEMM
@@ -65,6 +65,10 @@ class DirectGemm(Algorithm[DftProblem]):
         if problem.n > LONGEST:
             return f"sums of more than {LONGEST} samples would not be accurate enough"
         return _blocked().supports(_product(problem), device)
+
+    def impractical(self, problem: DftProblem) -> str | None:
+        """Return why few would wait for it: long sums, where it is not the best of the direct."""
+        return None if self.pays(problem) else too_many_terms(problem)
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return what `gemm` takes for this product."""
