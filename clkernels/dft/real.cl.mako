@@ -38,6 +38,7 @@ typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
 <%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
+<% BITS = "ulong" if REAL_T == "double" else "uint" %>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
 static inline complex_t times(const complex_t a, const complex_t b)
@@ -90,57 +91,46 @@ void real_join(__global const complex_t *restrict spectrum,
 #define UNSCALED(row, x) ((x) / scales[row])
 % endif
 
+/* Magnitudes compare as their bits do, which vectorises; infinity and NaN are above all others. */
+typedef ${BITS} bits_t;
+#define SIZE_OF(x) (as_${BITS}(x) << 1 >> 1)
+
 /* Return a power of two that brings the largest of a group's numbers near 1; dividing by it later
  * makes a row of zeros zero again, and one that is not finite NaN. */
-static inline real_t scale_of(__local const real_t *restrict largest)
+static inline real_t scale_of(__local const bits_t *restrict largest)
 {
-    real_t all = 0;
+    bits_t all = 0;
     for (uint i = 0; i < ${WG_SIZE}; ++i)
-        all = fmax(all, largest[i]);
-    return isinf(all) ? NAN : all == 0 ? INFINITY : ldexp((real_t)1, clamp(-ilogb(all), -126, 126));
+        all = max(all, largest[i]);
+    const real_t size = as_${REAL_T}(all);
+    const real_t power = ldexp((real_t)1, clamp(-ilogb(size), -126, 126));
+    return !isfinite(size) ? NAN : size == 0 ? INFINITY : power;
 }
 
-static inline real_t size_of(const real_t x)
-{
-    return isfinite(x) ? fabs(x) : INFINITY;
-}
-
+<%def name="weigh(kernel, type, array, reals)">\
 __kernel GROUP
-void weigh_reals(__global const real_t *restrict signal,
+void ${kernel}(__global const ${type} *restrict ${array},
                  __global real_t *restrict scales,
                  const index_t n)
 {
-    __local real_t largest[${WG_SIZE}];
+    __local bits_t largest[${WG_SIZE}];
     const index_t row = get_group_id(0);
     const uint item = get_local_id(0);
-    real_t mine = 0;
-    for (index_t p = item; p < n; p += ${WG_SIZE})
-        mine = fmax(mine, size_of(signal[row * n + p]));
+    __global const real_t *restrict numbers = (__global const real_t *)(${array} + row * n);
+    const index_t count = ${reals} * n, step = (count + ${WG_SIZE - 1}) / ${WG_SIZE};
+    const index_t end = min((item + 1) * step, count);
+    bits_t mine = 0;
+    for (index_t p = item * step; p < end; ++p)
+        mine = max(mine, ${"p == 1 ? 0 : " if reals == 2 else ""}SIZE_OF(numbers[p]));
     largest[item] = mine;
     barrier(CLK_LOCAL_MEM_FENCE); /* the first item reads what all have found */
     if (item == 0)
         scales[row] = scale_of(largest);
 }
 
-__kernel GROUP
-void weigh_bins(__global const complex_t *restrict spectrum,
-                __global real_t *restrict scales,
-                const index_t n)
-{
-    __local real_t largest[${WG_SIZE}];
-    const index_t row = get_group_id(0);
-    const uint item = get_local_id(0);
-    real_t mine = 0;
-    for (index_t k = item; k < n; k += ${WG_SIZE}) {
-        const complex_t x = spectrum[row * n + k];
-        mine = fmax(mine, fmax(size_of(x.x), k == 0 ? 0 : size_of(x.y)));
-    }
-    largest[item] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE); /* the first item reads what all have found */
-    if (item == 0)
-        scales[row] = scale_of(largest);
-}
-
+</%def>\
+${weigh("weigh_reals", "real_t", "signal", 1)}\
+${weigh("weigh_bins", "complex_t", "spectrum", 2)}\
 __kernel GROUP
 void pair_pack(__global const real_t *restrict signal,
                __global complex_t *restrict rows,
