@@ -155,7 +155,8 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 pictures = chosen.pictures(problem, *data) if outputs else None
                 plot_comparison(plot_path, comparison.measurements, title, pictures)
         if output_file is not None and comparison.outputs:
-            write_array(output_file, chosen.present(arrays, comparison.outputs))
+            result = chosen.present(arrays, comparison.outputs)
+            write_array(output_file, result, (arrays or comparison.inputs)[chosen.inputs[0]])
         elif output_file is not None:
             click.echo(
                 f"oclab: {output} is not written: no algorithm gave a right result", err=True

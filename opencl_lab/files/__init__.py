@@ -92,8 +92,12 @@ def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
         raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
 
 
-def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
+def write_array(
+    path: Path, array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None
+) -> None:
     """Write an array in the format that the name of `path` says, all of it or nothing.
+
+    `like` is the image that a picture was made of, see `pictures.write_picture`.
 
     Raises
     ------
@@ -105,7 +109,7 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
     try:
         with replace_file(path) as temporary:
             if suffix in PICTURES:
-                write_picture(temporary, suffix, array)
+                write_picture(temporary, suffix, array, like)
             elif suffix == ".npy":
                 np.save(temporary, array, allow_pickle=False)
             elif suffix == ".npz":

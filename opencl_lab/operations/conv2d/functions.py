@@ -97,6 +97,9 @@ def conv2d(
     integer images with integer weights are summed exactly, in integers. Sums become
     integers by rounding to the nearest (SciPy cuts the fraction off); float16 images are
     rounded once, at the end.
+
+    A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;
+    `scipy.ndimage` leaves out the weights that are zero.
     """
     given = as_array(image)
     queue = queue_for(given, queue)

@@ -110,7 +110,13 @@ class Conv2d(Operation[Conv2dProblem]):
         ),
         Option("weights", str, None, "file with the weights", about_data=True, with_files=True),
         Option("mode", str, "same", "part of the result", MODES),
-        Option("boundary", str, "constant", "what lies beyond the edges", BOUNDARIES),
+        Option(
+            "boundary",
+            str,
+            "constant",
+            "what lies beyond the edges; reflect for named filters of a file",
+            BOUNDARIES,
+        ),
         Option("cval", float, 0.0, "value beyond the edges for the boundary constant"),
         Option("flip", bool, False, "turn the filter by 180 degrees: true convolution"),
         Option(
@@ -200,7 +206,8 @@ class Conv2d(Operation[Conv2dProblem]):
 
         Three or four values in the last of three dimensions or more are a colour. Integers
         saturate. Filters whose results are differences make float32 of integers, as half
-        of their results are negative.
+        of their results are negative. Named filters continue the image (``reflect``) where
+        neither `boundary` nor `cval` is given: zeros would frame it with an edge of its own.
         """
         chosen = self.with_defaults(options)
         given = [n for n in ("size", "height", "width", "batch", "channels") if n in options]
@@ -209,6 +216,8 @@ class Conv2d(Operation[Conv2dProblem]):
         weights = self._given_weights(chosen)
         if weights is None:
             raise InvalidProblem("which filter? Name one with filter, or a file with weights")
+        if chosen["filter"] is not None and not {"boundary", "cval"} & set(options):
+            chosen["boundary"] = "reflect"
         image = arrays["image"]
         if "dtype" in options:
             image = image.astype(options["dtype"])
@@ -285,6 +294,7 @@ class Conv2d(Operation[Conv2dProblem]):
             for array in (inputs["image"], outputs["result"], expected["result"])
         )
         error = np.abs(after.astype(np.float64) - right.astype(np.float64))
+        error = error.max(axis=-1) if error.ndim == 3 else error
         return {"before": before, "after": after, "difference from the reference": error}
 
 
