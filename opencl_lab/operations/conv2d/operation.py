@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ from opencl_lab.files import FORMATS, PICTURES, read_array
 from opencl_lab.operation import Algorithm, Difference, Operation, Option, register
 from opencl_lab.operations.conv2d import host
 from opencl_lab.operations.conv2d.algorithms import Naive, Tiled
+from opencl_lab.operations.conv2d.fft import Fft
 from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.operations.conv2d.problem import (
     BOUNDARIES,
@@ -37,8 +39,9 @@ __all__ = ["CONV2D", "Conv2d"]
 
 C_TYPES = {"float16": "_Float16", "float32": "float", "float64": "double"}
 COLOURS = (3, 4)
-SEPARABLE_TAPS = 49
+MANY_TAPS = 49
 """Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
+FFT = Fft()
 
 
 def _c_type(dtype: np.dtype[Any]) -> str:
@@ -76,6 +79,15 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
         ),
         threaded=threaded,
     )
+
+
+@lru_cache(maxsize=256)  # on the way of every call with a large filter
+def _fft_pays(problem: Conv2dProblem, device: Device) -> bool:
+    """Return whether transforms are probably faster than direct sums."""
+    if 0 in problem.result_shape or FFT.supports(problem, device) is not None:
+        return False
+    config = FFT.default_config(problem, device)
+    return FFT.operations(problem, config, device) < problem.work.flops
 
 
 class Conv2d(Operation[Conv2dProblem]):
@@ -134,7 +146,7 @@ class Conv2d(Operation[Conv2dProblem]):
     inputs = ("image",)
     formats = (*FORMATS, *PICTURES)
     output = "result"
-    algorithms = (Separable(), Register(), Tiled(), Naive())
+    algorithms = (Separable(), Register(), Tiled(), Naive(), FFT)
     references = (
         _c_reference("c:seq", "conv2d_seq"),
         _c_reference("c:omp", "conv2d_omp", threaded=True),
@@ -146,9 +158,12 @@ class Conv2d(Operation[Conv2dProblem]):
     def choose(
         self, problem: Conv2dProblem, device: Device, name: str = "auto"
     ) -> Algorithm[Conv2dProblem]:
-        """Return an algorithm; ``auto`` takes two passes over memory only if they save enough."""
-        if name == "auto" and problem.filter_height * problem.filter_width < SEPARABLE_TAPS:
-            name = Register.name
+        """Return an algorithm; for ``auto`` by the size of the filter."""
+        if name == "auto":
+            if problem.filter_height * problem.filter_width < MANY_TAPS:
+                name = Register.name  # two passes over memory would not save enough
+            elif _fft_pays(problem, device):
+                name = FFT.name
         return super().choose(problem, device, name)
 
     def problem(self, **options: Any) -> Conv2dProblem:
