@@ -473,6 +473,15 @@ def test_plans_fit_small_devices():
                     assert launch.kernel in render(launch.template, launch.params).text
 
 
+@pytest.mark.parametrize(("native", "widths"), [(16, (8, 4)), (32, (8, 4)), (64, (16, 8))])
+def test_vectors_of_a_cpu_are_those_it_compiles_to(native, widths):
+    device = Device("toy", "cpu", native_vector_bytes=native)
+    for dtype, width in zip(("float32", "float64"), widths, strict=True):
+        problem = CONV2D.problem(dtype=dtype)
+        config = CONV2D.algorithm("register").default_config(problem, device)
+        assert config["VECTOR_WIDTH"] == width
+
+
 def test_many_images_are_more_than_one_launch():
     problem = Conv2dProblem(3, 3, 3, 3, batch=70_000)
     device = Device("toy", "cpu")
