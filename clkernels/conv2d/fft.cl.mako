@@ -36,14 +36,27 @@
  * FLIP      whether the filter is turned by 180 degrees
  * CHANNELS  values of a pixel
  * WG_SIZE   work-items in a work-group
- *
- * Complex numbers are two neighbours here, as compilers make vectors of loops over scalars only.
  */
 <%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, CHANNELS,
              WG_SIZE"/>\
 <%include file="/conv2d/pixels.cl.mako" args="ELEMENT_T=ELEMENT_T, RESULT_T=RESULT_T,
     SUM_T=SUM_T, BOUNDARY=BOUNDARY, FAR=FAR, SATURATE=SATURATE, CONSTANT_WEIGHTS=CONSTANT_WEIGHTS"/>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+typedef ${SUM_T}2 complex_t;
+
+/* Complex number x of a row. Items beside each other move whole ones; a compiler makes vectors of
+   the loop of a single item if its numbers are scalars. */
+% if WG_SIZE > 1:
+#define PUT(row, x, a, b) ((__global complex_t *)(row))[x] = (complex_t)(a, b)
+#define RE(row, x) ((__global const complex_t *)(row))[x].x
+#define IM(row, x) ((__global const complex_t *)(row))[x].y
+% else:
+#define PUT(row, x, a, b) do { (row)[2 * (x)] = a; (row)[2 * (x) + 1] = b; } while (0)
+#define RE(row, x) (row)[2 * (x)]
+#define IM(row, x) (row)[2 * (x) + 1]
+% endif
+
+#define FINITE(x) (-INFINITY < (x) && (x) < INFINITY)
 #define EACH(x, low, high) (int x = (low) + get_local_id(0); x < (high); x += ${WG_SIZE})
 
 static inline sum_t weight_at(const weights_t weights, const int j, const int i,
@@ -127,18 +140,12 @@ void blocks_in(__global const element_t *restrict image,
     const int high = max(low, min(first_inside.y, second_inside.y));
     __global const element_t *a = first_row.line + (long)first_row.begin * ${CHANNELS};
     __global const element_t *b = second_row.line + (long)second_row.begin * ${CHANNELS};
-    for EACH(x, 0, low) {
-        target[2 * x] = value_at(first_row, x, width, cval);
-        target[2 * x + 1] = value_at(second_row, x, width, cval);
-    }
-    for EACH(x, low, high) {
-        target[2 * x] = load_pixel(a + x * ${CHANNELS});
-        target[2 * x + 1] = load_pixel(b + x * ${CHANNELS});
-    }
-    for EACH(x, high, columns) {
-        target[2 * x] = value_at(first_row, x, width, cval);
-        target[2 * x + 1] = value_at(second_row, x, width, cval);
-    }
+    for EACH(x, 0, low)
+        PUT(target, x, value_at(first_row, x, width, cval), value_at(second_row, x, width, cval));
+    for EACH(x, low, high)
+        PUT(target, x, load_pixel(a + x * ${CHANNELS}), load_pixel(b + x * ${CHANNELS}));
+    for EACH(x, high, columns)
+        PUT(target, x, value_at(first_row, x, width, cval), value_at(second_row, x, width, cval));
 }
 
 /* Weight (j, i) stands at (-j, -i), modulo the block, and is divided by the size of the block,
@@ -157,9 +164,8 @@ void weights_in(const weights_t weights,
     for EACH(x, 0, columns) {
         const int i = x == 0 ? 0 : columns - x;
         const bool there = j < filter_height && i < filter_width;
-        const size_t place = 2 * ((size_t)y * columns + x);
-        block[place] = there ? scale * weight_at(weights, j, i, filter_height, filter_width) : 0;
-        block[place + 1] = 0;
+        PUT(block + 2 * (size_t)y * columns, x,
+            there ? scale * weight_at(weights, j, i, filter_height, filter_width) : 0, 0);
     }
 }
 
@@ -172,10 +178,9 @@ void multiply(__global sum_t *restrict pairs,
     __global sum_t *target = pairs + 2 * get_group_id(0) * columns;
     __global const sum_t *factor = spectrum + 2 * (size_t)((uint)get_group_id(0) % rows) * columns;
     for EACH(x, 0, columns) {
-        const sum_t a = target[2 * x], b = target[2 * x + 1];
-        const sum_t c = factor[2 * x], d = factor[2 * x + 1];
-        target[2 * x] = a * c - b * d;
-        target[2 * x + 1] = a * d + b * c;
+        const sum_t a = RE(target, x), b = IM(target, x);
+        const sum_t c = RE(factor, x), d = IM(factor, x);
+        PUT(target, x, a * c - b * d, a * d + b * c);
     }
 }
 
@@ -207,7 +212,7 @@ void blocks_out(__global const sum_t *restrict pairs,
     const uint pair = group / step_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-% for part in range(2):
+% for part, value in enumerate(("RE(source, x)", "IM(source, x)")):
     {
         const uint block = 2 * (first_pair + pair) + ${part};
         const int out_x = block % blocks_x * step_x;
@@ -220,15 +225,15 @@ void blocks_out(__global const sum_t *restrict pairs,
             const int count = min(step_x, out_width - out_x);
             int strange = 0;
             for EACH(x, 0, count) {
-                const sum_t sum = source[2 * x + ${part}];
-                strange |= !(-INFINITY < sum && sum < INFINITY);
+                const sum_t sum = ${value};
+                strange |= !FINITE(sum);
                 store_pixel(sum, target + x * ${CHANNELS});
             }
 
             /* Sum anew what is not finite. */
             if (strange) {
                 for EACH(x, 0, count) {
-                    if (-INFINITY < source[2 * x + ${part}] && source[2 * x + ${part}] < INFINITY)
+                    if (FINITE(${value}))
                         continue;
                     sum_t sum = 0;
                     for (int j = 0; j < filter_height; ++j) {

@@ -41,6 +41,8 @@ SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
 AROUND = 30.0
 """Operations on a point that take as long as what is done around the transforms."""
+MOST_TURNS = 128
+"""Launches over some pairs after the other; each takes time to prepare at the first call."""
 
 
 @dataclass(frozen=True)
@@ -152,17 +154,13 @@ class Fft(Convolution):
         """Return the blocks of least cost, and as many at a time as a cache holds."""
         limit = min(device.capabilities.max_work_group, device.max_work_items[0])
         memory = min(_cost(device).memory, device.max_allocation)
-        configs = [
-            Config(
-                BLOCK=side,
-                # Each pair is there twice.
-                PAIRS=max(
-                    1, memory // (4 * Blocks.of(problem, side).points * problem.sum_type.itemsize)
-                ),
-                WG_SIZE=1 if device.kind == "cpu" else fit(64, limit),
-            )
-            for side in SIDES
-        ]
+        configs = []
+        for side in SIDES:
+            blocks = Blocks.of(problem, side)
+            each = 4 * blocks.points * problem.sum_type.itemsize  # in two copies
+            at_once = max(1, memory // each, -(-blocks.pairs(problem) // MOST_TURNS))
+            group = 1 if device.kind == "cpu" else fit(64, limit)
+            configs.append(Config(BLOCK=side, PAIRS=at_once, WG_SIZE=group))
         return min(configs, key=lambda config: self.operations(problem, config, device))
 
     @staticmethod
