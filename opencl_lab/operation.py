@@ -135,6 +135,10 @@ class Algorithm(ABC, Generic[P]):
         """Return why this algorithm cannot solve `problem` on `device`, or None if it can."""
         return None
 
+    def work(self, problem: P) -> Work:
+        """Return the least that this algorithm does, which the device's peaks bound."""
+        return problem.work
+
     @abstractmethod
     def default_config(self, problem: P, device: Device) -> Config:
         """Return the built-in configuration for this kind of device."""

@@ -9,7 +9,10 @@ import pytest
 from scipy import signal
 from test_conv2d import assert_close, right
 
+from opencl_lab import compare
+from opencl_lab.comparison import contestants
 from opencl_lab.device import Device, select_device
+from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.conv2d import BOUNDARIES, CONV2D, Conv2dProblem, conv2d
 from opencl_lab.operations.conv2d.fft import Blocks
@@ -111,3 +114,15 @@ def test_pairs_at_a_time_share_their_launches():
     pairs = Blocks.of(problem, 64).pairs(problem)
     starts = [int(at.arguments["first_pair"]) for at in plan.launches if at.kernel == "blocks_in"]
     assert starts == list(range(0, pairs, 4)) and pairs % 4
+
+
+def test_its_times_are_held_against_its_own_arithmetic(monkeypatch):
+    options = {"size": 256, "ksize": 63}
+    problem = CONV2D.problem(**options)
+    assert FFT.work(problem).flops < problem.work.flops / 20
+    (row,) = compare("conv2d", algorithms="fft", against="none", repeats=1, **options)
+    # A peak that the transforms stay below, and direct sums in this time would be above.
+    peak = problem.work.flops / (row.kernel_ms * 1e-3) / 5
+    monkeypatch.setattr(contestants, "stored_peaks", lambda device: Peaks(flops32=peak))
+    (row,) = compare("conv2d", algorithms="fft", against="none", repeats=1, **options)
+    assert row.status == "correct" and 0 < row.peak < 1

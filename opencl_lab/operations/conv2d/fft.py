@@ -24,7 +24,7 @@ from opencl_lab.operations.dft.groups import groups_transform
 from opencl_lab.operations.dft.lanes import lanes_transform
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.operations.dft.steps import Ends, Steps
-from opencl_lab.plan import Argument, Launch, Plan
+from opencl_lab.plan import Argument, Launch, Plan, Work
 from opencl_lab.space import Config, Parameter, SearchSpace
 
 __all__ = ["Blocks", "Fft"]
@@ -39,8 +39,8 @@ COMPLEX: dict[str, np.dtype[Any]] = {
 TRANSFORM = Transform()
 SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
-AROUND = 30.0
-"""Operations on a point that take as long as what is done around the transforms."""
+AROUND = 24.0
+"""Operations on a point that take as long as moving it from and to the images."""
 MOST_TURNS = 128
 """Launches over some pairs after the other; each takes time to prepare at the first call."""
 
@@ -117,7 +117,7 @@ class Blocks:
 
     def flops(self, problem: Conv2dProblem) -> float:
         """Return the arithmetic of all pairs: forth and back, and a product between."""
-        each = self.points * (2 * 5 * math.log2(self.points) + AROUND)
+        each = self.points * (2 * 5 * math.log2(self.points) + 6)
         return each * (self.pairs(problem) + 0.5)  # the filter is transformed once
 
 
@@ -150,6 +150,13 @@ class Fft(Convolution):
             return "the device has no room for blocks that hold the filter twice"
         return super().supports(problem, device)
 
+    def work(self, problem: Conv2dProblem) -> Work:
+        """Return the arithmetic of the transforms, for the blocks that need the least."""
+        if 0 in problem.result_shape:
+            return problem.work
+        flops = min(Blocks.of(problem, side).flops(problem) for side in SIDES)
+        return Work(min(flops, problem.work.flops), problem.work.bytes)
+
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return the blocks of least cost, and as many at a time as a cache holds."""
         limit = min(device.capabilities.max_work_group, device.max_work_items[0])
@@ -169,7 +176,8 @@ class Fft(Convolution):
         blocks = Blocks.of(problem, config.integer("BLOCK"))
         launches = 3 + 7 * math.ceil(blocks.pairs(problem) / config.integer("PAIRS"))
         cost = _cost(device)
-        return cost.operation * blocks.flops(problem) + cost.launch * launches
+        points = AROUND * blocks.points * blocks.pairs(problem)
+        return cost.operation * (blocks.flops(problem) + points) + cost.launch * launches
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan the transform of the filter, then that of some pairs of blocks after the other."""
