@@ -81,6 +81,10 @@ class Capabilities:
     forward_progress: bool = False
 
 
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+
+
 @dataclass(frozen=True)
 class Device:
     """One OpenCL device: identity, limits and capabilities.
@@ -121,11 +125,16 @@ class Device:
     def key(self) -> str:
         """Canonical name of device and driver, used by every cache and database."""
         parts = (self.kind, self.platform, f"{self.name} {self.compute_units}cu", self.driver)
-        return "/".join(re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-") for part in parts)
+        return "/".join(_slug(part) for part in parts)
 
     @property
     def architecture(self) -> str:
-        """Name of the family of devices this one belongs to, such as ``sm_90``; may be empty."""
+        """Name of the family of devices this one belongs to, such as ``sm_90``; may be empty.
+
+        For CPUs it is the runtime and the vectors that it compiles to.
+        """
+        if self.kind == "cpu" and self.platform:
+            return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}"
         if self.compute_capability is None:
             return ""
         return "sm_{}{}".format(*self.compute_capability)

@@ -282,7 +282,10 @@ def test_as_dict_survives_json():
     assert NVIDIA.as_dict()["compute_capability"] == [9, 0]
     assert NVIDIA.as_dict()["architecture"] == "sm_90"
     assert CPU.as_dict()["compute_capability"] is None
-    assert CPU.architecture == ""
+    wide = replace(CPU, native_vector_bytes=64)
+    assert CPU.architecture == "portable-computing-language_128"
+    assert wide.architecture == "portable-computing-language_512"
+    assert replace(CPU, platform="").architecture == ""
 
 
 def test_records_are_frozen_and_compare_without_their_handle():
