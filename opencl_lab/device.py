@@ -19,7 +19,7 @@ import pyopencl as cl
 
 from opencl_lab.errors import DeviceNotFound
 from opencl_lab.paths import cache_dir, read_json
-from opencl_lab.pocl import prepare_cache, repair_generic_cpu
+from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_bytes
 
 __all__ = [
     "Capabilities",
@@ -81,11 +81,16 @@ class Capabilities:
     forward_progress: bool = False
 
 
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+
+
 @dataclass(frozen=True)
 class Device:
     """One OpenCL device: identity, limits and capabilities.
 
-    Memory sizes are in bytes, the clock in MHz. With `shared_pointers` kernels can
+    Memory sizes are in bytes, the clock in MHz; `native_vector_bytes` is the width of the
+    vectors that kernels are compiled to. With `shared_pointers` kernels can
     read and write any memory of the host in place. `handle` is the
     `pyopencl.Device`; it is None in records made by hand for tests of plans.
     """
@@ -108,6 +113,7 @@ class Device:
     max_work_group: int = 256
     max_work_items: tuple[int, ...] = (256, 256, 256)
     work_group_multiple: int = 1
+    native_vector_bytes: int = 16
     unified_memory: bool = False
     shared_pointers: bool = False
     compute_capability: tuple[int, int] | None = None
@@ -119,11 +125,16 @@ class Device:
     def key(self) -> str:
         """Canonical name of device and driver, used by every cache and database."""
         parts = (self.kind, self.platform, f"{self.name} {self.compute_units}cu", self.driver)
-        return "/".join(re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-") for part in parts)
+        return "/".join(_slug(part) for part in parts)
 
     @property
     def architecture(self) -> str:
-        """Name of the family of devices this one belongs to, such as ``sm_90``; may be empty."""
+        """Name of the family of devices this one belongs to, such as ``sm_90``; may be empty.
+
+        For CPUs it is the runtime and the vectors that it compiles to.
+        """
+        if self.kind == "cpu" and self.platform:
+            return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}"
         if self.compute_capability is None:
             return ""
         return "sm_{}{}".format(*self.compute_capability)
@@ -241,6 +252,8 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         max_work_group=handle.max_work_group_size,
         max_work_items=tuple(handle.max_work_item_sizes),
         work_group_multiple=int(multiple or 1),
+        native_vector_bytes=repaired_vector_bytes(handle.version)
+        or 4 * int(_info(handle, "native_vector_width_float", 0) or 4),
         unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
         shared_pointers=bool(
             int(_info(handle, "svm_capabilities", 0) or 0)

@@ -149,6 +149,10 @@ class Algorithm(ABC, Generic[P]):
         """Return why few would wait for it: comparisons then run it by its name only."""
         return None
 
+    def work(self, problem: P) -> Work:
+        """Return the least that this algorithm does, which the device's peaks bound."""
+        return problem.work
+
     @abstractmethod
     def default_config(self, problem: P, device: Device) -> Config:
         """Return the built-in configuration for this kind of device."""

@@ -30,7 +30,13 @@ from pathlib import Path
 
 from opencl_lab.paths import cache_dir, usable_folder
 
-__all__ = ["linker_missing", "prepare_cache", "repair_generic_cpu", "restore_cache"]
+__all__ = [
+    "linker_missing",
+    "prepare_cache",
+    "repair_generic_cpu",
+    "repaired_vector_bytes",
+    "restore_cache",
+]
 
 UNKNOWN = b"generic\0"
 DEVICE_BYTES = 1024  # beyond the field, which PoCL 3.0 has at 640, and inside the structure
@@ -156,11 +162,27 @@ def linker_missing(platform_version: str) -> str | None:
 
 def _known_processor() -> bytes:
     """Return a target that this processor can run and every LLVM since 3.7 knows."""
-    text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    text = ""
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     flags = next(
         (set(line.split()) for line in text.splitlines() if line.startswith("flags")), set()
     )
     return b"haswell\0" if flags >= HASWELL_FLAGS else b"x86-64\0\0"
+
+
+def _is_generic(version: str) -> bool:
+    return "PoCL" in version and version.endswith("-generic")
+
+
+def repaired_vector_bytes(version: str) -> int | None:
+    """Return the vectors that a PoCL with a replaced processor compiles for, in bytes; else None.
+
+    Whatever it reports itself is the host's, of which its compiler knows nothing.
+    """
+    if not _is_generic(version):
+        return None
+    return 32 if _known_processor().startswith(b"haswell") else 16
 
 
 def repair_generic_cpu(version: str, device_pointer: int) -> bool:
@@ -179,7 +201,7 @@ def repair_generic_cpu(version: str, device_pointer: int) -> bool:
         Whether the device was changed. Nothing is touched unless exactly one
         pointer in the device's structure leads to the text ``generic``.
     """
-    if "PoCL" not in version or not version.endswith("-generic"):
+    if not _is_generic(version):
         return False
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return False

@@ -30,9 +30,19 @@ def test_a_picture_of_edges(photo, tmp_path):
     before, after = np.asarray(Image.open(photo)), np.asarray(Image.open(out))
     assert after.shape == before.shape and after.dtype == np.uint8
     weights = named_filter("sobel")[..., None]
-    right = ndimage.correlate(before.astype(float), weights, mode="constant")
+    right = ndimage.correlate(before.astype(float), weights, mode="reflect")
     np.testing.assert_array_equal(after, np.abs(right).clip(0, 255))
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_of_sixteen_bits(tmp_path, rng):
+    pixels = rng.integers(0, 65536, (20, 30)).astype(np.uint16)
+    Image.fromarray(pixels).save(tmp_path / "deep.png")
+    out = tmp_path / "edges.png"
+    result = oclab("conv2d", tmp_path / "deep.png", "--filter", "sobel", "-o", out, *QUICK)
+    assert result.returncode == 0, result.stderr
+    right = ndimage.correlate(pixels.astype(float), named_filter("sobel"), mode="reflect")
+    np.testing.assert_array_equal(np.asarray(Image.open(out)), np.abs(right).clip(0, 65535))
 
 
 def test_weights_from_a_file_and_every_reference(photo, tmp_path):

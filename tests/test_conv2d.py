@@ -177,6 +177,8 @@ def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
     device = replace(select_device(), constant_memory=64 << 10)
     problem = CONV2D.problem(ksize=129)
     for algorithm in CONV2D.algorithms[1:]:
+        if "CONSTANT_WEIGHTS" not in algorithm.space.names:
+            continue
         config = algorithm.default_config(problem, device).replace(CONSTANT_WEIGHTS=True)
         launch = algorithm.plan(problem, config, device).launches[0]
         assert not launch.params["CONSTANT_WEIGHTS"]
@@ -473,6 +475,15 @@ def test_plans_fit_small_devices():
                     assert launch.kernel in render(launch.template, launch.params).text
 
 
+@pytest.mark.parametrize(("native", "widths"), [(16, (8, 4)), (32, (8, 4)), (64, (16, 8))])
+def test_vectors_of_a_cpu_are_those_it_compiles_to(native, widths):
+    device = Device("toy", "cpu", native_vector_bytes=native)
+    for dtype, width in zip(("float32", "float64"), widths, strict=True):
+        problem = CONV2D.problem(dtype=dtype)
+        config = CONV2D.algorithm("register").default_config(problem, device)
+        assert config["VECTOR_WIDTH"] == width
+
+
 def test_many_images_are_more_than_one_launch():
     problem = Conv2dProblem(3, 3, 3, 3, batch=70_000)
     device = Device("toy", "cpu")
@@ -486,14 +497,20 @@ def test_problem_of_files(rng):
     photo = rng.integers(0, 255, (20, 30, 4), np.uint8)
     problem, inputs = CONV2D.problem_of({"image": photo}, filter="box")
     assert problem == Conv2dProblem(
-        20, 30, 3, 3, np.dtype(np.uint8), channels=4, saturate=True, separable=True
-    )
+        20, 30, 3, 3, np.dtype(np.uint8), channels=4, boundary="reflect", saturate=True,
+        separable=True,
+    )  # fmt: skip
     outputs = CONV2D.expected(problem, inputs)
     shown = CONV2D.present({"image": photo}, outputs)
     assert shown.shape == photo.shape
     np.testing.assert_array_equal(shown[..., 3], photo[..., 3])
     problem, _ = CONV2D.problem_of({"image": photo}, filter="sobel")
     assert problem.dtype == np.float32 and not problem.saturate
+    assert problem.boundary == "reflect"
+    for options in ({"boundary": "constant"}, {"cval": 7.0}):
+        assert (
+            CONV2D.problem_of({"image": photo}, filter="box", **options)[0].boundary == "constant"
+        )
     problem, _ = CONV2D.problem_of({"image": photo}, filter="sobel", dtype="int16")
     assert problem.dtype == np.int16 and problem.saturate
     problem, _ = CONV2D.problem_of({"image": np.arange(12).reshape(3, 4)}, filter="box")
@@ -516,9 +533,6 @@ def test_pictures_keep_their_colours(tmp_path, rng):
         found = files.read_array(path, files.PICTURES)
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, array)
-    signed = np.array([[-300.0, -1.4], [0.6, np.nan]])
-    files.write_array(path, signed)
-    np.testing.assert_array_equal(files.read_array(path, files.PICTURES), [[255, 1], [1, 0]])
     files.write_array(tmp_path / "grey.pgm", np.arange(12, dtype=np.uint8).reshape(3, 4))
     assert (tmp_path / "grey.pgm").read_bytes().startswith(b"P5")
     with pytest.raises(InvalidProblem, match="rows and columns"):
@@ -530,11 +544,37 @@ def test_pictures_keep_their_colours(tmp_path, rng):
         files.read_array(path)
 
 
+def test_the_range_of_a_picture_is_that_of_its_source(tmp_path):
+    values = np.array([[-300.0, -1.4], [0.6, np.nan]])
+    sources = {
+        "uint8": (np.zeros((2, 2), np.uint8), np.uint8, [[255, 1], [1, 0]]),
+        "uint16": (np.zeros((2, 2), np.uint16), np.uint16, [[300, 1], [1, 0]]),
+        "up to 1": (np.array([[1.0, np.nan]]), np.uint8, [[255, 255], [153, 0]]),
+        "up to 255": (np.array([[-255.0]]), np.uint8, [[255, 1], [1, 0]]),
+        "up to 65535": (np.array([[256]]), np.uint16, [[300, 1], [1, 0]]),
+        "itself": (None, np.uint16, [[300, 1], [1, 0]]),
+    }
+    path = tmp_path / "picture.png"
+    for name, (source, dtype, shown) in sources.items():
+        files.write_array(path, values, like=source)
+        found = files.read_array(path, files.PICTURES)
+        assert found.dtype == dtype, name
+        np.testing.assert_array_equal(found, shown, err_msg=name)
+    files.write_array(path, values[..., None].repeat(3, -1), like=sources["uint16"][0])
+    np.testing.assert_array_equal(files.read_array(path, files.PICTURES)[0, 0], [1, 1, 1])
+    with pytest.raises(InvalidProblem, match=r"reach 70000.*scale"):
+        files.write_array(path, values, like=np.array([[7e4]]))
+
+
 def test_palettes_and_opacity_are_resolved(tmp_path, rng):
     colours = rng.integers(0, 255, (8, 8, 3), np.uint8)
     Image.fromarray(colours).quantize(4).save(tmp_path / "palette.png")
     assert files.read_array(tmp_path / "palette.png", files.PICTURES).shape == (8, 8, 3)
     Image.fromarray(colours[..., 0]).convert("LA").save(tmp_path / "clear.png")
-    assert files.read_array(tmp_path / "clear.png", files.PICTURES).shape == (8, 8, 4)
+    clear = files.read_array(tmp_path / "clear.png", files.PICTURES)
+    assert clear.shape == (8, 8, 4)
+    files.write_array(tmp_path / "again.png", clear)
+    with Image.open(tmp_path / "again.png") as again:
+        assert again.mode == "LA"
     Image.fromarray(colours[..., 0]).convert("1").save(tmp_path / "ink.png")
     assert files.read_array(tmp_path / "ink.png", files.PICTURES).shape == (8, 8)

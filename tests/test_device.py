@@ -282,7 +282,10 @@ def test_as_dict_survives_json():
     assert NVIDIA.as_dict()["compute_capability"] == [9, 0]
     assert NVIDIA.as_dict()["architecture"] == "sm_90"
     assert CPU.as_dict()["compute_capability"] is None
-    assert CPU.architecture == ""
+    wide = replace(CPU, native_vector_bytes=64)
+    assert CPU.architecture == "portable-computing-language_128"
+    assert wide.architecture == "portable-computing-language_512"
+    assert replace(CPU, platform="").architecture == ""
 
 
 def test_records_are_frozen_and_compare_without_their_handle():
@@ -429,6 +432,7 @@ def test_records_of_a_minimal_driver(monkeypatch):
     assert (device.name, device.kind, device.c_version) == ("Fake", "gpu", "OpenCL C 1.2")
     assert device.max_work_items == (512, 512, 64)
     assert device.work_group_multiple == 1
+    assert device.native_vector_bytes == 16
     assert device.compute_capability is None
     assert not device.unified_memory
     assert not device.simulated
@@ -443,10 +447,12 @@ def test_records_of_a_capable_driver(monkeypatch):
         compute_capability_minor_nv=0,
         warp_size_nv=32,
         host_unified_memory=0,
+        native_vector_width_float=8,
     )
     (device,) = discover(monkeypatch, [FakePlatform("P", [handle])])
     assert device.architecture == "sm_90"
     assert device.work_group_multiple == 32
+    assert device.native_vector_bytes == 32
     claims = device.capabilities
     assert claims.fp64
     assert claims.fp16

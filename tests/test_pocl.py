@@ -83,6 +83,12 @@ def test_other_versions_are_not_touched(version):
     assert device.contents == before
 
 
+def test_a_repaired_device_has_the_vectors_of_its_new_name():
+    assert pocl.repaired_vector_bytes(GENERIC) in (16, 32)
+    assert pocl.repaired_vector_bytes(GENERIC.replace("generic", "skylake-avx512")) is None
+    assert pocl.repaired_vector_bytes("OpenCL 3.0 CUDA-generic") is None
+
+
 def test_other_versions_are_not_even_read():
     assert not pocl.repair_generic_cpu("OpenCL 1.2", 0)
 

@@ -229,6 +229,14 @@ def test_what_does_not_fit_is_passed_over():
     assert used(device=COUSIN) == tuned(2)
 
 
+def test_a_cpu_takes_no_configuration_of_one_with_other_vectors():
+    cpu = replace(GPU, kind="cpu", compute_capability=None, native_vector_bytes=64)
+    store(cpu, 1)
+    narrow = replace(cpu, name="Paper i3", native_vector_bytes=32)
+    assert used(device=replace(cpu, name="Paper Xeon")) == tuned(1)
+    assert used(device=narrow) == TILED.default_config(N1024, narrow)
+
+
 def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
     entry = entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(0), 1.0)
     ship(entry)

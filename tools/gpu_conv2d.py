@@ -6,9 +6,10 @@ Times are medians of event times of kernels for opencl_lab and of device events 
 on the same random float32 image; PyTorch is left out where it is not installed. Every result
 is compared with PyTorch's, or else with the kernel `naive`. The copy is a read and a write of
 the image by PyTorch. The configurations of `register` are all tried on the first size; the
-best `--keep` of each filter go on to the others, with `tiled` and `separable` by default. All
-of it takes less than a minute: each part has its share of the time, and what does not fit into
-that is left out.
+best `--keep` of each filter go on to the others, with `tiled`, `separable` and `fft` by default,
+and `fft` with some sizes of blocks, which tells from which filter on it pays. All of it takes
+less than a minute: each part has its share of the time, and what does not fit into that is left
+out.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ CONFIGS = (
     _config(False, 64, 1, 4, 8),
     _config(False, 256, 1, 1, 16),
     _config(False, 128, 2, 2, 4),
+)
+FFT_CONFIGS = tuple(
+    {"BLOCK": block, "PAIRS": pairs} for block in (128, 256, 512) for pairs in (32, 256)
 )
 
 
@@ -193,6 +197,8 @@ def _show(row: dict[str, Any]) -> None:
 
 
 def _short(config: dict[str, Any]) -> str:
+    if "WINDOW" not in config:
+        return ", ".join(f"{name}={value}" for name, value in config.items())
     way = "window" if config["WINDOW"] else "taps"
     space = "constant" if config["CONSTANT_WEIGHTS"] else "global"
     return (
@@ -232,16 +238,18 @@ def main() -> None:
                 ("register", None),
                 ("separable", None),
                 ("tiled", None),
+                ("fft", None),
+                *(("fft", config) for config in FFT_CONFIGS),
                 *(("register", config) for config in configs),
             ):
-                if config is not None and time.perf_counter() > until:
+                if config in configs and time.perf_counter() > until:
                     print("  no time for more configurations")
                     break
                 row = _row(case, algorithm, config, peers)
                 _show(row)
                 found.append({"size": size, "taps": taps, **peers, **row})
             rows += found
-            measured = [row for row in found if row["config"] is not None and "ms" in row]
+            measured = [row for row in found if row["config"] in configs and "ms" in row]
             measured.sort(key=lambda row: row["ms"])
             chosen[taps] = [row["config"] for row in measured[: arguments.keep]]
             if arguments.out is not None:  # also if a later case fails

@@ -159,7 +159,8 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         if output_file is not None and comparison.outputs:
             result = chosen.present(arrays, comparison.outputs)
             columns = chosen.columns(arrays, comparison.outputs, **options)
-            write_array(output_file, result, columns)
+            source = (arrays or comparison.inputs)[chosen.inputs[0]]
+            write_array(output_file, result, columns, like=source)
         elif output_file is not None:
             click.echo(
                 f"oclab: {output} is not written: no algorithm gave a right result", err=True

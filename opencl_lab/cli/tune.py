@@ -151,7 +151,7 @@ def _title(task: Task) -> str:
 def _best_text(task: Task, best: Evaluation | None) -> str:
     if best is None:
         return "nothing correct yet"
-    share = share_of_peak(task.problem, task.device, best.time_ms)
+    share = share_of_peak(task, best.time_ms)
     peak = "" if share is None else f" ({share:.0%} of peak)"
     return f"best {number(best.time_ms)} ms{peak} {best.config}"
 

@@ -153,6 +153,7 @@ class OpenCL(Contestant):
         self.device = device
         self.config: Mapping[str, Any] = dict(config or {})
         self._peaks = stored_peaks(device)
+        self._work = task.problem.work
         self._dtype = getattr(task.problem, "dtype", None)
         self._kernel_ms: list[float] = []
         self._transfer_ms: list[float] = []
@@ -164,6 +165,7 @@ class OpenCL(Contestant):
         """Settle the configuration; the first run builds."""
         algorithm = self.task.operation.choose(self.task.problem, self.device, self.algorithm)
         self.config = algorithm.configure(self.task.problem, self.device, self.config)
+        self._work = algorithm.work(self.task.problem)
 
     def run(self) -> float:
         """Solve once and read the events."""
@@ -192,7 +194,7 @@ class OpenCL(Contestant):
                     f"the events claim {kernel:.3g} ms in kernels where the host's clock saw "
                     f"{total:.3g} ms in all; this timing cannot be believed"
                 )
-            impossible = refusal(self.task.problem.work, self._dtype, kernel, self._peaks)
+            impossible = refusal(self._work, self._dtype, kernel, self._peaks)
             if impossible is not None:
                 raise LaunchError(impossible)
             self._kernel_ms.append(kernel)
@@ -213,14 +215,13 @@ class OpenCL(Contestant):
         """Return the row, with event times and the share of the device's peak."""
         kernel = float(np.median(self._kernel_ms)) if self._kernel_ms else None
         total = float(np.median(self.totals)) if self.totals else None
-        work, taken = self.task.problem.work, kernel or total or 0.0
         return self._measurement(
             config=dict(self.config),
             workers=self.device.compute_units,
             kernel_ms=kernel,
             transfer_ms=float(np.median(self._transfer_ms)) if self._transfer_ms else None,
             build_ms=None if total is None else max(0.0, self._first_ms - total),
-            peak=fraction_of_peak(work, self._dtype, taken, self._peaks),
+            peak=fraction_of_peak(self._work, self._dtype, kernel or total or 0.0, self._peaks),
         )
 
 

@@ -73,19 +73,20 @@ def _figure(
 
 
 def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
-    """Show images beside each other: colours as they are, numbers with a scale."""
+    """Show images beside each other: colours as they are, numbers with a scale from 0."""
     panels = figure.subplots(1, len(pictures), squeeze=False)[0]
     for axes, (name, image) in zip(panels, pictures.items(), strict=True):
         image = image.astype(float)
-        limits = np.nanmin(image), np.nanmax(image)
+        low, high = min(0.0, np.nanmin(image)), np.nanmax(image)
         axes.set_title(name, fontsize=9)
         axes.set_xticks([])
         axes.set_yticks([])
         if image.ndim == 3:
-            scale = max(255.0 if limits[1] > 1 else 1.0, limits[1])
+            scale = max(255.0 if high > 1 else 1.0, high)
             axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
         else:
-            shown = axes.imshow(image, cmap="gray", vmin=limits[0], vmax=limits[1])
+            high = high if high > low else low + 1  # a scale has a length
+            shown = axes.imshow(image, cmap="gray", vmin=low, vmax=high)
             figure.colorbar(shown, ax=axes, shrink=0.7).ax.tick_params(labelsize=6)
 
 

@@ -124,6 +124,8 @@ def write_array(
     path: Path,
     array: np.ndarray[Any, Any],
     columns: Mapping[str, np.ndarray[Any, Any]] | None = None,
+    *,
+    like: np.ndarray[Any, Any] | None = None,
 ) -> None:
     """Write an array in the format that the name of `path` says, all of it or nothing.
 
@@ -133,6 +135,8 @@ def write_array(
     array : numpy.ndarray
     columns : mapping of str to numpy.ndarray, optional
         What text files hold in its place: real numbers below their names.
+    like : numpy.ndarray, optional
+        The image that a picture was made of, see `pictures.write_picture`.
 
     Raises
     ------
@@ -144,7 +148,7 @@ def write_array(
     try:
         with replace_file(path) as temporary:
             if suffix in PICTURES:
-                write_picture(temporary, suffix, array)
+                write_picture(temporary, suffix, array, like)
             elif suffix == ".npy":
                 np.save(temporary, array, allow_pickle=False)
             elif suffix == ".npz":

@@ -28,8 +28,39 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
         raise ValueError(str(error)) from error
 
 
-def write_picture(path: Path, suffix: str, array: np.ndarray[Any, Any]) -> None:
+def _white(image: np.ndarray[Any, Any]) -> int:
+    """Return which value is white: the largest of an integer type, or else 1, 255 or 65535."""
+    if image.dtype == np.uint8:
+        return 255
+    if image.dtype in (np.uint16, np.int16):
+        return 65535
+    finite = image[np.isfinite(image)]
+    largest = max(abs(float(finite.max())), abs(float(finite.min()))) if finite.size else 0.0
+    for white in (1, 255, 65535) if image.dtype.kind in "bf" else (255, 65535):
+        if largest <= white:
+            return white
+    raise ValueError(
+        f"its values reach {largest:.6g}, but white is 1, 255 or 65535 in a picture: scale the "
+        "image, or write .npy"
+    )
+
+
+def write_picture(
+    path: Path, suffix: str, array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None
+) -> None:
     """Write an image; a picture has no negative values, so it shows how large they are.
+
+    Parameters
+    ----------
+    path : Path
+    suffix : str
+        What kind of picture.
+    array : numpy.ndarray, shape (rows, columns) or (rows, columns, 3 or 4)
+    like : numpy.ndarray, optional
+        The image that it was made of, which says which value is white (default: itself):
+        255 for uint8, 65535 for 16-bit integers; for others 1 (of floating point only), 255 or
+        65535, the first that no value exceeds. Where that is 65535, PNG and PGM pictures
+        without colours are written in 16 bits, all others in 8.
 
     Raises
     ------
@@ -44,13 +75,16 @@ def write_picture(path: Path, suffix: str, array: np.ndarray[Any, Any]) -> None:
             "a picture has rows and columns, and 3 or 4 colours or none, "
             f"not the shape {array.shape}"
         )
-    if array.dtype not in (np.uint8, np.uint16):
-        top = 255 if array.dtype.kind == "f" or coloured else 65535
-        shown = np.rint(np.abs(np.nan_to_num(array.astype(np.float64)))).clip(0, top)
-        array = shown.astype(np.uint8 if top == 255 else np.uint16)
-    if array.dtype == np.uint16 and (coloured or suffix in (".jpg", ".jpeg")):
-        array = (array >> 8).astype(np.uint8)
-    if coloured and array.shape[-1] == 4 and suffix != ".png":
-        array = array[..., :3]  # only PNG keeps opacity
+    white = _white(array if like is None else like)
+    deep = white == 65535 and not coloured and suffix in (".png", ".pgm")
+    top, dtype = (65535, np.uint16) if deep else (255, np.uint8)
+    if array.dtype != dtype or white != top:
+        shown = np.abs(np.nan_to_num(array.astype(np.float64))) * (top / white)
+        array = np.rint(shown).clip(0, top).astype(dtype)
+    if coloured and array.shape[-1] == 4:
+        if suffix != ".png":  # only PNG keeps opacity
+            array = array[..., :3]
+        elif (array[..., 0] == array[..., 1]).all() and (array[..., 0] == array[..., 2]).all():
+            array = array[..., 2:]  # grey and opacity, as it may have been read
     kind = {".png": "PNG", ".pgm": "PPM", ".ppm": "PPM"}.get(suffix, "JPEG")
     Image.fromarray(np.ascontiguousarray(array)).save(path, format=kind)

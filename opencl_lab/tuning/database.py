@@ -291,6 +291,8 @@ def _level(entry: Entry, origin: Origin, distance: float) -> int | None:
         return None
     if origin.architecture and there.architecture == origin.architecture:
         return 2
+    if origin.kind == "cpu" and there.architecture and origin.architecture:
+        return None  # other vectors need other blocks in registers
     # On CPUs the OpenCL platform is the vendor that matters: the compiler is its.
     return 3 if there.vendor == origin.vendor or there.platform == origin.platform else None
 

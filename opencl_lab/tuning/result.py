@@ -25,10 +25,11 @@ def failures(evaluations: Sequence[Evaluation]) -> dict[str, int]:
     return dict(Counter(item.status for item in evaluations if item.status != "correct"))
 
 
-def share_of_peak(problem: Problem, device: Any, milliseconds: float) -> float | None:
+def share_of_peak(task: Task, milliseconds: float) -> float | None:
     """Return a time's share of the device's roofline, None if `oclab doctor` has not run."""
-    dtype = getattr(problem, "dtype", None)
-    return fraction_of_peak(problem.work, dtype, milliseconds, stored_peaks(device))
+    dtype = getattr(task.problem, "dtype", None)
+    work = task.algorithm.work(task.problem)
+    return fraction_of_peak(work, dtype, milliseconds, stored_peaks(task.device))
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class TuneResult:
         """The winner's share of the device's roofline."""
         if self.best is None:
             return None
-        return share_of_peak(self.problem, self.device, self.best.time_ms)
+        return share_of_peak(self.task, self.best.time_ms)
 
     def as_row(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return an evaluation as a row of the JSON document ``oclab/1``, by kernel times."""
@@ -164,6 +165,6 @@ class TuneResult:
             total_ms=times,  # for the rates; nothing else than kernels was timed
             build_ms=evaluation.build_ms or None,
             work=self.problem.work,
-            peak=share_of_peak(self.problem, self.device, times.median) if times else None,
+            peak=share_of_peak(self.task, times.median) if times else None,
         ).as_row()
         return {**row, "total_ms": None, "kernel_spread_ms": row["total_ms"]}

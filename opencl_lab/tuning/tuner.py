@@ -111,7 +111,7 @@ class _Tuning:
         problem = self.task.problem
         dtype = getattr(problem, "dtype", None)
         peaks = stored_peaks(self.task.device)
-        reason = refusal(problem.work, dtype, evaluation.time_ms, peaks)
+        reason = refusal(self.task.algorithm.work(problem), dtype, evaluation.time_ms, peaks)
         if reason is None:
             return evaluation
         return replace(evaluation, status="runtime", reason=reason, times_ms=())

@@ -14,7 +14,15 @@ from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import Argument, Buffer, Launch, round_up
 from opencl_lab.space import Constraint
 
-__all__ = ["Convolution", "Pass", "divides", "fit", "positive"]
+__all__ = [
+    "Convolution",
+    "Pass",
+    "divides",
+    "fit",
+    "pixel_params",
+    "positive",
+    "value_outside",
+]
 
 C_TYPES = {
     "uint8": "uchar",
@@ -97,6 +105,33 @@ class Pass:
         return False
 
 
+def pixel_params(
+    problem: Conv2dProblem, one: Pass, constant_weights: bool, device: Device
+) -> dict[str, Any]:
+    """Return the parameters of ``pixels.cl.mako`` and FLIP."""
+    sum_type = problem.sum_type
+    weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
+    wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may
+    boundary, _ = problem.extension
+    return {
+        "ELEMENT_T": C_TYPES[one.source_type.name],
+        "RESULT_T": C_TYPES[one.target_type.name],
+        "SUM_T": "uint" if wraps else C_TYPES[sum_type.name],
+        "BOUNDARY": boundary,
+        "FAR": one.reaches_far(boundary),
+        "SATURATE": problem.saturate and one.target_type.kind in "iu",
+        "CONSTANT_WEIGHTS": constant_weights and weights_bytes <= device.constant_memory,
+        "FLIP": problem.flip,
+    }
+
+
+def value_outside(problem: Conv2dProblem) -> np.generic:
+    """Return the value beyond the edges, for the boundary ``constant``."""
+    with np.errstate(over="ignore"):  # beyond the type's range it is infinite there
+        value: np.generic = problem.sum_type.type(problem.extension[1])
+    return value
+
+
 class Convolution(Algorithm[Conv2dProblem]):
     """What the algorithms share."""
 
@@ -141,23 +176,9 @@ class Convolution(Algorithm[Conv2dProblem]):
         tile, group : tuple of int
             Rows, and values of a row, that a work-group computes; its items likewise.
         """
-        boundary, cval = problem.extension
-        sum_type = problem.sum_type
-        wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may
-        weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
         values = one.out_size[1] * problem.channels
-        shared = {
-            "ELEMENT_T": C_TYPES[one.source_type.name],
-            "RESULT_T": C_TYPES[one.target_type.name],
-            "SUM_T": "uint" if wraps else C_TYPES[sum_type.name],
-            "BOUNDARY": boundary,
-            "FAR": one.reaches_far(boundary),
-            "SATURATE": problem.saturate and one.target_type.kind in "iu",
-            "CONSTANT_WEIGHTS": constant_weights and weights_bytes <= device.constant_memory,
-            "FLIP": problem.flip,
-        }
-        with np.errstate(over="ignore"):  # a cval beyond the type's range is infinite there
-            outside = sum_type.type(cval)
+        shared = pixel_params(problem, one, constant_weights, device)
+        outside = value_outside(problem)
         return [
             Launch(
                 template=self.templates[0],

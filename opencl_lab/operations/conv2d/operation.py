@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ from opencl_lab.files import FORMATS, PICTURES, read_array
 from opencl_lab.operation import Algorithm, Difference, Operation, Option, register
 from opencl_lab.operations.conv2d import host
 from opencl_lab.operations.conv2d.algorithms import Naive, Tiled
+from opencl_lab.operations.conv2d.fft import Fft
 from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.operations.conv2d.problem import (
     BOUNDARIES,
@@ -34,8 +36,9 @@ __all__ = ["CONV2D", "Conv2d"]
 
 C_TYPES = {"float16": "_Float16", "float32": "float", "float64": "double"}
 COLOURS = (3, 4)
-SEPARABLE_TAPS = 49
+MANY_TAPS = 49
 """Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
+FFT = Fft()
 
 
 def _c_type(dtype: np.dtype[Any]) -> str:
@@ -75,6 +78,15 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
     )
 
 
+@lru_cache(maxsize=256)  # on the way of every call with a large filter
+def _fft_pays(problem: Conv2dProblem, device: Device) -> bool:
+    """Return whether transforms are probably faster than direct sums."""
+    if 0 in problem.result_shape or FFT.supports(problem, device) is not None:
+        return False
+    config = FFT.default_config(problem, device)
+    return FFT.operations(problem, config, device) < problem.work.flops
+
+
 class Conv2d(Operation[Conv2dProblem]):
     """Correlation and convolution of images with one filter."""
 
@@ -107,7 +119,13 @@ class Conv2d(Operation[Conv2dProblem]):
         ),
         Option("weights", str, None, "file with the weights", about_data=True, with_files=True),
         Option("mode", str, "same", "part of the result", MODES),
-        Option("boundary", str, "constant", "what lies beyond the edges", BOUNDARIES),
+        Option(
+            "boundary",
+            str,
+            "constant",
+            "what lies beyond the edges; reflect for named filters of a file",
+            BOUNDARIES,
+        ),
         Option("cval", float, 0.0, "value beyond the edges for the boundary constant"),
         Option("flip", bool, False, "turn the filter by 180 degrees: true convolution"),
         Option(
@@ -125,7 +143,7 @@ class Conv2d(Operation[Conv2dProblem]):
     inputs = ("image",)
     formats = (*FORMATS, *PICTURES)
     output = "result"
-    algorithms = (Separable(), Register(), Tiled(), Naive())
+    algorithms = (Separable(), Register(), Tiled(), Naive(), FFT)
     references = (
         _c_reference("c:seq", "conv2d_seq"),
         _c_reference("c:omp", "conv2d_omp", threaded=True),
@@ -139,9 +157,12 @@ class Conv2d(Operation[Conv2dProblem]):
     def choose(
         self, problem: Conv2dProblem, device: Device, name: str = "auto"
     ) -> Algorithm[Conv2dProblem]:
-        """Return an algorithm; ``auto`` takes two passes over memory only if they save enough."""
-        if name == "auto" and problem.filter_height * problem.filter_width < SEPARABLE_TAPS:
-            name = Register.name
+        """Return an algorithm; for ``auto`` by the size of the filter."""
+        if name == "auto":
+            if problem.filter_height * problem.filter_width < MANY_TAPS:
+                name = Register.name  # two passes over memory would not save enough
+            elif _fft_pays(problem, device):
+                name = FFT.name
         return super().choose(problem, device, name)
 
     def problem(self, **options: Any) -> Conv2dProblem:
@@ -199,7 +220,8 @@ class Conv2d(Operation[Conv2dProblem]):
 
         Three or four values in the last of three dimensions or more are a colour. Integers
         saturate. Filters whose results are differences make float32 of integers, as half
-        of their results are negative.
+        of their results are negative. Named filters continue the image (``reflect``) where
+        neither `boundary` nor `cval` is given: zeros would frame it with an edge of its own.
         """
         chosen = self.with_defaults(options)
         given = [n for n in ("size", "height", "width", "batch", "channels") if n in options]
@@ -208,6 +230,8 @@ class Conv2d(Operation[Conv2dProblem]):
         weights = self._given_weights(chosen)
         if weights is None:
             raise InvalidProblem("which filter? Name one with filter, or a file with weights")
+        if chosen["filter"] is not None and not {"boundary", "cval"} & set(options):
+            chosen["boundary"] = "reflect"
         image = arrays["image"]
         if "dtype" in options:
             image = image.astype(options["dtype"])
@@ -284,6 +308,7 @@ class Conv2d(Operation[Conv2dProblem]):
             for array in (inputs["image"], outputs["result"], expected["result"])
         )
         error = np.abs(after.astype(np.float64) - right.astype(np.float64))
+        error = error.max(axis=-1) if error.ndim == 3 else error
         return {"before": before, "after": after, "difference from the reference": error}
 
 

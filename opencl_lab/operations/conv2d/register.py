@@ -70,7 +70,7 @@ class Register(Convolution):
         word = problem.sum_type.itemsize
         if device.kind == "cpu":
             # Ten sums, two vectors and a weight fill the registers of AVX2, with room to turn.
-            vector = min(64, max(32, device.capabilities.vector_bytes)) // word
+            vector = min(64, max(32, device.native_vector_bytes)) // word
             step = 2 * vector
             steps_x = min(CPU_STEP, round_up(problem.out_width * problem.channels, step)) // step
             columns = -(-problem.out_width * problem.channels // (steps_x * step or 1))
