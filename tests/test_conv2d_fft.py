@@ -90,10 +90,13 @@ def test_it_is_chosen_for_large_filters(kind):
         return CONV2D.choose(CONV2D.problem(size=size, ksize=taps, **options), device).name
 
     assert chosen(4096, 7) == "register" and chosen(4096, 31) == "fft"
+    assert chosen(4096, 15) == ("fft" if kind == "cpu" else "register")
     assert chosen(16, 31) == "register"  # launches take longer than that
     assert chosen(4096, 31, filter="box") == "separable"
     whole = replace(CONV2D.problem(size=4096, ksize=31, dtype="uint8"), accumulator=np.dtype("i4"))
     assert CONV2D.choose(whole, device).name == "register"
+    wide = replace(device, native_vector_bytes=64)  # direct sums are faster there
+    assert CONV2D.choose(CONV2D.problem(size=4096, ksize=15), wide).name == "register"
     small = replace(device, max_allocation=1 << 16)
     assert CONV2D.choose(CONV2D.problem(size=4096, ksize=31), small).name == "register"
 
