@@ -49,10 +49,12 @@ class Fft(Algorithm[DftProblem]):
         (
             Parameter("FORM", ("lanes", "groups"), "vectors of single items, or local memory"),
             Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "lanes of a vector, where items use vectors"),
+            Parameter(
+                "BLOCK", (1, 2, 4, 8), "vectors side by side, where they hold several columns"
+            ),
             Parameter("MAX_RADIX", (4, 8, 16), "largest composite radix"),
-            Parameter("ITEMS_PER_UNIT", (1, 2, 4), "items for each compute unit"),
-            Parameter("ROW_LIMIT", (1024, 4096, 16384, 65536), "longest row in one launch"),
-            Parameter("SPLIT_FROM", (4096, 16384, 32768, 65536), "shortest row that units share"),
+            Parameter("ITEMS_PER_UNIT", (1, 4, 8, 16), "items for each compute unit"),
+            Parameter("SPLIT", ("auto", "never", "always"), "rows in two steps; auto: by costs"),
             Parameter("WG_SIZE", (32, 64, 128, 256), "least items of a group with short rows"),
             Parameter("POINTS", (2, 4, 8, 16), "points of an item"),
             Parameter("TRANSFORMS", (1, 2, 4, 8, 16), "neighbouring columns of a group"),
@@ -65,13 +67,17 @@ class Fft(Algorithm[DftProblem]):
         (
             Constraint(lambda c: c["FORM"] in ("lanes", "groups"), "FORM must be lanes or groups"),
             Constraint(
+                lambda c: c["SPLIT"] in ("auto", "never", "always"),
+                "SPLIT must be auto, never or always",
+            ),
+            Constraint(
                 lambda c: c["VECTOR_WIDTH"] in (2, 4, 8, 16),
                 "VECTOR_WIDTH must be a width of OpenCL's vectors: 2, 4, 8 or 16",
             ),
             Constraint(
                 lambda c: 4 <= c.integer("MAX_RADIX") <= 16, "MAX_RADIX must be between 4 and 16"
             ),
-            *map(_positive, ("ITEMS_PER_UNIT", "ROW_LIMIT", "SPLIT_FROM")),
+            *map(_positive, ("BLOCK", "ITEMS_PER_UNIT")),
             *map(_positive, ("WG_SIZE", "POINTS", "TRANSFORMS")),
             Constraint(
                 lambda c: c.integer("LOCAL_LIMIT") >= LARGEST,
@@ -106,10 +112,10 @@ class Fft(Algorithm[DftProblem]):
             FEW_ROOTS=False,
             CHUNK_KIB=0,
             VECTOR_WIDTH=32 // word,
+            BLOCK=4,
             MAX_RADIX=8 if cpu else 16,
-            ITEMS_PER_UNIT=2,
-            ROW_LIMIT=16384,
-            SPLIT_FROM=32768,
+            ITEMS_PER_UNIT=8,
+            SPLIT="auto",
         )
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
