@@ -30,6 +30,12 @@ __all__ = ["Fft"]
 LARGEST = max(RADICES)
 GROUP_LIMIT = 4096
 """Points of the longest transform that a group does alone, if no other limit is lower."""
+LANES = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
+GROUPS = (
+    "WG_SIZE", "POINTS", "TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD", "SPLIT_PARTS", "FEW_ROOTS",
+    "CHUNK_KIB",
+)  # fmt: skip
+"""The parameters that one form alone has."""
 
 
 def _positive(name: str) -> Constraint:
@@ -58,11 +64,11 @@ class Fft(Algorithm[DftProblem]):
             Parameter("WG_SIZE", (32, 64, 128, 256), "least items of a group with short rows"),
             Parameter("POINTS", (2, 4, 8, 16), "points of an item"),
             Parameter("TRANSFORMS", (1, 2, 4, 8, 16), "neighbouring columns of a group"),
-            Parameter("LOCAL_LIMIT", (64, 1024, 2048, 4096, 8192), "longest transform of a group"),
+            Parameter("LOCAL_LIMIT", (1024, 2048, 4096, 8192), "longest transform of a group"),
             Parameter("LOCAL_PAD", (0, 16, 32, 128), "elements between gaps in local memory"),
             Parameter("SPLIT_PARTS", (False, True), "exchange real and imaginary parts in turn"),
             Parameter("FEW_ROOTS", (False, True), "load few roots and multiply the others"),
-            Parameter("CHUNK_KIB", (0, 8192, 16384, 32768), "part of a batch at a time; 0: all"),
+            Parameter("CHUNK_KIB", (0, 8192, 32768), "part of a batch at a time; 0: all"),
         ),
         (
             Constraint(lambda c: c["FORM"] in ("lanes", "groups"), "FORM must be lanes or groups"),
@@ -117,6 +123,18 @@ class Fft(Algorithm[DftProblem]):
             ITEMS_PER_UNIT=8,
             SPLIT="auto",
         )
+
+    def search_space(self, problem: DftProblem, device: Device) -> SearchSpace:
+        """Return the parameters of the form that suits the device, where they matter."""
+        default = self.default_config(problem, device)
+        idle = {"FORM", *(GROUPS if default["FORM"] == "lanes" else LANES)}
+        if default["FORM"] == "groups":
+            alone = problem.n <= GROUP_LIMIT
+            idle |= {"CHUNK_KIB"} if alone or problem.batch == 1 else set()
+            idle |= set() if alone else {"WG_SIZE"}
+        elif problem.inner > 1:
+            idle.add("SPLIT")
+        return self.space.narrowed({name: default[name] for name in idle})
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of a transform, and of what is made ready for it."""
