@@ -204,7 +204,7 @@ def test_the_fft_has_a_small_space_without_repetitions(options):
     assert 20 < len(plans) == len(set(plans)) == found.pruning.left < 300
     assert found.pruning.exact
     near = [*found.neighbours(default), default]
-    assert len({repr(algorithm.plan(problem, config, device)) for config in near}) == len(near) > 5
+    assert len({repr(algorithm.plan(problem, config, device)) for config in near}) == len(near) > 4
     assert {config["FORM"] for config in found} == {"lanes"}
 
 
