@@ -157,6 +157,10 @@ class Algorithm(ABC, Generic[P]):
     def default_config(self, problem: P, device: Device) -> Config:
         """Return the built-in configuration for this kind of device."""
 
+    def search_space(self, problem: P, device: Device) -> SearchSpace:
+        """Return the part of the space that can make a difference here: what a tuner tries."""
+        return self.space
+
     @abstractmethod
     def plan(self, problem: P, config: Config, device: Device) -> Plan:
         """Return what to launch. Pure: no OpenCL call, no device handle."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from opencl_lab.errors import InvalidConfig
@@ -118,6 +118,16 @@ class SearchSpace:
         if reason is not None:
             raise InvalidConfig(f"{config} is not a valid configuration: {reason}")
         return config
+
+    def narrowed(self, fixed: Mapping[str, Value]) -> SearchSpace:
+        """Return this space with one value only for each of the parameters in `fixed`."""
+        return replace(
+            self,
+            parameters=tuple(
+                replace(item, values=(fixed[item.name],)) if item.name in fixed else item
+                for item in self.parameters
+            ),
+        )
 
     def all_points(self) -> Iterator[Config]:
         """Yield every combination of values, valid or not."""

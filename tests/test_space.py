@@ -74,6 +74,12 @@ def test_points_of_a_space():
     assert SPACE.names == ("SIZE", "WIDE", "MODE")
 
 
+def test_a_narrowed_space_keeps_one_value():
+    narrow = SPACE.narrowed({"MODE": "b"})
+    assert narrow.names == SPACE.names and narrow.constraints == SPACE.constraints
+    assert set(narrow) == {config for config in SPACE if config["MODE"] == "b"}
+
+
 def test_violation_gives_the_first_reason():
     assert SPACE.violation(DEFAULT) is None
     assert SPACE.violation(DEFAULT.replace(WIDE=True)) == "WIDE needs a SIZE of 2"

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from opencl_lab.errors import InvalidConfig
 from opencl_lab.operation import get_operation
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.prune import EXACT, Points, points_of
+from opencl_lab.tuning.prune import EXACT, SAME, Points, points_of
 from opencl_lab.tuning.strategies import STRATEGIES, get_strategy
 
 SPACE = SearchSpace(
@@ -176,6 +177,35 @@ def test_points_of_an_operation_fit_the_device(name, options):
     for config in itertools.islice(found.shuffled(random.Random(2)), 50):
         for launch in algorithm.plan(problem, config, GPU).launches:
             assert launch.work_group <= 256 and launch.local_memory <= 32768
+
+
+def test_what_does_the_same_is_one_configuration():
+    known = Points(SPACE, (START,), effect=lambda config: (config["A"], config["C"]))
+    effects = {(config["A"], config["C"]) for config in SPACE}
+    assert known.pruning.left == len(effects) == len(list(known))
+    assert len(list(known.shuffled(random.Random(1)))) == len(effects)
+    near = known.neighbours(START)
+    assert near and all((c["A"], c["C"]) != (START["A"], START["C"]) for c in near)
+    assert SAME in known.pruning.removed
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n": 4096, "batch": 256}, {"n": 1000}, {"n": 1009, "batch": 3}, {"n": 1 << 18},
+     {"n": 512, "inverse": True, "dtype": "complex128"}],
+)  # fmt: skip
+def test_the_fft_has_a_small_space_without_repetitions(options):
+    operation = get_operation("dft")
+    problem, algorithm = operation.problem(**options), operation.algorithm("fft")
+    device = replace(GPU, kind="cpu")
+    default = algorithm.default_config(problem, device)
+    found = points_of(algorithm, problem, device, (default,))
+    plans = [repr(algorithm.plan(problem, config, device)) for config in found]
+    assert 20 < len(plans) == len(set(plans)) == found.pruning.left < 300
+    assert found.pruning.exact
+    near = [*found.neighbours(default), default]
+    assert len({repr(algorithm.plan(problem, config, device)) for config in near}) == len(near) > 4
+    assert {config["FORM"] for config in found} == {"lanes"}
 
 
 # --------------------------------------------------------------- strategies

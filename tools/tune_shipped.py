@@ -41,10 +41,21 @@ TASKS += tuple(
     for size in (1024, 4096)
     for ksize in (3, 7, 15)
 )
+TASKS += tuple(
+    ("dft", "fft", 20.0, {"n": n, "batch": batch})
+    for n, batch in (
+        (1024, 1024), (4096, 256), (256, 4096), (1000, 1024), (1009, 256),
+        (1 << 14, 1), (1 << 16, 1), (1 << 18, 1), (1 << 20, 1), (1 << 22, 1),
+    )
+)  # fmt: skip
 LARGE: tuple[Task, ...] = (  # what a GPU needs to be busy
     ("gemm", "blocked", 35.0, _square(4096, "float32")),
     ("sort", "odd-even-merge", 20.0, {"n": 16_000_000, "dtype": "int32"}),
     *(("conv2d", "register", 20.0, {"size": 8192, "ksize": ksize}) for ksize in (3, 7, 15)),
+    *(
+        ("dft", "fft", 30.0, {"n": n, "batch": max(1, (1 << 24) // n)})
+        for n in (256, 1024, 4096, 32_768, 3**10, 5**7, 1000, 1009, 1 << 20, 1 << 24)
+    ),
 )
 HEADER = (
     "| operation | problem | built-in ms | tuned ms | gain | rate | "

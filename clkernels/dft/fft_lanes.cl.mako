@@ -9,6 +9,9 @@
  *     work       | re im | re im | re im |     | re im |    one vector each, lanes = transforms
  *                +-------+-------+-------+ ... +-------+
  *
+ * BLOCK such vectors lie side by side at each position, so that columns of a matrix are read
+ * and written in runs of BLOCK * VECTOR_WIDTH neighbours.
+ *
  * LANES = within: a vector holds VECTOR_WIDTH neighbouring positions of one transform. The
  * first pass, whose results lie RADICES[0] apart, transposes them in registers; from then on
  * all runs of neighbours are whole vectors.
@@ -19,7 +22,8 @@
  *                +-------+-------+ ... +-------+
  *
  * Either way passes go to and fro between two such arrays, which stay in cache; the first
- * reads the user's array and the last one writes it:
+ * reads the user's array and the last one writes it. Local memory holds them if it can: a unit
+ * has it in its cache, whichever items it gets.
  *
  *     read position j + i * N/R, i < R; times w^(i * (j mod S)); butterfly of R points;
  *     write position (j / S) * S * R + (j mod S) + i * S         S = product of the radices before
@@ -33,15 +37,17 @@
  * Where the lanes of a block are not all there, the block begins earlier (TAIL = overlap), and
  * only lanes from `fresh` on are stored, or it has fewer lanes (TAIL = few).
  *
- * The host guarantees: `source` and `target` do not overlap and are aligned to one real;
- * element (o, p, c) of either lies
- * at o * OUTER + p * POSITION + c * LANE, where LANE is 1 for "columns" and POSITION is 1
+ * The host guarantees: `source` and `target` are aligned to one real, and either do not overlap
+ * or are one array, all columns, without TAIL; element (o, p, c) of either lies at
+ * o * OUTER + p * POSITION + c * LANE, where LANE is 1 for "columns" and POSITION is 1
  * for "rows"; `work` has room for two arrays an item; with LANES = within, lanes count the
  * transforms, RADICES[0] is a multiple of VECTOR_WIDTH, and N / RADICES[0] is not less.
  *
  * REAL_T        float or double
  * INDEX_T       unsigned type that counts the elements of the arrays
  * VECTOR_WIDTH  lanes of a vector: 2, 4, 8 or 16
+ * BLOCK         vectors side by side; 1 with LANES = within
+ * WORK          memory of the two arrays: local, or global where it is too small
  * N             length of a transform
  * RADICES       of the passes, in order; their product is N
  * LANES         across or within
@@ -52,12 +58,12 @@
  * INVERSE       whether real and imaginary parts are exchanged on the way in and out
  * SCALED        whether to multiply by `scale`
  */
-<%page args="REAL_T, INDEX_T, VECTOR_WIDTH, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, SHIFT, INVERSE, SCALED"/>\
+<%page args="REAL_T, INDEX_T, VECTOR_WIDTH, BLOCK, WORK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, SHIFT, INVERSE, SCALED"/>\
 <%namespace name="codelets" file="codelets.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 <%
-    V = VECTOR_WIDTH
+    V, K = VECTOR_WIDTH, BLOCK
     within = LANES == "within"
     unit = V if within else 1
     passes = len(RADICES)
@@ -75,6 +81,8 @@
         readers.append(current)
         current = None if index == passes - 1 and STORE == "columns" else (0 if current == 1 else 1) if current is not None else 0
         writers.append(current)
+    vector_lane = f" + v * {V}" if K > 1 else ""
+    at_work = (lambda p: f"({p}) * {K} + v") if K > 1 else (lambda p: p)
     first_re, first_im = ("im", "re") if INVERSE else ("re", "im")
 %>\
 ${vectors.types(REAL_T, V)}\
@@ -82,118 +90,127 @@ typedef ${INDEX_T} index_t;
 
 ${vectors.lane_moves(V, INVERSE)}\
 
-<%def name="load_global(i, position)">\
+<%def name="load_global(i, step)">\
+<% offset = f" + {i * step}" + ("" if within else " * source_position") if i else "" %>\
 % if TAIL == "few":
             re_${i} = 0;
             im_${i} = 0;
-% for lane in range(FEW):
-            ${first_re}_${i}.s${f"{lane:x}"} = reals_from[2 * ((${position}) * source_position + ${lane})];
-            ${first_im}_${i}.s${f"{lane:x}"} = reals_from[2 * ((${position}) * source_position + ${lane}) + 1];
+% for l in range(FEW):
+            ${first_re}_${i}.s${f"{l:x}"} = ((__global const real_t *)(from_at${offset}))[${2 * l}];
+            ${first_im}_${i}.s${f"{l:x}"} = ((__global const real_t *)(from_at${offset}))[${2 * l + 1}];
 % endfor
 % else:
-            load_lanes(from + (${position})${"" if within else " * source_position"}, &re_${i}, &im_${i});
+            load_lanes(from_at${offset}, &re_${i}, &im_${i});
 % endif
 </%def>\
-<%def name="store_global(i, position)">\
-% if SHIFT:
+<%def name="turn(i, step)">\
             {
-                const complex_t far = shift_far[(index_t)block * ${N} + ${position}];
-                const vec_t near_re = shift_near[2 * (${position})], near_im = shift_near[2 * (${position}) + 1];
+                const complex_t far = far_at[${i * step}];
+                const vec_t near_re = near_at[${2 * i * step}], near_im = near_at[${2 * i * step + 1}];
                 const vec_t w_re = near_re * far.x - near_im * far.y;
                 const vec_t w_im = near_re * far.y + near_im * far.x;
                 const vec_t turned = re_${i} * w_re - im_${i} * w_im;
                 im_${i} = re_${i} * w_im + im_${i} * w_re;
                 re_${i} = turned;
             }
-% endif
+</%def>\
+<%def name="store_global(i, step)">\
+<% offset = f" + {i * step}" + ("" if within else " * target_position") if i else "" %>\
 % if SCALED:
             re_${i} *= scale;
             im_${i} *= scale;
 % endif
-% if within:
-            store_lanes(re_${i}, im_${i}, to + ${position});
-% elif TAIL == "none":
-            store_lanes(re_${i}, im_${i}, to + (${position}) * target_position);
-% else:
-${store_some(i, position)}\
-% endif
-</%def>\
-<%def name="store_some(i, position)">\
-% if TAIL == "overlap":
+% if TAIL == "none":
+            store_lanes(re_${i}, im_${i}, to_at${offset});
+% elif TAIL == "overlap":
             if (fresh == 0) {
-                store_lanes(re_${i}, im_${i}, to + (${position}) * target_position);
+                store_lanes(re_${i}, im_${i}, to_at${offset});
             } else {
-% for lane in range(V):
-                if (${lane} >= fresh)
-                    vstore2((complex_t)(${first_re}_${i}.s${f"{lane:x}"}, ${first_im}_${i}.s${f"{lane:x}"}), (${position}) * target_position + ${lane}, (__global real_t *)to);
+% for l in range(V):
+                if (${l}${vector_lane} >= fresh)
+                    ${store_one(i, l, offset)}\
 % endfor
             }
 % else:
-% for lane in range(FEW):
-            vstore2((complex_t)(${first_re}_${i}.s${f"{lane:x}"}, ${first_im}_${i}.s${f"{lane:x}"}), (${position}) * target_position + ${lane}, (__global real_t *)to);
+% for l in range(FEW):
+            ${store_one(i, l, offset)}\
 % endfor
 % endif
+</%def>\
+<%def name="store_one(i, l, offset)">\
+vstore2((complex_t)(${first_re}_${i}.s${f"{l:x}"}, ${first_im}_${i}.s${f"{l:x}"}), ${l}, (__global real_t *)(to_at${offset}));
 </%def>\
 <%def name="load_rows()">\
 <% whole = N >= V and TAIL != "few" %>\
 % if whole:
+${each_vector()}\
         for (uint p = 0; p < ${N}; p += ${V}) {
             const uint at = ${"p" if N % V == 0 else f"min(p, (uint){N - V})"};
+            __${WORK} vec_t *work_at = work_0 + 2 * (${at_work("at")});
             vec_t ${", ".join(f"re_{l}, im_{l}" for l in range(V))};
 % for l in range(V):
-            load_lanes(from + ${l} * source_lane + at, &re_${l}, &im_${l});
+            load_lanes(from + (${l}${vector_lane}) * source_lane + at, &re_${l}, &im_${l});
 % endfor
 ${vectors.transpose([f"re_{l}" for l in range(V)], V, " " * 12)}\
 ${vectors.transpose([f"im_{l}" for l in range(V)], V, " " * 12)}\
 % for l in range(V):
-            work_0[2 * (at + ${l})] = re_${l};
-            work_0[2 * (at + ${l}) + 1] = im_${l};
+            work_at[${2 * l * K}] = re_${l};
+            work_at[${2 * l * K + 1}] = im_${l};
 % endfor
         }
 % else:
+${each_vector()}\
         for (uint p = 0; p < ${N}; ++p) {
             vec_t re = 0, im = 0;
 % for l in range(FEW if TAIL == "few" else V):
-            ${first_re}.s${f"{l:x}"} = reals_from[2 * (${l} * source_lane + p)];
-            ${first_im}.s${f"{l:x}"} = reals_from[2 * (${l} * source_lane + p) + 1];
+            ${first_re}.s${f"{l:x}"} = reals_from[2 * ((${l}${vector_lane}) * source_lane + p)];
+            ${first_im}.s${f"{l:x}"} = reals_from[2 * ((${l}${vector_lane}) * source_lane + p) + 1];
 % endfor
-            work_0[2 * p] = re;
-            work_0[2 * p + 1] = im;
+            work_0[2 * (${at_work("p")})] = re;
+            work_0[2 * (${at_work("p")}) + 1] = im;
         }
 % endif
 </%def>\
 <%def name="store_rows(source)">\
 <% whole = N >= V and TAIL != "few" %>\
 % if whole:
+${each_vector()}\
         for (uint p = 0; p < ${N}; p += ${V}) {
             const uint at = ${"p" if N % V == 0 else f"min(p, (uint){N - V})"};
+            __${WORK} const vec_t *work_at = ${source} + 2 * (${at_work("at")});
             vec_t ${", ".join(f"re_{l}, im_{l}" for l in range(V))};
 % for l in range(V):
-            re_${l} = ${source}[2 * (at + ${l})]${" * scale" if SCALED else ""};
-            im_${l} = ${source}[2 * (at + ${l}) + 1]${" * scale" if SCALED else ""};
+            re_${l} = work_at[${2 * l * K}]${" * scale" if SCALED else ""};
+            im_${l} = work_at[${2 * l * K + 1}]${" * scale" if SCALED else ""};
 % endfor
 ${vectors.transpose([f"re_{l}" for l in range(V)], V, " " * 12)}\
 ${vectors.transpose([f"im_{l}" for l in range(V)], V, " " * 12)}\
 % for l in range(V):
 % if TAIL == "overlap":
-            if (${l} >= fresh)
+            if (${l}${vector_lane} >= fresh)
     \
 % endif
-            store_lanes(re_${l}, im_${l}, to + ${l} * target_lane + at);
+            store_lanes(re_${l}, im_${l}, to + (${l}${vector_lane}) * target_lane + at);
 % endfor
         }
 % else:
+${each_vector()}\
         for (uint p = 0; p < ${N}; ++p) {
-            const vec_t re = ${source}[2 * p]${" * scale" if SCALED else ""};
-            const vec_t im = ${source}[2 * p + 1]${" * scale" if SCALED else ""};
+            const vec_t re = ${source}[2 * (${at_work("p")})]${" * scale" if SCALED else ""};
+            const vec_t im = ${source}[2 * (${at_work("p")}) + 1]${" * scale" if SCALED else ""};
 % for l in range(FEW if TAIL == "few" else V):
 % if TAIL == "overlap":
-            if (${l} >= fresh)
+            if (${l}${vector_lane} >= fresh)
     \
 % endif
-            vstore2((complex_t)(${first_re}.s${f"{l:x}"}, ${first_im}.s${f"{l:x}"}), ${l} * target_lane + p, (__global real_t *)to);
+            vstore2((complex_t)(${first_re}.s${f"{l:x}"}, ${first_im}.s${f"{l:x}"}), (${l}${vector_lane}) * target_lane + p, (__global real_t *)to);
 % endfor
         }
+% endif
+</%def>\
+<%def name="each_vector(indent=8)">\
+% if K > 1:
+${" " * indent}for (uint v = 0; v < ${K}; ++v)
 % endif
 </%def>\
 <%def name="one_pass(index)">\
@@ -208,17 +225,19 @@ ${vectors.transpose([f"im_{l}" for l in range(V)], V, " " * 12)}\
 % if within and index == 0:
         for (uint j = 0; j < ${N // R}; j += ${V}) {
             const uint at = ${"j" if N // R % V == 0 else f"min(j, (uint){N // R - V})"};
+            __global const complex_t *from_at = from + at;
             vec_t ${", ".join(f"re_{i}, im_{i}" for i in points)};
 % for i in points:
-${load_global(i, f"at + {i * (N // R)}")}\
+${load_global(i, N // R)}\
 % endfor
 ${codelets.butterfly(R, REAL_T)}\
+            __${WORK} vec_t *work_at = work_${writer} + at * ${2 * R // V};
 % for h in range(R // V):
 ${vectors.transpose([f"re_{h * V + l}" for l in range(V)], V, " " * 12)}\
 ${vectors.transpose([f"im_{h * V + l}" for l in range(V)], V, " " * 12)}\
 % for l in range(V):
-            work_${writer}[2 * ((at + ${l}) * ${R // V} + ${h})] = re_${h * V + l};
-            work_${writer}[2 * ((at + ${l}) * ${R // V} + ${h}) + 1] = im_${h * V + l};
+            work_at[${2 * (l * (R // V) + h)}] = re_${h * V + l};
+            work_at[${2 * (l * (R // V) + h) + 1}] = im_${h * V + l};
 % endfor
 % endfor
         }
@@ -235,16 +254,32 @@ ${vectors.transpose([f"im_{h * V + l}" for l in range(V)], V, " " * 12)}\
 % endif
 % endfor
 % endif
-            for (uint g = 0; g < ${groups}; ++g) {
+            for (uint g = 0; g < ${groups}; ++g)
+${each_vector(12)}\
+            {
             const uint j = g * ${blocks} + k;
             const uint at = g * ${blocks * R} + k;
+% if reader is None:
+            __global const complex_t *from_at = from + j * source_position${vector_lane};
+% else:
+            __${WORK} const vec_t *from_at = work_${reader} + 2 * (${at_work("j")});
+% endif
+% if writer is None:
+            __global complex_t *to_at = to + at * ${unit if within else f"target_position{vector_lane}"};
+% else:
+            __${WORK} vec_t *to_at = work_${writer} + 2 * (${at_work("at")});
+% endif
+% if SHIFT and index == passes - 1:
+            __global const complex_t *far_at = shift_far + ((block * ${K}${" + v" if K > 1 else ""}) * ${N} + at);
+            __global const vec_t *near_at = shift_near + 2 * at;
+% endif
             vec_t ${", ".join(f"re_{i}, im_{i}" for i in points)};
 % for i in points:
 % if reader is None:
-${load_global(i, f"j + {i * step}")}\
+${load_global(i, step)}\
 % else:
-            re_${i} = work_${reader}[2 * (j + ${i * step})];
-            im_${i} = work_${reader}[2 * (j + ${i * step}) + 1];
+            re_${i} = from_at[${2 * i * step * K}];
+            im_${i} = from_at[${2 * i * step * K + 1}];
 % endif
 % if S > 1 and i:
             {
@@ -256,11 +291,14 @@ ${load_global(i, f"j + {i * step}")}\
 % endfor
 ${codelets.butterfly(R, REAL_T)}\
 % for i in points:
+% if SHIFT and index == passes - 1:
+${turn(i, blocks)}\
+% endif
 % if writer is None:
-${store_global(i, f"at * {unit} + {i * blocks * unit}" if within else f"at + {i * blocks}")}\
+${store_global(i, blocks * unit)}\
 % else:
-            work_${writer}[2 * (at + ${i * blocks})] = re_${i};
-            work_${writer}[2 * (at + ${i * blocks}) + 1] = im_${i};
+            to_at[${2 * i * blocks * K}] = re_${i};
+            to_at[${2 * i * blocks * K + 1}] = im_${i};
 % endif
 % endfor
             }
@@ -268,9 +306,11 @@ ${store_global(i, f"at * {unit} + {i * blocks * unit}" if within else f"at + {i 
 % endif
 </%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void fft_lanes(__global const complex_t *restrict source,
-               __global complex_t *restrict target,
+void fft_lanes(__global const complex_t *source,
+               __global complex_t *target,
+% if WORK == "global":
                __global vec_t *restrict work,
+% endif
                __global const real_t *restrict roots,
 % if SHIFT:
                __global const vec_t *restrict shift_near,
@@ -286,9 +326,14 @@ void fft_lanes(__global const complex_t *restrict source,
                const index_t target_lane,
                const real_t scale)
 {
-    __global vec_t *work_0 = work + get_global_id(0) * ${4 * N // unit};
-    __global vec_t *work_1 = work_0 + ${2 * N // unit};
-    const index_t blocks = ${"lanes" if within else f"(lanes + {V - 1}) / {V}"};
+% if WORK == "local":
+    __local vec_t space[${4 * N * K // unit}];
+    __local vec_t *work_0 = space;
+% else:
+    __global vec_t *work_0 = work + get_global_id(0) * ${4 * N * K // unit};
+% endif
+    __${WORK} vec_t *work_1 = work_0 + ${2 * N * K // unit};
+    const index_t blocks = ${"lanes" if within else f"(lanes + {V * K - 1}) / {V * K}"};
     const index_t tasks = outer * blocks;
     const index_t begin = (index_t)((ulong)tasks * get_global_id(0) / get_global_size(0));
     const index_t end = (index_t)((ulong)tasks * (get_global_id(0) + 1) / get_global_size(0));
@@ -298,10 +343,10 @@ void fft_lanes(__global const complex_t *restrict source,
 % if within:
         const index_t first = block;
 % elif TAIL == "overlap":
-        const index_t first = min(block * ${V}, lanes - ${V});
-        const uint fresh = (uint)(block * ${V} - first); /* lanes before belong to the block before */
+        const index_t first = min(block * ${V * K}, lanes - ${V * K});
+        const uint fresh = (uint)(block * ${V * K} - first); /* lanes before belong to the block before */
 % else:
-        const index_t first = block * ${V};
+        const index_t first = block * ${V * K};
 % endif
         __global const complex_t *from =
             source + (task / blocks * source_outer + first * source_lane);

@@ -6,16 +6,16 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Algorithm, Problem
-from opencl_lab.plan import check_plan
+from opencl_lab.plan import Plan, check_plan
 from opencl_lab.space import Config, Constraint, SearchSpace, Value
 
 __all__ = ["Points", "Pruning", "points_of"]
@@ -28,6 +28,9 @@ REPEATS = 1_000
 
 Refusal = Callable[[Config], "str | None"]
 """Why a configuration that breaks no constraint cannot run all the same, or None."""
+Effect = Callable[[Config], Hashable]
+"""What a configuration does: those of equal effect are one."""
+SAME = "does the same as another configuration"
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Points:
         good. Their values need not be among those of the space.
     refusal : callable, optional
         What else rules a configuration out.
+    effect : callable, optional
+        Tells configurations apart; by default all of them are different.
     """
 
     def __init__(
@@ -86,14 +91,17 @@ class Points:
         space: SearchSpace,
         starts: Sequence[Config],
         refusal: Refusal = lambda config: None,
+        effect: Effect = lambda config: config,
     ):
         self.space = space
         self.starts = tuple(dict.fromkeys(starts))
         self._refusal = refusal
+        self._effect = effect
 
     def __iter__(self) -> Iterator[Config]:
         """Yield every configuration, in the order of the space."""
-        return (config for config in self._walk() if self._refusal(config) is None)
+        seen: set[Hashable] = set()
+        return (config for config in self._walk() if self._reason(config, seen) is None)
 
     def shuffled(self, rng: random.Random) -> Iterator[Config]:
         """Yield configurations in random order, none of them twice.
@@ -107,20 +115,22 @@ class Points:
             rng.shuffle(everything)
             yield from everything
             return
-        seen: set[Config] = set()
+        drawn: set[Config] = set()
+        seen: set[Hashable] = set()
         last = 0
         for attempt in count():
             config = next(self._walk(rng), None)
             if config is None or attempt - last > REPEATS:
                 return
-            if config not in seen:
-                seen.add(config)
-                if self._refusal(config) is None:
+            if config not in drawn:
+                drawn.add(config)
+                if self._reason(config, seen) is None:
                     last = attempt
                     yield config
 
     def neighbours(self, config: Config) -> list[Config]:
-        """Return the configurations that differ from `config` in one parameter."""
+        """Return the configurations that differ from `config` in one parameter, and in effect."""
+        seen = {self._effect(config)}
         near = (
             config.replace(**{parameter.name: value})
             for parameter in self.space.parameters
@@ -130,8 +140,18 @@ class Points:
         return [
             other
             for other in near
-            if self.space.violation(other) is None and self._refusal(other) is None
+            if self.space.violation(other) is None and self._reason(other, seen) is None
         ]
+
+    def _reason(self, config: Config, seen: set[Hashable]) -> str | None:
+        """Return why a configuration of the space is left out, and remember what it does if not."""
+        reason = self._refusal(config)
+        if reason is None:
+            effect = self._effect(config)
+            if effect in seen:
+                return SAME
+            seen.add(effect)
+        return reason
 
     def _walk(self, rng: random.Random | None = None) -> Iterator[Config]:
         """Yield what breaks no constraint, depth first; in random order if `rng` is given."""
@@ -165,22 +185,23 @@ class Points:
         total = math.prod(len(parameter.values) for parameter in self.space.parameters)
         removed: Counter[str] = Counter()
         if total <= EXACT:
+            seen: set[Hashable] = set()
             for config in self.space.all_points():
-                self._count(config, removed)
+                self._count(config, removed, seen)
             return Pruning(total, dict(removed.most_common()), exact=True)
         rng = random.Random(0)
         for _ in range(SAMPLE):
             drawn = {item.name: rng.choice(item.values) for item in self.space.parameters}
-            self._count(Config(drawn), removed)
+            self._count(Config(drawn), removed, set())  # far too many to know which are alike
         scaled = {
             reason: round(number * total / SAMPLE) for reason, number in removed.most_common()
         }
         return Pruning(total, scaled, exact=False)
 
-    def _count(self, config: Config, removed: Counter[str]) -> None:
+    def _count(self, config: Config, removed: Counter[str], seen: set[Hashable]) -> None:
         reason = self.space.violation(config)
         if reason is None:
-            refusal = self._refusal(config)
+            refusal = self._reason(config, seen)
             reason = None if refusal is None else _kind(refusal)
         if reason is not None:
             removed[reason] += 1
@@ -231,11 +252,19 @@ def points_of(
 ) -> Points:
     """Return the configurations of an algorithm whose plans a device can run."""
 
+    @lru_cache(maxsize=1)  # both below ask for the same one
+    def plan(config: Config) -> Plan:
+        return algorithm.plan(problem, config, device)
+
     def refusal(config: Config) -> str | None:
         try:
-            check_plan(algorithm.plan(problem, config, device), device)
+            check_plan(plan(config), device)
         except (InvalidConfig, InvalidProblem) as error:
             return str(error)
         return None
 
-    return Points(algorithm.space, starts, refusal)
+    def effect(config: Config) -> Hashable:
+        return repr(plan(config))
+
+    space = algorithm.search_space(problem, device)
+    return Points(space, starts, refusal, effect)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-__all__ = ["RADICES", "balanced", "is_smooth", "next_smooth", "radices_of"]
+__all__ = ["RADICES", "is_smooth", "next_smooth", "pairs_of", "radices_of"]
 
 RADICES = (2, 3, 4, 5, 7, 8, 9, 11, 13, 16)
 """The radices that have a butterfly, see ``clkernels/dft/codelets.mako``."""
@@ -49,15 +49,9 @@ def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
 
 
 @cache
-def balanced(n: int, largest: int) -> tuple[int, int] | None:
-    """Return two factors of a smooth `n`, the larger one second, as equal as can be.
-
-    The larger one is at most `largest`; None if there are no such two.
-    """
-    for small in range(math.isqrt(n), 1, -1):
-        if n % small == 0:
-            return (small, n // small) if n // small <= largest else None
-    return None
+def pairs_of(n: int) -> tuple[tuple[int, int], ...]:
+    """Return every two factors of `n` above 1, the smaller one first, the most equal first."""
+    return tuple((small, n // small) for small in range(math.isqrt(n), 1, -1) if n % small == 0)
 
 
 @cache

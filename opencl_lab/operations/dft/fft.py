@@ -31,6 +31,12 @@ __all__ = ["Fft"]
 LARGEST = max(RADICES)
 GROUP_LIMIT = 4096
 """Points of the longest transform that a group does alone, if no other limit is lower."""
+LANES = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
+GROUPS = (
+    "WG_SIZE", "POINTS", "TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD", "SPLIT_PARTS", "FEW_ROOTS",
+    "CHUNK_KIB",
+)  # fmt: skip
+"""The parameters that one form alone has."""
 
 
 def _positive(name: str) -> Constraint:
@@ -50,21 +56,27 @@ class Fft(Algorithm[DftProblem]):
         (
             Parameter("FORM", ("lanes", "groups"), "vectors of single items, or local memory"),
             Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "lanes of a vector, where items use vectors"),
+            Parameter(
+                "BLOCK", (1, 2, 4, 8), "vectors side by side, where they hold several columns"
+            ),
             Parameter("MAX_RADIX", (4, 8, 16), "largest composite radix"),
-            Parameter("ITEMS_PER_UNIT", (1, 2, 4), "items for each compute unit"),
-            Parameter("ROW_LIMIT", (1024, 4096, 16384, 65536), "longest row in one launch"),
-            Parameter("SPLIT_FROM", (4096, 16384, 32768, 65536), "shortest row that units share"),
+            Parameter("ITEMS_PER_UNIT", (1, 4, 8, 16), "items for each compute unit"),
+            Parameter("SPLIT", ("auto", "never", "always"), "rows in two steps; auto: by costs"),
             Parameter("WG_SIZE", (32, 64, 128, 256), "least items of a group with short rows"),
             Parameter("POINTS", (2, 4, 8, 16), "points of an item"),
             Parameter("TRANSFORMS", (1, 2, 4, 8, 16), "neighbouring columns of a group"),
-            Parameter("LOCAL_LIMIT", (64, 1024, 2048, 4096, 8192), "longest transform of a group"),
+            Parameter("LOCAL_LIMIT", (1024, 2048, 4096, 8192), "longest transform of a group"),
             Parameter("LOCAL_PAD", (0, 16, 32, 128), "elements between gaps in local memory"),
             Parameter("SPLIT_PARTS", (False, True), "exchange real and imaginary parts in turn"),
             Parameter("FEW_ROOTS", (False, True), "load few roots and multiply the others"),
-            Parameter("CHUNK_KIB", (0, 8192, 16384, 32768), "part of a batch at a time; 0: all"),
+            Parameter("CHUNK_KIB", (0, 8192, 32768), "part of a batch at a time; 0: all"),
         ),
         (
             Constraint(lambda c: c["FORM"] in ("lanes", "groups"), "FORM must be lanes or groups"),
+            Constraint(
+                lambda c: c["SPLIT"] in ("auto", "never", "always"),
+                "SPLIT must be auto, never or always",
+            ),
             Constraint(
                 lambda c: c["VECTOR_WIDTH"] in (2, 4, 8, 16),
                 "VECTOR_WIDTH must be a width of OpenCL's vectors: 2, 4, 8 or 16",
@@ -72,7 +84,7 @@ class Fft(Algorithm[DftProblem]):
             Constraint(
                 lambda c: 4 <= c.integer("MAX_RADIX") <= 16, "MAX_RADIX must be between 4 and 16"
             ),
-            *map(_positive, ("ITEMS_PER_UNIT", "ROW_LIMIT", "SPLIT_FROM")),
+            *map(_positive, ("BLOCK", "ITEMS_PER_UNIT")),
             *map(_positive, ("WG_SIZE", "POINTS", "TRANSFORMS")),
             Constraint(
                 lambda c: c.integer("LOCAL_LIMIT") >= LARGEST,
@@ -107,11 +119,23 @@ class Fft(Algorithm[DftProblem]):
             FEW_ROOTS=False,
             CHUNK_KIB=0,
             VECTOR_WIDTH=32 // word,
+            BLOCK=4,
             MAX_RADIX=8 if cpu else 16,
-            ITEMS_PER_UNIT=2,
-            ROW_LIMIT=16384,
-            SPLIT_FROM=32768,
+            ITEMS_PER_UNIT=8,
+            SPLIT="auto",
         )
+
+    def search_space(self, problem: DftProblem, device: Device) -> SearchSpace:
+        """Return the parameters of the form that suits the device, where they matter."""
+        default = self.default_config(problem, device)
+        idle = {"FORM", *(GROUPS if default["FORM"] == "lanes" else LANES)}
+        if default["FORM"] == "groups":
+            alone = problem.n <= GROUP_LIMIT
+            idle |= {"CHUNK_KIB"} if alone or problem.batch == 1 else set()
+            idle |= set() if alone else {"WG_SIZE"}
+        elif problem.inner > 1:
+            idle.add("SPLIT")
+        return self.space.narrowed({name: default[name] for name in idle})
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of a transform, and of what is made ready for it."""

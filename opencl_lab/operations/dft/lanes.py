@@ -8,7 +8,8 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.dft.around import columns_as_rows
-from opencl_lab.operations.dft.factors import balanced, radices_of
+from opencl_lab.operations.dft.costs import Shape, best_split, nanoseconds
+from opencl_lab.operations.dft.factors import radices_of
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import pass_roots, shift_far, shift_near
 from opencl_lab.plan import Argument, Launch
@@ -36,28 +37,43 @@ def lanes_transform(
 
         columns_as_rows(steps, ends, inverse, scale, transform, device)
         return
-    width = config.integer("VECTOR_WIDTH")
-    rows = ends.source_strides[1] == ends.target_strides[1] == 1
-    if rows and ends.outer == 1:
-        split = balanced(ends.n, LONGEST)
-        shared = ends.count < device.compute_units and ends.n >= config.integer("SPLIT_FROM")
-        too_long = ends.n > config.integer("ROW_LIMIT")
-        radices = _within(ends.n, width, config)
-        if split is not None and (too_long or shared):
-            _four_steps(steps, ends, split, inverse, scale, config, device)
-            return
-        if radices is not None:
-            _launch(steps, ends, radices, True, inverse, scale, config, device)
-            return
-        if split is not None and ends.count < width and ends.n > width * width:
-            _four_steps(steps, ends, split, inverse, scale, config, device)
-            return
-    radices = radices_of(ends.n, config.integer("MAX_RADIX"))
-    _launch(steps, ends, radices, False, inverse, scale, config, device)
+    columns = _split(ends, steps.real.itemsize, config, device)
+    if columns:
+        _four_steps(steps, ends, columns, inverse, scale, config, device)
+        return
+    radices = _within(ends.n, config) if _are_rows(ends) else None
+    within = radices is not None
+    radices = radices or radices_of(ends.n, config.integer("MAX_RADIX"))
+    _launch(steps, ends, radices, within, inverse, scale, config, device)
 
 
-def _within(n: int, width: int, config: Config) -> tuple[int, ...] | None:
+def _are_rows(ends: Ends) -> bool:
+    return ends.source_strides[1] == ends.target_strides[1] == 1 and ends.outer == 1
+
+
+def _split(ends: Ends, word: int, config: Config, device: Device) -> int:
+    """Return the length of the first of two steps that are cheaper than one, or 0.
+
+    SPLIT may say to split always where there are two lengths, or never.
+    """
+    if not _are_rows(ends) or config["SPLIT"] == "never":
+        return 0
+    width, largest = config.integer("VECTOR_WIDTH"), config.integer("MAX_RADIX")
+    units, block = device.compute_units, config.integer("BLOCK")
+    cost, split = best_split(ends.n, ends.count, width, block, largest, word, units, LONGEST)
+    if split is None or config["SPLIT"] == "always":
+        return split[0] if split else 0
+    radices = _within(ends.n, config)
+    alone = Shape(
+        ends.n, ends.count, radices or radices_of(ends.n, largest), width, radices is not None,
+        word, transposed=0 if radices else 2,
+    )  # fmt: skip
+    return split[0] if cost < nanoseconds(alone, units) else 0
+
+
+def _within(n: int, config: Config) -> tuple[int, ...] | None:
     """Return radices for vectors inside a transform, the first a multiple of the width."""
+    width = config.integer("VECTOR_WIDTH")
     for first in (16, 8, 4, 2):
         if first % width == 0 and first <= max(width, config.integer("MAX_RADIX")):
             rest = n // first
@@ -69,25 +85,37 @@ def _within(n: int, width: int, config: Config) -> tuple[int, ...] | None:
 def _four_steps(
     steps: Steps,
     ends: Ends,
-    split: tuple[int, int],
+    columns: int,
     inverse: bool,
     scale: float,
     config: Config,
     device: Device,
 ) -> None:
-    """Add columns with a multiplication by roots, then rows whose results become columns."""
-    columns, rows = split
-    n, count = ends.n, ends.count
-    # Rows a power of two apart would meet in the same few lines of a cache.
-    pitch = rows + config.integer("VECTOR_WIDTH")
-    middle = steps.scratch("middle", columns * pitch * count)
+    """Add columns with a multiplication by roots, stored as rows; then columns again.
+
+    The second step writes in place of what it reads, where its vectors do not overlap,
+    so that the memory of the result is the only one that is passed twice.
+    """
+    n, count, rows = ends.n, ends.count, ends.n // columns
     largest = config.integer("MAX_RADIX")
-    between = columns * pitch
-    first = Ends(columns, count, rows, ends.source, middle, (n, rows, 1), (between, pitch, 1))
-    second = Ends(rows, count, columns, middle, ends.target, (between, 1, pitch), (n, columns, 1))
+    in_place = columns % config.integer("VECTOR_WIDTH") == 0
+    middle = ends.target if in_place else steps.scratch("middle", n * count)
+    across = (n, columns, 1)
+    first = Ends(columns, count, rows, ends.source, middle, (n, rows, 1), (n, 1, columns))
+    second = Ends(rows, count, columns, middle, ends.target, across, across)
     radices = radices_of(columns, largest)
     _launch(steps, first, radices, False, inverse, 1.0, config, device, shift=True)
     _launch(steps, second, radices_of(rows, largest), False, inverse, scale, config, device)
+
+
+def _block(lanes: int, width: int, most: int, fitting: int) -> int:
+    """Return how many vectors of lanes go side by side: neighbours in memory, loaded at once.
+
+    At most `most`, and no more than fit or than there are; rather fewer than some
+    that overlap others.
+    """
+    able = [b for b in range(most, 0, -1) if b == 1 or (b <= fitting and b * width <= lanes)]
+    return next((b for b in able if lanes % (b * width) == 0), able[0])
 
 
 def _launch(
@@ -104,29 +132,36 @@ def _launch(
     width = config.integer("VECTOR_WIDTH")
     unit = width if within else 1
     tail = "none"
-    if not within and ends.lanes % width:
+    one = 4 * ends.n // unit * width * steps.real.itemsize  # bytes of a vector's two arrays
+    room = device.capabilities.local_memory
+    block = 1
+    if not within and 1 in (ends.source_strides[2], ends.target_strides[2]):
+        block = _block(ends.lanes, width, config.integer("BLOCK"), room // one)
+    if not within and ends.lanes % (width * block):
         tail = "overlap" if ends.lanes > width else "few"
-    blocks = ends.lanes if within else -(-ends.lanes // width)
+    local = block * one <= room
+    blocks = ends.lanes if within else -(-ends.lanes // (width * block))
     items = min(ends.outer * blocks, config.integer("ITEMS_PER_UNIT") * device.compute_units)
-    work = steps.scratch("work", items * 4 * ends.n // unit * width, steps.real)
     roots_count = 2 * sum(
         int(np.prod(radices[:place])) * (radix - 1) for place, radix in enumerate(radices) if place
     )
     roots = steps.table("roots", roots_count, steps.real, pass_roots, radices, unit, steps.real)
-    index = steps.index(ends.n * ends.count, ends.n * items * 4)
+    index = steps.index(ends.n * ends.count)
     arguments: dict[str, Argument] = {
         "source": ends.source,
         "target": ends.target,
-        "work": work,
-        "roots": roots,
     }
+    if not local:
+        reals = items * one // steps.real.itemsize
+        arguments["work"] = steps.scratch("work", reals, steps.real)
+    arguments["roots"] = roots
     if shift:
-        shape = (ends.n, ends.lanes, width, steps.real)
+        shape = (ends.n, ends.lanes, width)
         arguments["shift_near"] = steps.table(
-            "shift_near", 2 * ends.n * width, steps.real, shift_near, *shape
+            "shift_near", 2 * ends.n * width, steps.real, shift_near, *shape, steps.real
         )
         arguments["shift_far"] = steps.table(
-            "shift_far", ends.n * blocks, steps.dtype, shift_far, *shape[:3], steps.dtype
+            "shift_far", ends.n * block * blocks, steps.dtype, shift_far, *shape, block, steps.dtype
         )
     numbers: dict[str, Any] = {"outer": ends.outer, "lanes": ends.lanes}
     for side, strides in (("source", ends.source_strides), ("target", ends.target_strides)):
@@ -142,6 +177,8 @@ def _launch(
                 "REAL_T": steps.real_t,
                 "INDEX_T": "uint" if index is np.uint32 else "ulong",
                 "VECTOR_WIDTH": width,
+                "BLOCK": block,
+                "WORK": "local" if local else "global",
                 "N": ends.n,
                 "RADICES": radices,
                 "LANES": "within" if within else "across",
@@ -157,5 +194,6 @@ def _launch(
             global_size=(items,),
             local_size=(1,),
             arguments=arguments,
+            local_bytes=block * one if local else 0,
         )
     )

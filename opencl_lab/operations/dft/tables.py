@@ -61,11 +61,17 @@ def shift_near(n: int, lanes: int, width: int, dtype: np.dtype[Any]) -> np.ndarr
     return np.stack([roots.real, roots.imag], axis=1).reshape(-1).astype(dtype)
 
 
-def shift_far(n: int, lanes: int, width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return w_(n lanes)^(p c) for the first lane c of each block and position p < n."""
-    first = np.arange(0, lanes, width)
-    if lanes >= width:  # the last block begins earlier where it would not be full
-        first = np.minimum(first, lanes - width)
+def shift_far(
+    n: int, lanes: int, width: int, block: int, dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Return w_(n lanes)^(p c) for the first lane c of each vector and position p < n.
+
+    Vectors of `width` lanes come in blocks of so many.
+    """
+    first = np.arange(0, lanes, width * block)
+    if lanes >= width * block:  # the last block begins earlier where it would not be full
+        first = np.minimum(first, lanes - width * block)
+    first = np.add.outer(first, width * np.arange(block)).reshape(-1)
     return pairs(roots_of_unity(np.outer(first, np.arange(n)), n * lanes).reshape(-1), dtype)
 
 

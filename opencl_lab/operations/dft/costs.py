@@ -1,0 +1,119 @@
+"""What transforms are likely to cost on a CPU: how a plan is chosen before any is run.
+
+An estimate counts what a launch does with each point, in nanoseconds of one compute unit that
+works on vectors of `VECTOR` bytes: arithmetic of the butterflies, reading and writing once a
+pass, from the cache that holds what a pass goes through, and what is done on the way in and
+out. The coefficients are fits to a few measured transforms on two cores; they need to order
+plans, not to foretell times. The tuning database overrides the choice (``SPLIT``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from opencl_lab.operations.dft.factors import pairs_of, radices_of
+
+__all__ = ["LAUNCH", "Shape", "best_split", "nanoseconds"]
+
+LAUNCH = 12_000.0
+"""Nanoseconds of a launch, until its units work and after they do."""
+VECTOR = 32
+FLOP = 0.013
+"""Of an operation of a butterfly on one point, in single precision."""
+MOVE = 0.10
+"""Reading and writing a point in a pass, out of the nearest cache."""
+LEVELS = ((48 << 10, 1.0), (384 << 10, 1.3), (1 << 20, 1.8), (2 << 20, 4.0))
+"""Up to so many bytes of work a task, a move costs so many times as much; then `FAR`."""
+FAR = 6.0
+TURN = 0.3
+"""Multiplying a point by the root between two steps."""
+TRANSPOSE = 0.45
+"""Turning rows into columns in registers, on the way in or out."""
+STRIDED = 0.1
+"""Reading or writing columns of a matrix in place of rows."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a cost depends on in a launch of `fft_lanes`.
+
+    Parameters
+    ----------
+    n : int
+        Points of a transform.
+    count : int
+        Transforms.
+    radices : tuple of int
+        Of the passes.
+    width : int
+        Lanes of a vector.
+    within : bool
+        Whether lanes are positions of one transform, and not several transforms.
+    word : int
+        Bytes of a real number.
+    block : int
+        Vectors side by side.
+    turned : bool
+        Whether results are multiplied by the roots between steps.
+    transposed, strided : int
+        How many of the two ends are rows that become vectors of transforms, and how many
+        are columns of a matrix.
+    """
+
+    n: int
+    count: int
+    radices: tuple[int, ...]
+    width: int
+    within: bool
+    word: int
+    block: int = 1
+    turned: bool = False
+    transposed: int = 0
+    strided: int = 0
+
+
+def nanoseconds(shape: Shape, units: int) -> float:
+    """Return the estimated time of a launch on so many compute units."""
+    lanes = 1 if shape.within else shape.width
+    tasks = -(-shape.count // lanes)
+    # Units wait for the one with the most tasks; lanes without a transform work all the same.
+    points = shape.n * lanes * -(-tasks // units)
+    held = 4 * shape.n * lanes * shape.block * shape.word  # the two arrays of a task
+    move = MOVE * next((factor for limit, factor in LEVELS if held <= limit), FAR)
+    each = sum(FLOP * _operations(radix) + move for radix in shape.radices)
+    each += TURN * shape.turned + TRANSPOSE * shape.transposed + STRIDED * shape.strided
+    return LAUNCH + points * each * shape.word / 4
+
+
+def _operations(radix: int) -> float:
+    """Return the additions and multiplications for each point of a butterfly and its roots."""
+    prime_parts = {1: 0, 2: 2, 3: 5, 4: 4, 5: 8, 7: 12, 8: 7, 9: 11, 11: 20, 13: 24, 16: 11}
+    return prime_parts[radix] + 4.0
+
+
+@cache
+def best_split(
+    n: int, count: int, width: int, block: int, largest: int, word: int, units: int, longest: int
+) -> tuple[float, tuple[int, int] | None]:
+    """Return the estimate of the best transform in two steps, and its columns and rows.
+
+    `largest` is the largest composite radix and `longest` the longest step. Without a
+    split that keeps to it, the estimate is infinite and the second value None.
+    """
+    best: tuple[float, tuple[int, int] | None] = (float("inf"), None)
+    # The second step reads and writes columns: it gets the shorter ones.
+    for rows, columns in pairs_of(n):
+        if max(columns, rows) > longest:
+            continue
+        first = Shape(
+            columns, rows * count, radices_of(columns, largest), width, False, word, block,
+            turned=True, transposed=1, strided=1,
+        )  # fmt: skip
+        second = Shape(
+            rows, columns * count, radices_of(rows, largest), width, False, word, block,
+            strided=2,
+        )  # fmt: skip
+        cost = nanoseconds(first, units) + nanoseconds(second, units)
+        best = min(best, (cost, (columns, rows)), key=lambda found: found[0])
+    return best

@@ -1,0 +1,95 @@
+"""The choice between plans of the FFT on CPUs, by estimates alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.operations.dft import DFT, DftProblem
+from opencl_lab.operations.dft.costs import LAUNCH, Shape, best_split, nanoseconds
+
+FFT = DFT.algorithm("fft")
+CPU = Device(
+    "made", "cpu", compute_units=2, capabilities=Capabilities(local_memory=256 << 10)
+)  # fmt: skip
+SHAPE = Shape(1024, 64, (8, 8, 4, 4), 8, True, 4)
+
+
+def launches(n, batch=1, config=None, device=CPU):
+    problem = DftProblem(n, batch=batch)
+    return FFT.plan(problem, FFT.configure(problem, device, config), device).launches
+
+
+def test_an_estimate_grows_with_the_work_and_not_below_a_launch():
+    cost = nanoseconds(SHAPE, 2)
+    assert cost > LAUNCH
+    assert cost < nanoseconds(replace(SHAPE, radices=(4, 4, 4, 4, 4)), 2)
+    assert cost < nanoseconds(replace(SHAPE, word=8), 2)
+    assert cost < nanoseconds(replace(SHAPE, count=128), 2)
+    assert cost < nanoseconds(SHAPE, 1)
+    for more in ({"turned": True}, {"transposed": 1}, {"strided": 2}, {"block": 64}):
+        assert cost < nanoseconds(replace(SHAPE, **more), 2)
+    # A unit that has nothing to do does not help, nor do lanes without a transform.
+    assert nanoseconds(replace(SHAPE, count=1), 1) == nanoseconds(replace(SHAPE, count=1), 8)
+    across = replace(SHAPE, within=False)
+    assert nanoseconds(replace(across, count=1), 2) == nanoseconds(replace(across, count=8), 2)
+
+
+def test_the_best_split_is_about_square_and_keeps_to_the_longest_step():
+    def split(n, longest=1 << 13):
+        return best_split(n, 1, 8, 4, 8, 4, 2, longest)[1]
+
+    assert split(1 << 18) == (512, 512)
+    assert split(1 << 20) == (2048, 512)
+    assert split(1 << 22) == (2048, 2048)
+    assert split(1 << 18, 511) is None
+    assert split(13) is None
+    columns, rows = split(3**10)
+    assert columns * rows == 3**10
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "count"),
+    [(1024, 1024, 1), (4096, 256, 1), (1 << 14, 1, 1), (1 << 14, 64, 1), (10_000, 50, 1),
+     (1 << 16, 1, 2), (1 << 18, 1, 2), (1 << 22, 1, 2), (5**6, 1, 2)],
+)  # fmt: skip
+def test_two_launches_where_they_are_cheaper_than_one(n, batch, count):
+    """What was measured to be faster on two cores."""
+    assert len(launches(n, batch)) == count
+
+
+def test_a_configuration_overrides_the_estimates():
+    assert len(launches(1024, config={"SPLIT": "always"})) == 2
+    assert len(launches(1 << 18, config={"SPLIT": "never"})) == 1
+    assert len(launches(13, config={"SPLIT": "always"})) == 1
+
+
+def test_vectors_side_by_side_fit_local_memory_and_the_lanes():
+    def blocks(n, **config):
+        return [launch.params["BLOCK"] for launch in launches(n, config=config or None)]
+
+    assert blocks(1 << 18) == [4, 4]
+    assert blocks(1 << 20) == [1, 4]
+    assert blocks(1 << 18, VECTOR_WIDTH=16) == [2, 2]
+    assert blocks(1 << 14) == [1]
+    for inner, block in ((24, 3), (40, 1), (20, 2), (7, 1)):
+        problem = DftProblem(64, inner=inner)
+        plan = FFT.plan(problem, FFT.configure(problem, CPU), CPU)
+        assert plan.launches[0].params["BLOCK"] == block
+    small = replace(CPU, capabilities=Capabilities(local_memory=1 << 10))
+    plan = launches(1 << 18, device=small)
+    assert [launch.params["WORK"] for launch in plan] == ["global", "global"]
+    assert not any(launch.local_bytes for launch in plan)
+
+
+def test_the_second_step_is_in_place_where_no_vectors_overlap():
+    for n, in_place in ((1 << 18, True), (5**8, False)):
+        first, second = launches(n)
+        same = second.arguments["source"] == second.arguments["target"] == "spectrum"
+        assert same == in_place == (first.arguments["target"] == "spectrum")
+        if same:
+            assert second.params["TAIL"] == "none"
+            for axis in ("outer", "position", "lane"):
+                assert second.arguments[f"source_{axis}"] == second.arguments[f"target_{axis}"]
