@@ -1,12 +1,13 @@
-"""Verify and time the transforms on a GPU, device-resident, beside cuFFT (CuPy or PyTorch).
+"""Verify and time the transforms on a GPU, device-resident, beside cuFFT and VkFFT.
 
     python tools/gpu_dft.py [--device SPEC] [--out FILE] [--sweep] [--seconds 50] [--cases 0,3]
 
-Complex64; each result is checked against cuFFT in double precision, or NumPy where no cuFFT is
-at hand. Times are medians of event times: of all kernels of a transform for opencl_lab, of device
-events for cuFFT. TB/s counts one read and one write of the signal. `--sweep` also tries
-configurations of the groups form, one parameter and then combinations, best first; `--seconds`
-bounds the whole run.
+cuFFT is that of CuPy or PyTorch, VkFFT that of pyvkfft, built for OpenCL; what is not installed
+is left out. Complex64; each result is checked against cuFFT in double precision, or NumPy where
+there is no cuFFT. Times are medians of event times: of all kernels of a transform for opencl_lab,
+between events or markers around it for the others. TB/s counts one read and one write of the
+signal. `--sweep` also tries configurations of the groups form, one parameter and then
+combinations, best first; `--seconds` bounds the whole run.
 """
 
 from __future__ import annotations
@@ -115,6 +116,28 @@ class Peer:
         return self.fetch(self.fft(self.put(wide))) if self.name else np.fft.fft(wide)
 
 
+def vkfft_time(source: Any) -> float | None:
+    """Return the median time of a transform by VkFFT in milliseconds, None where there is none."""
+    try:
+        from pyvkfft.opencl import VkFFTApp
+
+        queue, shape = source.queue, source.shape[:2]
+        rows = source.reshape(shape)
+        plan = VkFFTApp(shape, source.dtype, queue, axes=(1,), inplace=False, norm=0)
+    except (ImportError, OSError, RuntimeError) as error:
+        print(f"vkfft: {error}")
+        return None
+    target = cl.array.empty_like(rows)
+    times = []
+    for _ in range(RUNS + 2):
+        begin = cl.enqueue_marker(queue)
+        plan.fft(rows, target)
+        end = cl.enqueue_marker(queue)
+        queue.finish()
+        times.append((end.profile.end - begin.profile.end) * 1e-6)
+    return median(times[2:])
+
+
 def ours(
     device: ol.Device, problem: DftProblem, source: Any, algorithm: str, config: dict[str, Any]
 ) -> tuple[float, list[float], Any, dict[str, Any]]:
@@ -189,6 +212,7 @@ def main() -> None:
         row: dict[str, Any] = {"n": n, "batch": batch, "algorithm": algorithm}
         attempt(row, lambda p=problem, s=source, a=algorithm: ours(device, p, s, a, {}), check)
         row["peer_ms"] = peer.time(signal) if peer.name else None
+        row["vkfft_ms"] = vkfft_time(source) if algorithm == "fft" else None
         _show(row)
         rows.append(row)
         prepared.append((row, problem, source, check))
@@ -244,6 +268,8 @@ def _show(row: dict[str, Any]) -> None:
     moved = 16e-9 * row["n"] * row["batch"]
     peer = row.get("peer_ms")
     other = "" if not peer else f"  cuFFT {peer:8.4f} ms ({peer / row['ms']:.2f}x)"
+    if row.get("vkfft_ms"):
+        other += f"  VkFFT {row['vkfft_ms']:8.4f} ms ({row['vkfft_ms'] / row['ms']:.2f}x)"
     each = " ".join(f"{ms:.3f}" for ms in row["launches_ms"][:6])
     print(
         f"{label:>28} {row['ms']:9.4f} ms {moved / row['ms']:6.2f} TB/s  error {row['error']:.1e}"
