@@ -124,8 +124,8 @@ def compare(
     max_abs = max_rel = 0.0
     ok = True
     flat_right, flat_given = right.reshape(-1), given.reshape(-1)
-    for first in range(0, right.size, 1 << 22):
-        part = slice(first, first + (1 << 22))
+    for first in range(0, right.size, 1 << 16):
+        part = slice(first, first + (1 << 16))
         reference, value = flat_right[part].astype(np.float64), flat_given[part].astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
             error = np.abs(reference - value)

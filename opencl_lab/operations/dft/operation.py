@@ -16,6 +16,7 @@ from opencl_lab.files import FORMATS, SOUNDS, convert
 from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, register
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
 from opencl_lab.operations.dft.fft import Fft
+from opencl_lab.operations.dft.host import compare
 from opencl_lab.operations.dft.problem import (
     COMPLEX_TYPES,
     NORMS,
@@ -252,33 +253,9 @@ class Dft(Operation[DftProblem]):
     def compare(
         self, problem: DftProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Compare each transform in the Euclidean norm.
-
-        An error of a transform spreads over all its frequencies, so each of these
-        is measured by the norm of all. Where the right result is not finite
-        throughout, the given one must not be either.
-        """
-        right, given = expected["spectrum"], actual["spectrum"]
-        if given.shape != right.shape or given.dtype != right.dtype:
-            return Difference(np.inf, np.inf, False, np.inf)
-        wide = np.complex128 if right.dtype.kind == "c" else np.float64
-        right, given = right.astype(wide), given.astype(wide)
-        with np.errstate(invalid="ignore", over="ignore"):
-            top = np.max(np.abs(right), axis=1, keepdims=True, initial=0)
-            infinite = ~np.isfinite(top[:, 0])
-            unit = np.where(np.isfinite(top) & (top > 0), top, 1)  # squares would overflow
-            error = np.abs(right - given)
-            size, far = (np.linalg.norm(part / unit, axis=1) for part in (right, error))
-            ok = np.where(infinite, ~np.isfinite(far), far <= TOLERANCE[problem.dtype.name] * size)
-            judged = np.where(far == 0, 0, far / np.where(size > 0, size, 1e-300))
-            judged = np.where(infinite, np.where(ok, 0, np.inf), judged)
-            error = np.where(infinite[:, None], 0, error)
-            relative = error / (np.abs(right) + 1e-12)
-            relative[~np.isfinite(relative)] = np.inf if not np.all(ok) else 0
-        max_abs, max_rel, rel_l2 = (
-            float(np.max(item, initial=0)) for item in (error, relative, judged)
-        )
-        return Difference(max_abs, max_rel, bool(np.all(ok)), rel_l2)
+        """Compare each transform in the Euclidean norm."""
+        tolerance = TOLERANCE[problem.dtype.name]
+        return compare(expected["spectrum"], actual["spectrum"], tolerance)
 
 
 DFT = Dft()
