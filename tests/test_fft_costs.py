@@ -93,3 +93,12 @@ def test_the_second_step_is_in_place_where_no_vectors_overlap():
             assert second.params["TAIL"] == "none"
             for axis in ("outer", "position", "lane"):
                 assert second.arguments[f"source_{axis}"] == second.arguments[f"target_{axis}"]
+
+
+def test_tuned_entries_serve_lengths_of_the_same_family():
+    families = {n: DftProblem(n).family for n in (1024, 1000, 1009, 1)}
+    assert families == {
+        1024: "power of two", 1000: "small primes", 1009: "other", 1: "power of two"
+    }  # fmt: skip
+    values = DftProblem(1000).as_dict()
+    assert [values[name] for name in DftProblem.layout] == ["complex64", "c2c", "small primes"]

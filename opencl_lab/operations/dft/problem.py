@@ -10,6 +10,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Problem
+from opencl_lab.operations.dft.factors import is_smooth
 from opencl_lab.plan import Work
 
 __all__ = [
@@ -76,7 +77,7 @@ class DftProblem(Problem):
     """
 
     sizes = ("n", "batch", "inner")
-    layout = ("dtype", "kind")
+    layout = ("dtype", "kind", "family")
 
     n: int
     dtype: np.dtype[Any] = COMPLEX64
@@ -107,6 +108,17 @@ class DftProblem(Problem):
             raise InvalidProblem("half storage is for real signals with a spectrum of complex64")
         if self.n * self.batch * self.inner >= 2**60:
             raise InvalidProblem("that many samples are more than a 64-bit index counts")
+
+    @property
+    def family(self) -> str:
+        """What the length is made of, which decides how its transform is planned."""
+        if self.n & (self.n - 1) == 0:
+            return "power of two"
+        return "small primes" if is_smooth(self.n) else "other"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields and the family as JSON-able values."""
+        return {**super().as_dict(), "family": self.family}
 
     @property
     def count(self) -> int:
