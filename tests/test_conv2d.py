@@ -176,9 +176,7 @@ def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
     image, weights = rng.random((20, 30), np.float32), rng.uniform(-1, 1, (129, 129))
     device = replace(select_device(), constant_memory=64 << 10)
     problem = CONV2D.problem(ksize=129)
-    for algorithm in CONV2D.algorithms[1:]:
-        if "CONSTANT_WEIGHTS" not in algorithm.space.names:
-            continue
+    for algorithm in map(CONV2D.algorithm, ALGORITHMS):
         config = algorithm.default_config(problem, device).replace(CONSTANT_WEIGHTS=True)
         launch = algorithm.plan(problem, config, device).launches[0]
         assert not launch.params["CONSTANT_WEIGHTS"]

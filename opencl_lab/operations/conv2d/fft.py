@@ -41,7 +41,7 @@ SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
 AROUND = 24.0
 """Operations on a point that take as long as moving it from and to the images."""
-MOST_TURNS = 128
+MOST_TURNS = 1024
 """Launches over some pairs after the other; each takes time to prepare at the first call."""
 
 
