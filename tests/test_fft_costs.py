@@ -95,10 +95,8 @@ def test_the_second_step_is_in_place_where_no_vectors_overlap():
                 assert second.arguments[f"source_{axis}"] == second.arguments[f"target_{axis}"]
 
 
-def test_tuned_entries_serve_lengths_of_the_same_family():
-    families = {n: DftProblem(n).family for n in (1024, 1000, 1009, 1)}
-    assert families == {
-        1024: "power of two", 1000: "small primes", 1009: "other", 1: "power of two"
-    }  # fmt: skip
+def test_tuned_entries_serve_lengths_with_the_same_largest_prime():
+    lengths = {1024: 2, 1000: 5, 3**10: 3, 1001: 13, 1009: 0, 1: 1, 0: 0}
+    assert {n: DftProblem(n).largest_prime for n in lengths} == lengths
     values = DftProblem(1000).as_dict()
-    assert [values[name] for name in DftProblem.layout] == ["complex64", "c2c", "small primes"]
+    assert [values[name] for name in DftProblem.layout] == ["complex64", "c2c", 5]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-__all__ = ["RADICES", "is_smooth", "next_smooth", "pairs_of", "radices_of"]
+__all__ = ["RADICES", "is_smooth", "largest_prime", "next_smooth", "pairs_of", "radices_of"]
 
 RADICES = (2, 3, 4, 5, 7, 8, 9, 11, 13, 16)
 """The radices that have a butterfly, see ``clkernels/dft/codelets.mako``."""
@@ -25,6 +25,12 @@ def _exponents(n: int) -> dict[int, int] | None:
 def is_smooth(n: int) -> bool:
     """Return whether radices with a butterfly multiply to `n`."""
     return n > 0 and _exponents(n) is not None
+
+
+def largest_prime(n: int) -> int:
+    """Return the largest prime factor of a smooth `n`, 1 for 1, and 0 where `n` is not smooth."""
+    exponents = _exponents(n) if n > 0 else None
+    return 0 if exponents is None else max(exponents, default=1)
 
 
 def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Problem
-from opencl_lab.operations.dft.factors import is_smooth
+from opencl_lab.operations.dft.factors import largest_prime
 from opencl_lab.plan import Work
 
 __all__ = [
@@ -77,7 +77,7 @@ class DftProblem(Problem):
     """
 
     sizes = ("n", "batch", "inner")
-    layout = ("dtype", "kind", "family")
+    layout = ("dtype", "kind", "largest_prime")
 
     n: int
     dtype: np.dtype[Any] = COMPLEX64
@@ -110,15 +110,13 @@ class DftProblem(Problem):
             raise InvalidProblem("that many samples are more than a 64-bit index counts")
 
     @property
-    def family(self) -> str:
-        """What the length is made of, which decides how its transform is planned."""
-        if self.n & (self.n - 1) == 0:
-            return "power of two"
-        return "small primes" if is_smooth(self.n) else "other"
+    def largest_prime(self) -> int:
+        """Largest prime factor of `n`, 0 where one has no butterfly: it shapes the plan."""
+        return largest_prime(self.n)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields and the family as JSON-able values."""
-        return {**super().as_dict(), "family": self.family}
+        """Return the fields and the largest prime as JSON-able values."""
+        return {**super().as_dict(), "largest_prime": self.largest_prime}
 
     @property
     def count(self) -> int:
