@@ -100,6 +100,8 @@ class Points:
 
     def __iter__(self) -> Iterator[Config]:
         """Yield every configuration, in the order of the space."""
+        if self._total <= EXACT:
+            return iter(self._listed[0])
         seen: set[Hashable] = set()
         return (config for config in self._walk() if self._reason(config, seen) is None)
 
@@ -182,13 +184,10 @@ class Points:
     @cached_property
     def pruning(self) -> Pruning:
         """How many combinations there are, and what removes how many of them."""
-        total = math.prod(len(parameter.values) for parameter in self.space.parameters)
-        removed: Counter[str] = Counter()
+        total = self._total
         if total <= EXACT:
-            seen: set[Hashable] = set()
-            for config in self.space.all_points():
-                self._count(config, removed, seen)
-            return Pruning(total, dict(removed.most_common()), exact=True)
+            return Pruning(total, dict(self._listed[1].most_common()), exact=True)
+        removed: Counter[str] = Counter()
         rng = random.Random(0)
         for _ in range(SAMPLE):
             drawn = {item.name: rng.choice(item.values) for item in self.space.parameters}
@@ -198,13 +197,30 @@ class Points:
         }
         return Pruning(total, scaled, exact=False)
 
-    def _count(self, config: Config, removed: Counter[str], seen: set[Hashable]) -> None:
+    @property
+    def _total(self) -> int:
+        return math.prod(len(parameter.values) for parameter in self.space.parameters)
+
+    @cached_property
+    def _listed(self) -> tuple[list[Config], Counter[str]]:
+        """What is left of a small space, and what removes the rest: each needs its plan."""
+        left: list[Config] = []
+        removed: Counter[str] = Counter()
+        seen: set[Hashable] = set()
+        for config in self.space.all_points():
+            if self._count(config, removed, seen):
+                left.append(config)
+        return left, removed
+
+    def _count(self, config: Config, removed: Counter[str], seen: set[Hashable]) -> bool:
+        """Return whether a combination is left; if not, count its reason."""
         reason = self.space.violation(config)
         if reason is None:
             refusal = self._reason(config, seen)
             reason = None if refusal is None else _kind(refusal)
         if reason is not None:
             removed[reason] += 1
+        return reason is None
 
 
 class _NotChosen(Exception):

@@ -33,6 +33,7 @@ def largest_prime(n: int) -> int:
     return 0 if exponents is None else max(exponents, default=1)
 
 
+@cache
 def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
     """Return few radices of about the same size that multiply to a smooth `n`.
 
