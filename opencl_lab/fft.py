@@ -366,8 +366,8 @@ def convolve(a: Any, b: Any, mode: str = "full", *, queue: Any = None) -> AnyArr
     ----------
     a, b : array_like or pyopencl.array.Array
         Both on the host or both on a device. A product of sizes is summed in all
-        positions, as in `scipy.signal.fftconvolve`. Small integers are exact, but of
-        floating-point type.
+        positions, as in `scipy.signal.fftconvolve`. Integers become float64,
+        whose sums are right after rounding while they are small.
     mode : {"full", "same", "valid"}
         All of the result; its centre, of the shape of `a`; or only what does not
         depend on what lies outside, where one must not be longer than the other in

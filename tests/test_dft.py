@@ -139,6 +139,12 @@ def test_results_are_judged_at_every_magnitude(rng):
             assert same.ok and same.rel_l2 == 0
             other = DFT.compare(problem, inputs, {"spectrum": right}, {"spectrum": wrong})
             assert not other.ok and 1e-5 < other.rel_l2 < 1e-3
+            for strange in (np.nan, np.inf):
+                infinite = right.copy()
+                infinite[1, 3] = strange
+                given = {"spectrum": infinite}
+                assert DFT.compare(problem, inputs, given, given).ok
+                assert not DFT.compare(problem, inputs, given, {"spectrum": right}).ok
 
 
 BROKEN = [

@@ -220,8 +220,9 @@ void blocks_out(__global const sum_t *restrict pairs,
         const uint plane = block / blocks_x / blocks_y;
         if (block < blocks && out_y < out_height) {
             __global result_t *target =
-                result + (((ulong)(plane / ${CHANNELS}) * out_height + out_y) * out_width + out_x) * ${CHANNELS}
-                + plane % ${CHANNELS};
+                result + plane % ${CHANNELS}
+                + (((ulong)(plane / ${CHANNELS}) * out_height + out_y) * out_width + out_x)
+                  * ${CHANNELS};
             const int count = min(step_x, out_width - out_x);
             int strange = 0;
             for EACH(x, 0, count) {

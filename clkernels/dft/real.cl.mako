@@ -30,7 +30,7 @@
  * REAL_T   float or double
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
- * ALONE    whether there is one row only, which needs no scale
+ * ALONE    whether rows share no transform (even length, or one row) and need no scale
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, ALONE"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
@@ -38,7 +38,7 @@ typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
 <%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
-<% BITS = "ulong" if REAL_T == "double" else "uint" %>\
+<% BITS, LIMIT = ("ulong", 1022) if REAL_T == "double" else ("uint", 126) %>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
 static inline complex_t times(const complex_t a, const complex_t b)
@@ -103,7 +103,7 @@ static inline real_t scale_of(__local const bits_t *restrict largest)
     for (uint i = 0; i < ${WG_SIZE}; ++i)
         all = max(all, largest[i]);
     const real_t size = as_${REAL_T}(all);
-    const real_t power = ldexp((real_t)1, clamp(-ilogb(size), -126, 126));
+    const real_t power = ldexp((real_t)1, clamp(-ilogb(size), -${LIMIT}, ${LIMIT}));
     return !isfinite(size) ? NAN : size == 0 ? INFINITY : power;
 }
 

@@ -78,15 +78,16 @@ def _algorithms(
 ) -> list[str]:
     """Return the names of the algorithms to run.
 
-    All that support the problem, for ``all``; for ``auto`` the first of them, if there is a
-    choice a practical one.
+    All that support the problem and are practical, for ``all``; for ``auto`` the first of
+    them. Where none is practical, these are those that support it.
     """
     names = _names(wanted)
     if not names:
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
         able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
-        return able or [chosen.choose(problem, device).name]  # raises, saying why
+        practical = [name for name in able if chosen.algorithm(name).impractical(problem) is None]
+        return practical or able or [chosen.choose(problem, device).name]  # raises, saying why
     return [
         _first(chosen, problem, device)
         if name == "auto"

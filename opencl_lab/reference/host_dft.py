@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 from functools import cache, lru_cache
 from typing import Any
@@ -152,6 +153,9 @@ def _vkfft_plan(problem: Any, device: Any) -> Any:
         )
     except RuntimeError as error:
         raise ReferenceUnavailable(f"VkFFT refuses it: {error}") from error
+
+
+atexit.register(_vkfft_plan.cache_clear)  # plans cannot end after the modules that they need
 
 
 def vkfft_dft(problem: Any, inputs: Arrays, device: Any) -> Arrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 import re
@@ -280,7 +281,7 @@ def points_of(
         return None
 
     def effect(config: Config) -> Hashable:
-        return repr(plan(config))
+        return hashlib.sha256(repr(plan(config)).encode()).digest()  # plans can be long
 
     space = algorithm.search_space(problem, device)
     return Points(space, starts, refusal, effect)

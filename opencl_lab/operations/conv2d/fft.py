@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.conv2d.launch import (
     Convolution,
     Pass,
@@ -37,6 +38,7 @@ COMPLEX: dict[str, np.dtype[Any]] = {
     "float64": np.dtype(np.complex128),
 }
 TRANSFORM = Transform()
+ALL_SIDES = (64, 96, 128, 192, 256, 384, 512, 1024)
 SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
 AROUND = 24.0
@@ -132,7 +134,7 @@ class Fft(Convolution):
     templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *Transform.templates)
     space = SearchSpace(
         (
-            Parameter("BLOCK", (64, 96, 128, 192, 256, 384, 512, 1024), "values along a side"),
+            Parameter("BLOCK", ALL_SIDES, "values along a side"),
             Parameter("PAIRS", (1, 2, 4, 8, 16, 32, 64, 256), "pairs of blocks in a launch"),
             Parameter("WG_SIZE", (1, 32, 64, 128, 256), "items that share a row of a block"),
         ),
@@ -154,7 +156,7 @@ class Fft(Convolution):
         """Return the arithmetic of the transforms, for the blocks that need the least."""
         if 0 in problem.result_shape:
             return problem.work
-        flops = min(Blocks.of(problem, side).flops(problem) for side in SIDES)
+        flops = min(Blocks.of(problem, side).flops(problem) for side in ALL_SIDES)
         return Work(min(flops, problem.work.flops), problem.work.bytes)
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
@@ -189,6 +191,8 @@ class Fft(Convolution):
         around = _Around(problem, blocks, config.integer("WG_SIZE"), device)
         pairs = blocks.pairs(problem)
         at_once = min(pairs, config.integer("PAIRS"))
+        if pairs > MOST_TURNS * at_once:
+            raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
         near, far = (steps.scratch("pairs", at_once * blocks.points) for _ in range(2))
         filter_near, filter_far = (steps.scratch("filter", blocks.points) for _ in range(2))
 
@@ -224,7 +228,7 @@ def _back(steps: Steps, blocks: Blocks, pairs: int, near: str, far: str, device:
 
 
 def _transform(steps: Steps, ends: Ends, inverse: bool, device: Device) -> None:
-    """Add transforms in the form that the operation `dft` takes on this device."""
+    """Add transforms as `dft` has them built in on this device; those tuned there stand alone."""
     in_rows = ends.source_strides[1] == 1
     batch, inner = (ends.count, 1) if in_rows else (ends.outer, ends.lanes)
     problem = DftProblem(ends.n, steps.dtype, batch, inner, inverse)

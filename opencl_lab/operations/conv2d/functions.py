@@ -99,8 +99,8 @@ def conv2d(
     rounded once, at the end.
 
     Large filters go by Fourier transforms (the algorithm ``fft``) where that takes fewer
-    operations. The error of a result is then relative to the largest pixels of its block, up to
-    512 x 512 of them, or of the block beside it: about 1e-7 of these times the sum of the
+    operations. The error of a result is then relative to the largest pixels of its block, usually
+    up to 512 x 512 of them, or of the block beside it: about 1e-7 of these times the sum of the
     weights' magnitudes (2e-16 for float64), and not to the pixels under the filter alone.
     Infinities and NaN stay under the filter. Images of extreme contrast may ask for
     ``algorithm="register"``.

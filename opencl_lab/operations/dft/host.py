@@ -28,11 +28,13 @@ def compare(right: Array, given: Array, tolerance: float) -> Difference:
         return Difference(np.inf, np.inf, False, np.inf)
     wide = np.complex128 if right.dtype.kind == "c" else np.float64
     top, size, far = np.zeros((3, right.shape[0], 1, right.shape[2]))
+    infinite_too = np.zeros(top.shape, bool)
     max_abs, max_rel, strange = np.float64(0), np.float64(0), False
     with np.errstate(invalid="ignore", over="ignore"):
         for rows, part in _parts(right.shape):
             largest = np.max(np.abs(right[part].astype(wide)), axis=1, keepdims=True)
             np.maximum(top[rows], largest, out=top[rows])
+            infinite_too[rows] |= ~np.all(np.isfinite(given[part]), axis=1, keepdims=True)
         infinite = ~np.isfinite(top)
         unit = np.where(infinite | (top == 0), 1, top)  # squares would overflow
         for rows, part in _parts(right.shape):
@@ -47,7 +49,7 @@ def compare(right: Array, given: Array, tolerance: float) -> Difference:
             max_abs = np.maximum(max_abs, np.max(error))
             max_rel = np.maximum(max_rel, np.max(relative, where=finite, initial=0))
         size, far = np.sqrt(size), np.sqrt(far)
-        ok = np.where(infinite, ~np.isfinite(far), far <= tolerance * size)
+        ok = np.where(infinite, infinite_too, far <= tolerance * size)
         judged = np.where(far == 0, 0, far / np.where(size > 0, size, 1e-300))
         judged = np.where(infinite, np.where(ok, 0, np.inf), judged)
     if strange and not np.all(ok):

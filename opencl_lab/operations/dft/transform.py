@@ -49,6 +49,11 @@ def prepared(a: Any, queue: Any) -> tuple[AnyArray, Any]:
     """Return `a` as an array in the machine's byte order, and its queue."""
     array = native(as_array(a))
     complex_dtype(array.dtype)  # refuses what is no number
+    return _on_queue(array, queue)
+
+
+def _on_queue(array: AnyArray, queue: Any) -> tuple[AnyArray, Any]:
+    """Return an array that has a queue if it is on a device, and the queue."""
     queue = queue_for(array, queue)
     if is_device_array(array) and array.queue is None:
         array = array.with_queue(queue)
@@ -259,11 +264,11 @@ def rolled(
     x: Any, axes: int | Sequence[int] | None, shift: Callable[[int], int], queue: Any
 ) -> AnyArray:
     """Return a copy with elements moved along axes by ``shift(length)``, around the ends."""
-    array = as_array(x)
-    queue = queue_for(array, queue)
+    given, queue = _on_queue(as_array(x), queue)
+    array = given
     if axes is None:
         axes = range(array.ndim)
-    elif not isinstance(axes, Sequence):
+    elif not isinstance(axes, (Sequence, np.ndarray)):
         axes = (axes,)
     for axis in (axis_of(array, axis) for axis in axes):
         n = array.shape[axis]
@@ -280,7 +285,7 @@ def rolled(
         if array.size:
             for target, part in ((front, after), (back, before)):
                 assign(array[target], source[part], queue)
-    return array if array is not x else array.copy()
+    return array.copy() if array is given else array
 
 
 def finish(result: AnyArray, out: AnyArray | None, queue: Any) -> AnyArray:
