@@ -24,7 +24,7 @@ LONGEST = 512
 """Samples beyond which the rounding errors of a plain sum come near the tolerance."""
 
 MANY_ROWS, SHORT = 64, 256
-"""From so many rows on, of at most so many samples, a product is faster (measured on CPUs and an H200)."""
+"""From so many rows on, of at most so many samples, a product is faster, as measured."""
 
 
 def product_table(n: int, inverse: bool, real: np.dtype[Any]) -> np.ndarray[Any, Any]:
