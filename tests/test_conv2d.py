@@ -576,3 +576,13 @@ def test_palettes_and_opacity_are_resolved(tmp_path, rng):
         assert again.mode == "LA"
     Image.fromarray(colours[..., 0]).convert("1").save(tmp_path / "ink.png")
     assert files.read_array(tmp_path / "ink.png", files.PICTURES).shape == (8, 8)
+
+
+def test_files_of_long_integers_and_complex_numbers():
+    image = np.arange(100, dtype=np.int64).reshape(10, 10) + 2**30
+    problem, inputs = CONV2D.problem_of({"image": image}, filter="sobel")
+    result = CONV2D.expected(problem, inputs)["result"].reshape(10, 10)
+    assert problem.dtype == np.float64
+    np.testing.assert_array_equal(result, ndimage.sobel(image, mode="reflect"))
+    with pytest.raises(InvalidProblem, match="complex128: give real"):
+        CONV2D.problem_of({"image": image + 1j}, filter="box", dtype="float32")

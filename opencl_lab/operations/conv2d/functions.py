@@ -94,7 +94,7 @@ def conv2d(
     Notes
     -----
     Sums are made in float64 for float64 images and in float32 for all others, but
-    integer images with integer weights are summed exactly, in integers. Sums become
+    integer images with weights of an integer dtype are summed exactly, in integers. Sums become
     integers by rounding to the nearest (SciPy cuts the fraction off); float16 images are
     rounded once, at the end.
 

@@ -233,10 +233,13 @@ class Conv2d(Operation[Conv2dProblem]):
         if chosen["filter"] is not None and not {"boundary", "cval"} & set(options):
             chosen["boundary"] = "reflect"
         image = arrays["image"]
+        if image.dtype.kind == "c":
+            raise InvalidProblem(f"cannot filter images of dtype {image.dtype}: give real numbers")
         if "dtype" in options:
             image = image.astype(options["dtype"])
         elif image.dtype.kind in "iu" and chosen["filter"] in SIGNED:
-            image = image.astype(np.float32)
+            # float32 holds integers of 16 bits exactly, but not longer ones
+            image = image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)
         elif image.dtype.name not in IMAGE_TYPES:  # such as the int64 that text is read as
             image = image.astype(np.float64)
         return settle(

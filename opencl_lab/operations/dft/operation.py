@@ -112,7 +112,8 @@ class Dft(Operation[DftProblem]):
             "rate",
             float,
             None,
-            "samples a second, for frequencies in Hz in plots and tables; .wav files tell it",
+            "samples a second of each row, for frequencies in Hz in plots and tables; .wav files "
+            "tell it",
             about_data=True,
             with_files=True,
         ),
