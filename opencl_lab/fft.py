@@ -2,11 +2,11 @@
 
 NumPy arrays give NumPy arrays; a `pyopencl.array.Array` gives one on the same queue,
 enqueued without waiting. float16, float32 and complex64 are transformed in single
-precision, with results in it, all other numbers in double precision. `rfft` and its kin read float16 as it is
-stored, which halves what goes to the device. Inputs are never changed. Errors are
-those of `opencl_lab.dft`. The algorithm is the `fft` of the operation ``dft``: Stockham
-passes, four steps for long transforms, Bluestein's convolution for lengths with large
-prime factors, half-length transforms for real signals.
+precision, with results in it, all other numbers in double precision. `rfft` and its kin
+read float16 as it is stored, which halves what goes to the device. Inputs are never
+changed. Errors are those of `opencl_lab.dft`. The algorithm is the `fft` of the operation
+``dft``: Stockham passes, four steps for long transforms, Bluestein's convolution for
+lengths with large prime factors, half-length transforms for real signals.
 """
 
 from __future__ import annotations
