@@ -99,12 +99,13 @@ def _remove_damaged(folder: Path) -> None:
 
 def _files(folder: str) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the compiled files below a folder and their sizes and times."""
-    with suppress(OSError):  # another process clears it
-        for entry in os.scandir(folder):
+    with suppress(OSError), os.scandir(folder) as entries:  # another process clears it
+        for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 yield from _files(entry.path)
             elif entry.name == "program.bc" or entry.name.endswith(".so"):
-                yield Path(entry.path), entry.stat()
+                with suppress(OSError):  # or replaces this one
+                    yield Path(entry.path), entry.stat()
 
 
 def _is_whole(path: Path) -> bool:

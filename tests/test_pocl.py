@@ -288,3 +288,13 @@ def test_builds_work(queue):
     result = np.zeros(8, np.int32)
     cl.enqueue_copy(queue, result, target)
     assert (result == number).all()
+
+
+def test_files_that_vanish_hide_no_others(tmp_path):
+    names = [f"{letter}.so" for letter in "abcdef"]
+    for name in names[::2]:
+        (tmp_path / name).touch()
+    for name in names[1::2]:
+        (tmp_path / name).symlink_to(tmp_path / "gone")
+    assert sorted(path.name for path, _ in pocl._files(str(tmp_path))) == names[::2]
+    assert not list(pocl._files(str(tmp_path / "gone")))
