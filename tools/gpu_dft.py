@@ -47,14 +47,13 @@ CASES = [
 DIRECT = (32_768, 1)
 SINGLE = {
     "POINTS": (4, 8, 16, 32),
-    "MAX_RADIX": (4, 8, 16),
-    "TRANSFORMS": (4, 8, 16),
+    "MAX_RADIX": (4, 8, 16, 32),
+    "TRANSFORMS": (0, 4, 8, 16, 32),
+    "LAST_TRANSFORMS": (0, 4, 8, 16, 32),
     "WG_SIZE": (64, 128, 256),
     "LOCAL_PAD": (0, 16, 32, 64),
     "SPLIT_PARTS": (False, True),
     "FEW_ROOTS": (False, True),
-    "LOCAL_LIMIT": (512, 1024, 2048, 4096),
-    "CHUNK_KIB": (0, 8192, 16_384, 32_768),
 }
 DIRECT_CONFIGS = [
     {"WG_SIZE": wg, "WORK_PER_ITEM": work, "BLOCKS": blocks, "TILE": 64, "RESEED": reseed}

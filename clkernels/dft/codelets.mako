@@ -13,7 +13,10 @@
     import itertools
     import math
 
-    SPLIT = {4: (2, 2), 8: (2, 4), 16: (4, 4), 6: (2, 3), 9: (3, 3), 10: (2, 5), 32: (4, 8)}
+    SPLIT = {
+        4: (2, 2), 6: (2, 3), 8: (2, 4), 9: (3, 3), 10: (2, 5), 12: (3, 4), 14: (2, 7), 15: (3, 5),
+        16: (4, 4), 20: (4, 5), 21: (3, 7), 25: (5, 5), 27: (3, 9), 32: (4, 8),
+    }
 
     def root(power, n):
         """Return cosine and minus sine of 2 pi power / n, from an angle below an eighth turn."""

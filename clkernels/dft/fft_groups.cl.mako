@@ -19,6 +19,8 @@
  * processors", SC 2008. With SHIFT, position p of lane c is multiplied by a root to the power
  * p * (c / shift_inner) at the end, which makes this the first step of a four-step transform
  * (D. H. Bailey, 1990); its root is the product of two from tables of about sqrt(n) entries.
+ * With FEW_ROOTS, that is done for about 2 sqrt(R) of the R results of a butterfly, and the
+ * roots of the others are products of those.
  *
  * Neighbouring items read neighbouring positions where LOAD is "rows", and neighbouring lanes
  * where it is "columns", and write alike: with rows in and columns out the exchange after the
@@ -43,7 +45,7 @@
  * SHIFT_BITS   binary logarithm of the length of the table `shift_low`
  * SPLIT_PARTS  whether real and imaginary parts are exchanged one after the other
  * LOCAL_PAD    elements of local memory between two gaps, 0 for no gaps
- * FEW_ROOTS    whether roots of a pass are multiplied from about 2 sqrt(R) loaded ones
+ * FEW_ROOTS    whether most roots are products of about 2 sqrt(R) loaded ones
  * CHIRP        0, or a length n for transforms of n points as convolutions of N >= 2n - 1, see
  *              bluestein.cl.mako: all of it happens here, forth and back, in local memory
  * INVERSE      whether real and imaginary parts are exchanged on the way in and out
@@ -74,6 +76,10 @@
         """Return where a point lies in local memory."""
         at = f"({position}) * {T} + {lane}" if STORE == "columns" else f"{lane} * {N} + {position}"
         return f"PADDED({at})" if LOCAL_PAD else at
+
+    def stride_of_roots(radix):
+        """Return how far apart the roots are that are not products of two others."""
+        return max(2, round(math.sqrt(radix))) if FEW_ROOTS and radix >= 4 else 1
 %>\
 typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
@@ -135,6 +141,37 @@ ${exchange(index, after, "both")}\
 % endif
     }
 </%def>\
+<%def name="product(name, a, b)">\
+            const complex_t ${name} = (complex_t)(${a}.x * ${b}.x - ${a}.y * ${b}.y, ${a}.x * ${b}.y + ${a}.y * ${b}.x);
+</%def>\
+<%def name="turned(re, im, w)">\
+            {
+                const real_t turned = ${re} * ${w}.x - ${im} * ${w}.y;
+                ${im} = ${re} * ${w}.y + ${im} * ${w}.x;
+                ${re} = turned;
+            }
+</%def>\
+<%def name="shift_root(name, power)">\
+            const index_t power_${name} = ${power};
+            const complex_t high_${name} = shift_high[power_${name} >> ${SHIFT_BITS}];
+            const complex_t low_${name} = shift_low[power_${name} & ${(1 << SHIFT_BITS) - 1}];
+${product(name, f"high_{name}", f"low_{name}")}\
+</%def>\
+<%def name="turn_between_steps(index, turn)">\
+<% R, S, step = RADICES[index], before[index], stride_of_roots(RADICES[index]) %>\
+            const index_t k = (first_lane + lane_${index}) / shift_inner;
+% for i in range(1, step):
+${shift_root(f"near_{i}", f"k * {i * S}")}\
+% endfor
+% for i in range(R):
+% if i % step == 0:
+${shift_root(f"w_{i}", f"k * (j + {i * S})")}\
+% else:
+${product(f"w_{i}", f"w_{i // step * step}", f"near_{i % step}")}\
+% endif
+${turned(f"re_{index}_{turn}_{i}", f"im_{index}_{turn}_{i}", f"w_{i}")}\
+% endfor
+</%def>\
 <%def name="all_passes(last)">\
 % for index in range(passes):
 
@@ -148,24 +185,15 @@ ${swap(index, index + 1, last and index + 2 == passes)}\
 % endfor
 </%def>\
 <%def name="turn_by_roots(index, turn)">\
-<%
-    R, S = RADICES[index], before[index]
-    step = max(2, round(math.sqrt(R))) if FEW_ROOTS and R >= 8 else R
-    loaded = [i for i in range(1, R) if i < step or i % step == 0]
-%>\
+<% R, S, step = RADICES[index], before[index], stride_of_roots(RADICES[index]) %>\
             const uint k = j % ${S};
 % for i in range(1, R):
-% if i in loaded:
+% if i < step or i % step == 0:
             const complex_t w_${i} = roots[${places[index] + (i - 1) * S} + k];
 % else:
-<% a, b = f"w_{i // step * step}", f"w_{i % step}" %>\
-            const complex_t w_${i} = (complex_t)(${a}.x * ${b}.x - ${a}.y * ${b}.y, ${a}.x * ${b}.y + ${a}.y * ${b}.x);
+${product(f"w_{i}", f"w_{i // step * step}", f"w_{i % step}")}\
 % endif
-            {
-                const real_t turned = re_${i} * w_${i}.x - im_${i} * w_${i}.y;
-                im_${i} = re_${i} * w_${i}.y + im_${i} * w_${i}.x;
-                re_${i} = turned;
-            }
+${turned(f"re_{i}", f"im_{i}", f"w_{i}")}\
 % endfor
 </%def>\
 <%def name="compute(index)">\
@@ -296,6 +324,9 @@ ${all_passes(True)}\
 % for turn in range(turns[last]):
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(last, turn)}\
+% if SHIFT:
+${turn_between_steps(last, turn)}\
+% endif
 % for i in range(RADICES[last]):
             ${f"if (j + {i * before[last]} < {CHIRP}) " if CHIRP else ""}{
                 const uint p = j + ${i * before[last]};
@@ -303,13 +334,6 @@ ${owned(last, turn)}\
 % if CHIRP:
                 const complex_t w = chirp[p];
                 x = (complex_t)(x.y * w.x - x.x * w.y, x.y * w.y + x.x * w.x);
-% endif
-% if SHIFT:
-                const index_t power = p * (c / shift_inner);
-                const complex_t high = shift_high[power >> ${SHIFT_BITS}];
-                const complex_t low = shift_low[power & ${(1 << SHIFT_BITS) - 1}];
-                const complex_t w = (complex_t)(high.x * low.x - high.y * low.y, high.x * low.y + high.y * low.x);
-                x = (complex_t)(x.x * w.x - x.y * w.y, x.x * w.y + x.y * w.x);
 % endif
 % if SCALED:
                 x *= scale;

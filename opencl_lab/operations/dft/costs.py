@@ -88,8 +88,13 @@ def nanoseconds(shape: Shape, units: int) -> float:
 
 def _operations(radix: int) -> float:
     """Return the additions and multiplications for each point of a butterfly and its roots."""
-    prime_parts = {1: 0, 2: 2, 3: 5, 4: 4, 5: 8, 7: 12, 8: 7, 9: 11, 11: 20, 13: 24, 16: 11}
-    return prime_parts[radix] + 4.0
+    # fmt: off
+    alone = {
+        1: 0, 2: 2, 3: 5, 4: 4, 5: 8, 6: 8, 7: 12, 8: 7, 9: 11, 10: 11, 11: 20, 12: 10, 13: 24,
+        14: 15, 15: 14, 16: 11, 20: 13, 21: 18, 25: 17, 27: 17, 32: 14,
+    }
+    # fmt: on
+    return alone[radix] + 4.0
 
 
 @cache

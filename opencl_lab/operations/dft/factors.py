@@ -7,7 +7,7 @@ from functools import cache
 
 __all__ = ["RADICES", "is_smooth", "largest_prime", "next_smooth", "pairs_of", "radices_of"]
 
-RADICES = (2, 3, 4, 5, 7, 8, 9, 11, 13, 16)
+RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 25, 27, 32)
 """The radices that have a butterfly, see ``clkernels/dft/codelets.mako``."""
 PRIMES = (13, 11, 7, 5, 3, 2)
 
@@ -35,24 +35,23 @@ def largest_prime(n: int) -> int:
 
 @cache
 def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
-    """Return few radices of about the same size that multiply to a smooth `n`.
+    """Return few radices of about the same size that multiply to a smooth `n`, the largest first.
 
-    Powers of two come first, the largest before the others. `largest` bounds
-    composite radices; a prime has its own butterfly whatever it says.
+    Of the fewest passes, those with the least sum. `largest` bounds composite radices; a
+    prime has its own butterfly whatever it says.
     """
-    exponents = _exponents(n)
-    if exponents is None:
+    if not is_smooth(n):
         raise ValueError(f"{n} has a prime factor without a butterfly")
-    radices: list[int] = []
-    for prime in sorted(exponents):
-        power = exponents[prime]
-        each = max(e for e in range(5) if e == 1 or prime**e <= largest)
-        while prime**each not in RADICES:
-            each -= 1
-        count = -(-power // each)
-        base, more = divmod(power, count)
-        radices += [prime ** (base + 1)] * more + [prime**base] * (count - more)
-    return tuple(radices) or (1,)
+    return _best_radices(n, tuple(r for r in RADICES if r <= largest or r in PRIMES)) or (1,)
+
+
+@cache
+def _best_radices(n: int, able: tuple[int, ...]) -> tuple[int, ...]:
+    if n == 1:
+        return ()
+    found = ((radix, *_best_radices(n // radix, able)) for radix in able if n % radix == 0)
+    best = min(found, key=lambda radices: (len(radices), sum(radices)))
+    return tuple(sorted(best, reverse=True))
 
 
 @cache

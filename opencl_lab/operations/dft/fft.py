@@ -15,7 +15,7 @@ from opencl_lab.operations.dft.around import (
     real_signal,
     real_spectrum,
 )
-from opencl_lab.operations.dft.factors import RADICES
+from opencl_lab.operations.dft.factors import is_smooth
 from opencl_lab.operations.dft.groups import TEMPLATE as GROUPS_TEMPLATE
 from opencl_lab.operations.dft.groups import groups_convolution, groups_transform
 from opencl_lab.operations.dft.lanes import TEMPLATE as LANES_TEMPLATE
@@ -28,13 +28,12 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 __all__ = ["Fft"]
 
 
-LARGEST = max(RADICES)
-GROUP_LIMIT = 4096
-"""Points of the longest transform that a group does alone, if no other limit is lower."""
+ALONE = 8192
+"""Points of about the longest transform that a group does alone."""
 LANES = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
 GROUPS = (
-    "WG_SIZE", "POINTS", "TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD", "SPLIT_PARTS", "FEW_ROOTS",
-    "CHUNK_KIB",
+    "WG_SIZE", "POINTS", "TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD",
+    "SPLIT_PARTS", "FEW_ROOTS",
 )  # fmt: skip
 """The parameters that one form alone has."""
 
@@ -59,17 +58,17 @@ class Fft(Algorithm[DftProblem]):
             Parameter(
                 "BLOCK", (1, 2, 4, 8), "vectors side by side, where they hold several columns"
             ),
-            Parameter("MAX_RADIX", (4, 8, 16), "largest composite radix"),
+            Parameter("MAX_RADIX", (4, 8, 16, 32), "largest composite radix"),
             Parameter("ITEMS_PER_UNIT", (1, 4, 8, 16), "items for each compute unit"),
             Parameter("SPLIT", ("auto", "never", "always"), "rows in two steps; auto: by costs"),
             Parameter("WG_SIZE", (32, 64, 128, 256), "least items of a group with short rows"),
-            Parameter("POINTS", (2, 4, 8, 16), "points of an item"),
-            Parameter("TRANSFORMS", (1, 2, 4, 8, 16), "neighbouring columns of a group"),
-            Parameter("LOCAL_LIMIT", (1024, 2048, 4096, 8192), "longest transform of a group"),
-            Parameter("LOCAL_PAD", (0, 16, 32, 128), "elements between gaps in local memory"),
+            Parameter("POINTS", (4, 8, 16, 32), "points of an item"),
+            Parameter("TRANSFORMS", (0, 8, 16, 32), "columns of a group; 0: by costs"),
+            Parameter("LAST_TRANSFORMS", (0, 4, 8, 16), "the same for the last of several steps"),
+            Parameter("LOCAL_LIMIT", (1024, 4096, 16384), "longest transform of a group"),
+            Parameter("LOCAL_PAD", (0, 16, 32), "elements between gaps; 0: by the layout"),
             Parameter("SPLIT_PARTS", (False, True), "exchange real and imaginary parts in turn"),
             Parameter("FEW_ROOTS", (False, True), "load few roots and multiply the others"),
-            Parameter("CHUNK_KIB", (0, 8192, 32768), "part of a batch at a time; 0: all"),
         ),
         (
             Constraint(lambda c: c["FORM"] in ("lanes", "groups"), "FORM must be lanes or groups"),
@@ -82,15 +81,15 @@ class Fft(Algorithm[DftProblem]):
                 "VECTOR_WIDTH must be a width of OpenCL's vectors: 2, 4, 8 or 16",
             ),
             Constraint(
-                lambda c: 4 <= c.integer("MAX_RADIX") <= 16, "MAX_RADIX must be between 4 and 16"
+                lambda c: 4 <= c.integer("MAX_RADIX") <= 32, "MAX_RADIX must be between 4 and 32"
             ),
             *map(_positive, ("BLOCK", "ITEMS_PER_UNIT")),
-            *map(_positive, ("WG_SIZE", "POINTS", "TRANSFORMS")),
+            *map(_positive, ("WG_SIZE", "POINTS")),
             Constraint(
-                lambda c: c.integer("LOCAL_LIMIT") >= LARGEST,
-                f"LOCAL_LIMIT must be at least {LARGEST}, the largest radix",
+                lambda c: c.integer("LOCAL_LIMIT") >= 16,
+                "LOCAL_LIMIT must be at least 16, more than the largest prime radix",
             ),
-            *map(_not_negative, ("LOCAL_PAD", "CHUNK_KIB")),
+            *map(_not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
         ),
     )
 
@@ -104,23 +103,19 @@ class Fft(Algorithm[DftProblem]):
         """Return vectors for CPUs, groups with local memory for others."""
         cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
         n, word = problem.n, problem.real.itemsize
-        alone = n <= GROUP_LIMIT and n * word * 17 // 8 <= device.capabilities.local_memory
-        power_of_two = n & (n - 1) == 0
-        # Columns in a group: full transactions while a few groups fit a processor's memory.
-        length = n ** (1 / (2 if n <= 1 << 21 else 3))
         return Config(
             FORM="lanes" if cpu else "groups",
             WG_SIZE=64,
             POINTS=4,
-            TRANSFORMS=16 if length <= 512 else 4,
-            LOCAL_LIMIT=GROUP_LIMIT,
-            LOCAL_PAD=32 if power_of_two else 64,
-            SPLIT_PARTS=not alone,
-            FEW_ROOTS=False,
-            CHUNK_KIB=0,
+            TRANSFORMS=0,
+            LAST_TRANSFORMS=0,
+            LOCAL_LIMIT=16384,
+            LOCAL_PAD=0,
+            SPLIT_PARTS=n * word > 8192 or not is_smooth(n),
+            FEW_ROOTS=True,
             VECTOR_WIDTH=32 // word,
             BLOCK=4,
-            MAX_RADIX=8 if cpu else 16,
+            MAX_RADIX=8 if cpu else 16 if n <= 4096 else 32,
             ITEMS_PER_UNIT=8,
             SPLIT="auto",
         )
@@ -128,11 +123,11 @@ class Fft(Algorithm[DftProblem]):
     def search_space(self, problem: DftProblem, device: Device) -> SearchSpace:
         """Return the parameters of the form that suits the device, where they matter."""
         default = self.default_config(problem, device)
-        idle = {"FORM", *(GROUPS if default["FORM"] == "lanes" else LANES)}
+        idle = {"FORM", "LOCAL_LIMIT", *(GROUPS if default["FORM"] == "lanes" else LANES)}
         if default["FORM"] == "groups":
-            alone = problem.n <= GROUP_LIMIT
-            idle |= {"CHUNK_KIB"} if alone or problem.batch == 1 else set()
-            idle |= set() if alone else {"WG_SIZE"}
+            alone = problem.n <= ALONE
+            idle |= {"LAST_TRANSFORMS"} if alone else {"WG_SIZE"}
+            idle |= {"TRANSFORMS"} if alone and problem.inner == 1 else set()
         elif problem.inner > 1:
             idle.add("SPLIT")
         return self.space.narrowed({name: default[name] for name in idle})

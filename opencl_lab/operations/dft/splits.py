@@ -1,0 +1,257 @@
+"""How long transforms are split for work-groups, and how many of them a group does at a time.
+
+Both follow from an estimate of what a launch costs, in passes over memory at full speed: more
+where the columns that a group reads or writes are less than whole sectors of memory, where it
+holds so many points that few groups are at work, and where there are few groups in all. The
+coefficients are fits to about 2,000 measured launches on an NVIDIA H200; they need to order plans,
+not to foretell times. The tuning database overrides what a group does (``TRANSFORMS``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from opencl_lab.device import Device
+from opencl_lab.operations.dft.factors import radices_of
+from opencl_lab.plan import round_up
+from opencl_lab.space import Config
+
+__all__ = ["Limits", "StepShape", "columns_of", "gap_of", "items_of", "lengths_of", "middle_rows"]
+
+SECTOR = 32
+"""Bytes that memory moves at least."""
+CROWD = 4096
+"""Points of a group, of single precision, from which on it leaves little room for others."""
+LAUNCH_BYTES = 8 << 20
+"""Bytes that could be moved while a launch begins and ends."""
+BANKS = 32
+"""Elements of local memory that are read at once."""
+MOST_COLUMNS = 32
+MOST_STEPS = 7
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device and a configuration say of a group.
+
+    Parameters
+    ----------
+    word : int
+        Bytes of a real number.
+    max_radix, points, longest : int
+        Largest composite radix, points of an item, and points of a transform.
+    split_parts : bool
+        Whether real and imaginary parts are exchanged in turn, in half the memory.
+    gap : int
+        Elements between gaps in local memory, 0 for `gap_of` to choose.
+    transforms, last_transforms : int
+        Neighbouring columns of a group, 0 to choose by cost.
+    local_memory, items, units : int
+        Bytes, items of a group and compute units of the device.
+    """
+
+    word: int
+    max_radix: int
+    points: int
+    longest: int
+    split_parts: bool
+    gap: int
+    transforms: int
+    last_transforms: int
+    local_memory: int
+    items: int
+    units: int
+
+    @classmethod
+    def of(cls, word: int, config: Config, device: Device) -> Limits:
+        """Return the limits of a configuration on a device."""
+        return cls(
+            word,
+            config.integer("MAX_RADIX"),
+            config.integer("POINTS"),
+            config.integer("LOCAL_LIMIT"),
+            bool(config["SPLIT_PARTS"]),
+            config.integer("LOCAL_PAD"),
+            config.integer("TRANSFORMS"),
+            config.integer("LAST_TRANSFORMS"),
+            device.capabilities.local_memory,
+            min(device.capabilities.max_work_group, device.max_work_items[0]),
+            device.compute_units,
+        )
+
+    def local_bytes(self, n: int, transforms: int, load: str, store: str) -> int:
+        """Return the local memory of a group."""
+        radices = radices_of(n, self.max_radix)
+        if len(radices) == 1:
+            return 0
+        gap = gap_of(radices[0], transforms, load, store, self)
+        size = n * transforms
+        return (size + (size // gap if gap else 0)) * self.word * (1 if self.split_parts else 2)
+
+    def fits(self, n: int, transforms: int, load: str = "rows", store: str = "rows") -> bool:
+        """Return whether a group can do so many transforms."""
+        return (
+            n <= self.longest
+            and transforms * items_of(n, self) <= self.items
+            and self.local_bytes(n, transforms, load, store) <= self.local_memory
+        )
+
+
+@dataclass(frozen=True)
+class StepShape:
+    """One step, which writes columns: what its cost depends on.
+
+    Parameters
+    ----------
+    n : int
+        Points of a transform.
+    lanes : int
+        Neighbouring transforms, and `times` how often there are so many.
+    reads : bool
+        Whether columns are read; they are written in either case.
+    pitch : int
+        A number of elements that divides the distance between positions of a column.
+    last : bool
+        Whether this is the last of several steps.
+    """
+
+    n: int
+    lanes: int
+    times: int
+    reads: bool
+    pitch: int
+    last: bool
+
+
+def items_of(n: int, limits: Limits) -> int:
+    """Return the items of one transform: each has about `points` points of it."""
+    least = n // max(radices_of(n, limits.max_radix))  # one butterfly of the largest an item
+    return max(1, min(least, -(-n // limits.points)))
+
+
+def gap_of(radix: int, transforms: int, load: str, store: str, limits: Limits) -> int:
+    """Return after how many elements of local memory one is left out, or 0.
+
+    The items that load a row write its results as far apart as the first `radix` (times
+    the transforms that lie between). Gaps as far apart as the power of two in that distance
+    add an odd number to it, so that neighbours do not share a bank; other numbers cost a
+    division. Neighbouring columns are neighbours in local memory, too.
+    """
+    if load == store == "columns":
+        return 0
+    if limits.gap:
+        return limits.gap
+    distance = radix * transforms if store == "columns" else radix
+    power = distance & -distance
+    return max(BANKS, power) if power > 2 else 0
+
+
+def middle_rows(
+    n: int, inner: int, lengths: tuple[int, ...], word: int
+) -> tuple[tuple[int, int], ...]:
+    """Return the rows of an array between two steps, and their distance: whole sectors."""
+    done, rows = 1, []
+    for length in lengths[:-1]:
+        done *= length
+        rows.append((done, round_up(n // done * inner, SECTOR // (2 * word))))
+    return tuple(rows)
+
+
+def columns_of(shape: StepShape, limits: Limits) -> int:
+    """Return how many neighbouring columns a group does."""
+    return _cheapest(shape, limits)[1]
+
+
+@lru_cache(maxsize=4096)
+def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
+    """Return the cost of a step in passes over memory, and its columns a group."""
+    wanted = limits.last_transforms if shape.last else limits.transforms
+    most = min(wanted or MOST_COLUMNS, shape.lanes)
+    load = "columns" if shape.reads else "rows"
+    able = [most]
+    while able[-1] > 1:
+        able.append(able[-1] // 2)
+    able = [columns for columns in able if limits.fits(shape.n, columns, load, "columns")]
+    if not able:
+        return math.inf, 1
+    if wanted:
+        return _cost(shape, able[0], limits), able[0]
+    return min((_cost(shape, columns, limits), columns) for columns in able)
+
+
+def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
+    short = SECTOR / (2 * limits.word * columns)
+    if shape.reads:
+        scattered = 1 + 0.3 * short**2
+    else:
+        scattered = 1 + 0.05 * short if short <= 1 else 1.5 * short
+    aligned = shape.pitch * 2 * limits.word % SECTOR == 0
+    crossing = 1.0 if aligned else 1 + 0.75 * short
+    groups = -(-shape.lanes // columns) * shape.times
+    idle = math.sqrt(max(1.0, limits.units / groups))
+    return scattered * crossing * idle * _crowded(shape.n, columns, limits)
+
+
+def _crowded(n: int, transforms: int, limits: Limits) -> float:
+    held = n * transforms * limits.word / 4 / CROWD
+    exchanges = len(radices_of(n, limits.max_radix)) - 1
+    return 1 + 0.08 * exchanges**2 * max(0.0, math.log2(held))
+
+
+@lru_cache(maxsize=4096)
+def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...] | None:
+    """Return the lengths of the steps of a transform, one if a group can do it, or None.
+
+    Of batch x n x inner elements the middle axis is transformed. Of two lengths or more,
+    each step but the last transforms columns in place; the last one reads rows where `inner`
+    is 1.
+    """
+    launch = LAUNCH_BYTES / (4 * limits.word * n * batch * inner)
+    best: tuple[float, tuple[int, ...] | None] = (math.inf, None)
+    fewest = 0
+    for count in range(1, MOST_STEPS + 1):
+        for lengths in _factorings(n, count, limits.longest):
+            cost = launch * count + sum(_costs(n, batch, inner, lengths, limits))
+            best = min(best, (cost, lengths), key=lambda found: found[0])
+        if best[1] is not None:
+            fewest = fewest or count
+            if count > fewest:  # more steps cost more
+                break
+    return best[1]
+
+
+def _costs(
+    n: int, batch: int, inner: int, lengths: tuple[int, ...], limits: Limits
+) -> Iterator[float]:
+    if lengths == (n,) and inner == 1:
+        yield _crowded(n, 1, limits) if limits.fits(n, 1) else math.inf
+        return
+    done = 1
+    for length, (rows, padded) in zip(
+        lengths[:-1], middle_rows(n, inner, lengths, limits.word), strict=True
+    ):
+        rest = n // rows * inner
+        shape = StepShape(length, rest, batch * done, True, math.gcd(rest, padded), False)
+        yield _cheapest(shape, limits)[0]
+        done = rows
+    last = lengths[-1]
+    if inner > 1:
+        shape = StepShape(last, inner, batch * done, True, inner, False)
+    else:
+        shape = StepShape(last, lengths[0], batch * done // lengths[0], False, done, True)
+    yield _cheapest(shape, limits)[0]
+
+
+def _factorings(n: int, count: int, longest: int) -> Iterator[tuple[int, ...]]:
+    """Yield factors, in every order, that are not too far from equal and not too long."""
+    if count == 1:
+        yield (n,)
+        return
+    ideal, spread = n ** (1 / count), 4 if count <= 3 else 2
+    for first in range(max(2, math.ceil(ideal / spread)), min(int(ideal * spread), longest) + 1):
+        if n % first == 0:
+            for rest in _factorings(n // first, count - 1, longest):
+                yield (first, *rest)

@@ -1,0 +1,102 @@
+"""How the FFT on GPUs splits long transforms, and how many columns a group does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from opencl_lab.operations.dft.splits import (
+    Limits,
+    StepShape,
+    columns_of,
+    gap_of,
+    lengths_of,
+    middle_rows,
+)
+
+H200 = Limits(
+    word=4,
+    max_radix=32,
+    points=4,
+    longest=16384,
+    split_parts=True,
+    gap=0,
+    transforms=0,
+    last_transforms=0,
+    local_memory=48 << 10,
+    items=1024,
+    units=132,
+)
+STEP = StepShape(n=256, lanes=65536, times=1, reads=True, pitch=65536, last=False)
+
+
+@pytest.mark.parametrize("limits", [H200, replace(H200, word=8), replace(H200, items=64)])
+@pytest.mark.parametrize("n", [1, 4096, 6561, 2**15, 3**10, 5**7, 44100, 13**4 * 7, 2**24])
+@pytest.mark.parametrize("inner", [1, 6])
+def test_lengths_multiply_to_the_transform_and_fit(n, inner, limits):
+    lengths = lengths_of(n, 3, inner, limits)
+    assert lengths is not None and math.prod(lengths) == n
+    assert all(limits.fits(length, 1) for length in lengths)
+
+
+def test_one_group_does_what_it_can_hold():
+    assert lengths_of(8192, 2048, 1, H200) == (8192,)
+    small = replace(H200, local_memory=8 << 10)
+    assert math.prod(lengths_of(8192, 2048, 1, small)) == 8192
+    assert len(lengths_of(8192, 2048, 1, small)) == 2
+    assert lengths_of(2**40, 1, 1, replace(H200, longest=16, items=1)) is None
+
+
+def test_columns_that_would_be_read_alone_are_split_sooner():
+    """A group holds 8,192 points, but few such columns side by side."""
+    assert len(lengths_of(8192, 1, 4096, H200)) == 2
+
+
+def test_more_memory_to_move_is_worth_a_launch():
+    assert len(lengths_of(2**22, 1, 1, H200)) == 2
+    assert len(lengths_of(2**22, 64, 1, H200)) == 3
+
+
+def test_groups_take_whole_sectors_of_about_4096_points():
+    assert columns_of(STEP, H200) == 16
+    assert columns_of(replace(STEP, n=128), H200) == 32
+    assert columns_of(replace(STEP, n=1024), H200) == 8
+    assert columns_of(replace(STEP, n=1024, reads=False, last=True), H200) == 4
+    assert columns_of(replace(STEP, n=256), replace(H200, word=8)) == 8
+
+
+def test_columns_that_cross_sectors_are_taken_wider():
+    crossing = replace(STEP, n=625, pitch=625)
+    assert columns_of(crossing, H200) > columns_of(replace(crossing, pitch=624), H200)
+
+
+def test_a_small_transform_occupies_more_of_the_device():
+    assert columns_of(replace(STEP, lanes=64, n=64), H200) < 16
+
+
+def test_the_tuner_overrides_the_estimate_as_far_as_it_fits():
+    assert columns_of(STEP, replace(H200, transforms=4)) == 4
+    assert columns_of(STEP, replace(H200, last_transforms=4)) == 16
+    assert columns_of(replace(STEP, last=True), replace(H200, last_transforms=4)) == 4
+    assert columns_of(replace(STEP, n=4096), replace(H200, transforms=16)) == 2
+    assert columns_of(replace(STEP, lanes=3), replace(H200, transforms=8)) == 3
+
+
+@pytest.mark.parametrize("radix", [4, 8, 9, 16, 25, 32])
+@pytest.mark.parametrize("transforms", [4, 8, 16])
+def test_gaps_spread_what_a_row_writes_over_the_banks(radix, transforms):
+    gap = gap_of(radix, transforms, "rows", "columns", H200)
+    places = [item * radix * transforms for item in range(32)]
+    banks = {(place + place // gap) % 32 for place in places}
+    assert len(banks) >= 12
+    assert gap_of(radix, transforms, "columns", "columns", H200) == 0
+    assert gap_of(radix, transforms, "rows", "columns", replace(H200, gap=8)) == 8
+
+
+def test_rows_between_steps_are_whole_sectors():
+    assert middle_rows(5**7, 1, (125, 625), 4) == ((125, 628),)
+    assert middle_rows(5**7, 1, (125, 625), 8) == ((125, 626),)
+    assert middle_rows(2**24, 1, (256, 256, 256), 4) == ((256, 65536), (65536, 256))
+    assert middle_rows(1000, 3, (10, 10, 10), 4) == ((10, 300), (100, 32))
