@@ -29,6 +29,8 @@ LAUNCH_BYTES = 8 << 20
 """Bytes that could be moved while a launch begins and ends."""
 BANKS = 32
 """Elements of local memory that are read at once."""
+CANDIDATES = 8
+"""Lengths that are tried for each step but the last, those nearest to equal ones."""
 MOST_COLUMNS = 32
 MOST_STEPS = 7
 
@@ -246,12 +248,22 @@ def _costs(
 
 
 def _factorings(n: int, count: int, longest: int) -> Iterator[tuple[int, ...]]:
-    """Yield factors, in every order, that are not too far from equal and not too long."""
+    """Yield factors, in every order, that are near equal and not too long."""
     if count == 1:
         yield (n,)
         return
-    ideal, spread = n ** (1 / count), 4 if count <= 3 else 2
-    for first in range(max(2, math.ceil(ideal / spread)), min(int(ideal * spread), longest) + 1):
-        if n % first == 0:
-            for rest in _factorings(n // first, count - 1, longest):
-                yield (first, *rest)
+    ideal = math.log(n) / count
+    fitting = (d for d in _divisors(n) if 1 < d <= min(longest, n // 2))
+    near = sorted(fitting, key=lambda d: abs(math.log(d) - ideal))
+    for first in near[:CANDIDATES]:
+        for rest in _factorings(n // first, count - 1, longest):
+            yield (first, *rest)
+
+
+@lru_cache(maxsize=4096)
+def _divisors(n: int) -> tuple[int, ...]:
+    """Return the divisors of a smooth `n`."""
+    found = {1}
+    for prime in radices_of(n, 1):
+        found |= {prime * d for d in found}
+    return tuple(found)
