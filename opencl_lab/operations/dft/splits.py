@@ -29,7 +29,7 @@ LAUNCH_BYTES = 8 << 20
 """Bytes that could be moved while a launch begins and ends."""
 BANKS = 32
 """Elements of local memory that are read at once."""
-CANDIDATES = 8
+CANDIDATES = 16
 """Lengths that are tried for each step but the last, those nearest to equal ones."""
 MOST_COLUMNS = 32
 MOST_STEPS = 7
@@ -217,7 +217,10 @@ def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...
     for count in range(1, MOST_STEPS + 1):
         for lengths in _factorings(n, count, limits.longest):
             cost = launch * count + sum(_costs(n, batch, inner, lengths, limits))
-            best = min(best, (cost, lengths), key=lambda found: found[0])
+            # Of equals, the one with the shortest columns first: those are furthest apart.
+            best = min(
+                best, (cost, lengths), key=lambda found: (round(found[0], 6), found[1] or ())
+            )
         if best[1] is not None:
             fewest = fewest or count
             if count > fewest:  # more steps cost more
