@@ -25,6 +25,7 @@ __all__ = [
     "real_signal",
     "real_spectrum",
     "widen",
+    "widened",
 ]
 
 BLUESTEIN = "dft/bluestein.cl.mako"
@@ -159,13 +160,21 @@ def widen(source: str, target: str, count: int, device: Device) -> Launch:
     )
 
 
+def widened(steps: Steps, problem: DftProblem, device: Device) -> str:
+    """Return the name of a problem's signal, which is converted first if it is float16."""
+    if not problem.half:
+        return "signal"
+    count = problem.n * problem.batch
+    wide = steps.scratch("wide", count, steps.real)
+    if count:
+        steps.launches.append(widen("signal", wide, count, device))
+    return wide
+
+
 def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
     """Add the transform of real rows to their first n // 2 + 1 frequencies."""
     n, batch, scale = problem.n, problem.batch, problem.scale
-    signal = "signal"
-    if problem.half:
-        signal = steps.scratch("wide", n * batch, steps.real)
-        steps.launches.append(widen("signal", signal, n * batch, device))
+    signal = widened(steps, problem, device)
     arguments: Arguments
     if n % 2 == 0:
         h = n // 2

@@ -11,7 +11,7 @@ from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
 from opencl_lab.operations.dft.problem import COMPLEX_TYPES, DftProblem, too_many_terms
 from opencl_lab.operations.dft.tables import root_table
-from opencl_lab.plan import Buffer, Launch, Plan, Table, round_up
+from opencl_lab.plan import Buffer, Launch, Plan, Table
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["DirectNaive", "DirectTiled"]
@@ -32,9 +32,9 @@ class _Direct(Algorithm[DftProblem]):
     kernel: ClassVar[str]
 
     def supports(self, problem: DftProblem, device: Device) -> str | None:
-        """Need complex rows, and double precision for complex128."""
-        if problem.kind != "c2c" or problem.inner != 1:
-            return "it transforms contiguous rows of complex numbers only"
+        """Need rows, and double precision for complex128."""
+        if problem.inner != 1:
+            return "it transforms contiguous rows only"
         if problem.dtype == np.complex128 and not device.capabilities.fp64:
             return "the device has no double precision"
         return None
@@ -46,7 +46,7 @@ class _Direct(Algorithm[DftProblem]):
     def _plan(
         self, problem: DftProblem, params: Mapping[str, Any], span: int, local_bytes: int = 0
     ) -> Plan:
-        """Plan one launch; `span` is how many frequencies a work-group has."""
+        """Plan one launch; `span` is how many numbers of the result a work-group has."""
         buffers = (
             Buffer("signal", "in", *problem.signal),
             Buffer("spectrum", "out", *problem.spectrum),
@@ -56,6 +56,7 @@ class _Direct(Algorithm[DftProblem]):
         index: Any = np.uint32 if problem.n < INDEX_LIMIT else np.uint64
         roots = Table(root_table, (problem.n, problem.inverse, problem.dtype))
         wg_size = int(params["WG_SIZE"])
+        (_, points, _), _ = problem.spectrum
         launch = Launch(
             template=self.templates[0],
             kernel=self.kernel,
@@ -63,9 +64,11 @@ class _Direct(Algorithm[DftProblem]):
                 **params,
                 "REAL_T": COMPLEX_TYPES[problem.dtype.name],
                 "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                "KIND": problem.kind,
+                "HALF": problem.half,
             },
             # All in the first dimension: others are short on some devices.
-            global_size=(round_up(problem.n, span) // span * wg_size * problem.batch,),
+            global_size=(-(-points // span) * wg_size * problem.batch,),
             local_size=(wg_size,),
             arguments={
                 "signal": "signal",
@@ -161,7 +164,7 @@ class DirectTiled(_Direct):
     def supports(self, problem: DftProblem, device: Device) -> str | None:
         """Need local memory for the least tile of the built-in configurations."""
         reason = super().supports(problem, device)
-        least = 64 * problem.dtype.itemsize
+        least = 64 * problem.dtype.itemsize  # a real sample takes less
         if reason is None and device.capabilities.local_memory < least:
             return "the device has no room for tiles of samples"
         return reason
@@ -188,7 +191,8 @@ class DirectTiled(_Direct):
 
     @staticmethod
     def _local_bytes(config: Config, problem: DftProblem) -> int:
-        return config.integer("TILE") * config.integer("BLOCKS") * problem.dtype.itemsize
+        sample = problem.real if problem.kind == "r2c" else problem.dtype
+        return config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, a group for as many frequencies as its items have."""

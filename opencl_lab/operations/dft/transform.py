@@ -233,13 +233,10 @@ def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue
     axis = axis_of(array, axis)
     n = array.shape[axis] if n is None else n
     scale = scale_of(n, norm or "backward", False)
-    dtype = complex_dtype(array.dtype)
     return _real_axis(
         _resized(array, n, axis, queue),
         axis,
-        lambda rows: DftProblem(
-            n, dtype, rows, 1, False, scale, "r2c", half=array.dtype == np.float16
-        ),
+        lambda rows: DftProblem.of(n, array.dtype, rows, False, scale),
         queue,
     )
 
@@ -251,11 +248,11 @@ def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: 
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
     scale = scale_of(n, norm or "backward", True)
-    dtype = array.dtype
+    samples = real_dtype(array.dtype)
     return _real_axis(
         _resized(array, n // 2 + 1, axis, queue),
         axis,
-        lambda rows: DftProblem(n, dtype, rows, 1, True, scale, "c2r"),
+        lambda rows: DftProblem.of(n, samples, rows, True, scale),
         queue,
     )
 
