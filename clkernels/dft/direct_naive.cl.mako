@@ -23,14 +23,13 @@
  * WG_SIZE   work-items in a work-group
  * BLOCK     samples that are summed together
  * KIND      c2c, r2c or c2r: which sides are complex
- * HALF      whether real samples are stored in half precision
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, BLOCK, KIND, HALF"/>\
+<%page args="REAL_T, INDEX_T, WG_SIZE, BLOCK, KIND"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND, HALF=HALF"/>\
+<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND"/>\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void dft_naive(__global const stored_t *restrict signal,
+void dft_naive(__global const sample_t *restrict signal,
                __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,
                const index_t n,

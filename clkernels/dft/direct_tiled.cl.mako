@@ -48,9 +48,8 @@
  * BLOCKS         blocks that share the roots
  * RESEED         steps between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
  * KIND           c2c, r2c or c2r: which sides are complex
- * HALF           whether real samples are stored in half precision
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, KIND, HALF"/>\
+<%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, KIND"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 <%
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH
@@ -163,12 +162,12 @@ ${multiply(v, "near", f"(block + {b}) % {near} * {len(vectors)} + {v}")}\
         block += ${blocks};
 % endif
 </%def>\
-<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND, HALF=HALF"/>\
+<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND"/>\
 typedef ${REAL_T}${width} vec_t;
 typedef ${INDEX_T}${width} index_vec_t;
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void dft_tiled(__global const stored_t *restrict signal,
+void dft_tiled(__global const sample_t *restrict signal,
                __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,
                const index_t n,
@@ -182,7 +181,7 @@ void dft_tiled(__global const stored_t *restrict signal,
     const size_t groups = (points + (size_t)${group_span - 1}) / ${group_span}; /* of a row */
     const index_t first_k = (index_t)(get_group_id(0) % groups * ${group_span});
     const ulong row = get_group_id(0) / groups;
-    __global const stored_t *row_samples = signal + row * samples;
+    __global const sample_t *row_samples = signal + row * samples;
 % if not RESEED:
     vec_t kept_re[${TILE * len(vectors)}];
     vec_t kept_im[${TILE * len(vectors)}];

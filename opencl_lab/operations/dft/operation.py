@@ -213,7 +213,7 @@ class Dft(Operation[DftProblem]):
             n = chosen["n"] if "n" in options else 2 * (n - 1)
             if n < 1:
                 raise InvalidProblem(
-                    f"{signal.shape[-1]} frequencies are the half of no spectrum; n=1 has one"
+                    "fewer than two frequencies do not tell how many samples they make; give n"
                 )
         for name in ("n", "batch"):
             if name in options and not (name == "n" and halves):
