@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.dft.factors import is_smooth, next_smooth
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.operations.dft.problem import DftProblem, real_dtype
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import chirp, chirp_kernel, stepped_roots
-from opencl_lab.plan import Argument, Launch, round_up
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 
 __all__ = [
     "BLUESTEIN",
@@ -22,6 +22,7 @@ __all__ = [
     "Transform",
     "any_length",
     "columns_as_rows",
+    "mirror",
     "real_signal",
     "real_spectrum",
     "widen",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 BLUESTEIN = "dft/bluestein.cl.mako"
+MIRROR = "dft/mirror.cl.mako"
 REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
 WIDEN = "common/widen.cl.mako"
@@ -158,6 +160,27 @@ def widen(source: str, target: str, count: int, device: Device) -> Launch:
         local_size=(wg_size,),
         arguments={"source": source, "target": target, "count": np.uint64(count)},
     )
+
+
+def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
+    """Return the plan that makes whole spectra of the halves of real signals' ones.
+
+    Parameters
+    ----------
+    n, rows : int
+        The first n // 2 + 1 frequencies of each row are ``half_rows``; all n are ``whole``.
+    dtype : numpy.dtype
+        complex64 or complex128.
+    conjugate : bool
+        Whether to take the complex conjugate of everything.
+    device : Device
+    """
+    steps = Steps(dtype, real_dtype(dtype))
+    steps.buffers.append(Buffer("half_rows", "in", (rows, n // 2 + 1), dtype))
+    steps.buffers.append(Buffer("whole", "out", (rows, n), dtype))
+    arguments: Arguments = {"half_rows": "half_rows", "whole": "whole", "n": n}
+    _around(steps, device, MIRROR, "mirror", n, rows, arguments, CONJUGATE=conjugate)
+    return steps.finish()
 
 
 def widened(steps: Steps, problem: DftProblem, device: Device) -> str:

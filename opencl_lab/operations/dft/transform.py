@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyopencl.array
 
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.dft.around import widen
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operations.dft.around import mirror, widen
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
 from opencl_lab.plan import Buffer, Plan
@@ -41,6 +41,7 @@ __all__ = [
     "prepared",
     "rolled",
     "to_real",
+    "whole_spectrum",
     "without_warnings",
 ]
 
@@ -72,11 +73,19 @@ def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     ------
     InvalidProblem
         If it is on a device and of a type that pyopencl does not convert.
+    InvalidConfig
+        If that device has no double precision and this takes it.
     """
     if array.dtype == dtype:
         return array
     if not is_device_array(array):
         return array.astype(dtype)
+    double = dtype in (np.float64, np.complex128)
+    if double and not session_of(array.queue).device.capabilities.fp64:
+        raise InvalidConfig(
+            f"the device has no double precision, in which {array.dtype} is transformed; convert "
+            "it to float32"
+        )
     plain = contiguous(array, array.queue)  # pyopencl converts no others
     if plain.dtype == np.bool_:
         plain = plain.view(np.uint8)
@@ -255,6 +264,29 @@ def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: 
         lambda rows: DftProblem.of(n, samples, rows, True, scale),
         queue,
     )
+
+
+def whole_spectrum(
+    halves: AnyArray, n: int, conjugate: bool, out: AnyArray | None, queue: Any
+) -> AnyArray:
+    """Return all n frequencies of rows of n // 2 + 1, or their conjugates, in `out` if given."""
+    shape, dtype = (halves.shape[0], n), halves.dtype
+    if is_device_array(halves) and halves.size:
+        session = session_of(queue)
+        executable = session.executable(
+            ("mirror", shape, dtype, conjugate),
+            lambda: mirror(n, shape[0], dtype, conjugate, session.device),
+        )
+        given = {} if out is None else {"whole": out}
+        return execute(executable, {"half_rows": halves}, queue, given).outputs["whole"]
+    whole = _empty(halves, shape, dtype, queue) if out is None else out
+    if halves.size:
+        bins = halves.shape[1]
+        lower, upper = halves, halves[:, n - bins : 0 : -1]
+        whole[:, :bins], whole[:, bins:] = (
+            (lower.conj(), upper) if conjugate else (lower, upper.conj())
+        )
+    return whole
 
 
 def rolled(
