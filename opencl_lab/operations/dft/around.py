@@ -18,6 +18,7 @@ __all__ = [
     "BLUESTEIN",
     "REAL",
     "ROWS",
+    "SCALES",
     "WIDEN",
     "Transform",
     "any_length",
@@ -33,8 +34,13 @@ BLUESTEIN = "dft/bluestein.cl.mako"
 MIRROR = "dft/mirror.cl.mako"
 REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
+SCALES = "dft/scales.cl.mako"
 WIDEN = "common/widen.cl.mako"
 WG_SIZE = 64
+VECTOR_BYTES = 32
+GROUPS_PER_UNIT = 8
+LEAST_PART = 4096
+"""Numbers of a row that are worth a group of their own."""
 
 Arguments: TypeAlias = Mapping[str, Argument | int]
 Transform: TypeAlias = Callable[[Steps, Ends, bool, float], None]
@@ -49,11 +55,13 @@ def _around(
     points: int,
     rows: int,
     arguments: Arguments,
-    **params: bool,
+    wg_size: int = WG_SIZE,
+    local_bytes: int = 0,
+    **params: int,
 ) -> None:
     """Add a launch with an item for each point of each row; plain numbers become indices."""
     index = steps.index(*(b.nbytes // b.dtype.itemsize for b in steps.buffers))
-    wg_size = min(WG_SIZE, device.capabilities.max_work_group, device.max_work_items[0])
+    wg_size = _fit(wg_size, device)
     steps.launches.append(
         Launch(
             template=template,
@@ -71,8 +79,13 @@ def _around(
                 name: index(value) if isinstance(value, int) else value
                 for name, value in arguments.items()
             },
+            local_bytes=local_bytes,
         )
     )
+
+
+def _fit(wg_size: int, device: Device) -> int:
+    return min(wg_size, device.capabilities.max_work_group, device.max_work_items[0])
 
 
 Convolution: TypeAlias = Callable[[Steps, Ends, int, bool, float], bool]
@@ -151,7 +164,7 @@ def _bluestein(
 
 def widen(source: str, target: str, count: int, device: Device) -> Launch:
     """Return the launch that converts float16 to float32."""
-    wg_size = min(WG_SIZE, device.capabilities.max_work_group, device.max_work_items[0])
+    wg_size = _fit(WG_SIZE, device)
     return Launch(
         template=WIDEN,
         kernel="widen",
@@ -194,8 +207,13 @@ def widened(steps: Steps, problem: DftProblem, device: Device) -> str:
     return wide
 
 
-def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
-    """Add the transform of real rows to their first n // 2 + 1 frequencies."""
+def real_signal(
+    steps: Steps, problem: DftProblem, transform: Transform, device: Device, grouped: bool
+) -> None:
+    """Add the transform of real rows to their first n // 2 + 1 frequencies.
+
+    `grouped` says whether the items of a group may work together.
+    """
     n, batch, scale = problem.n, problem.batch, problem.scale
     signal = widened(steps, problem, device)
     arguments: Arguments
@@ -209,7 +227,7 @@ def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device:
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    shared = _scales(steps, device, "weigh_reals", n, batch, signal=signal)
+    shared = _scales(steps, device, signal, n, 1, batch, grouped)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"signal": signal, "rows": rows, **sizes}
@@ -220,19 +238,48 @@ def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device:
 
 
 def _scales(
-    steps: Steps, device: Device, kernel: str, length: int, batch: int, **source: str
+    steps: Steps, device: Device, source: str, count: int, first: int, batch: int, grouped: bool
 ) -> dict[str, str]:
-    """Add the scales of rows that share transforms; return them as an argument."""
+    """Add the scales of rows of `count` reals that share transforms; return them as an argument.
+
+    Number 0 of a row counts, and those from `first` on.
+    """
     if batch == 1:
         return {}
+    word = steps.real.itemsize
+    # No more items than numbers, but for few of them.
+    wg_size = _fit(1 << min(8, max(5, count.bit_length() - 1)), device) if grouped else 1
+
+    def weigh(source: str, target: str, count: int, parts: int, first: int) -> None:
+        _around(
+            steps, device, SCALES, "weigh", wg_size * parts, batch,
+            {
+                "numbers": source, "results": target, "count": count, "parts": parts,
+                "from": first,
+            },
+            wg_size=wg_size,
+            local_bytes=wg_size * word if wg_size > 1 else 0,
+            VECTOR_WIDTH=1 if wg_size > 1 else VECTOR_BYTES // word,
+        )  # fmt: skip
+
+    groups = GROUPS_PER_UNIT * device.compute_units
+    parts = max(1, min(-(-groups // batch), count // LEAST_PART))
+    if parts > 1:
+        largest = steps.scratch("largest", batch * parts, steps.real)
+        weigh(source, largest, count, parts, first)
+        source, count, first = largest, parts, 1
     scales = steps.scratch("scales", batch, steps.real)
-    arguments: Arguments = {**source, "scales": scales, "n": length}
-    _around(steps, device, REAL, kernel, 1, batch, arguments, ALONE=False)
+    weigh(source, scales, count, 1, first)
     return {"scales": scales}
 
 
-def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
-    """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows."""
+def real_spectrum(
+    steps: Steps, problem: DftProblem, transform: Transform, device: Device, grouped: bool
+) -> None:
+    """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows.
+
+    `grouped` is that of `real_signal`.
+    """
     n, batch, scale = problem.n, problem.batch, problem.scale
     arguments: Arguments
     if n % 2 == 0:
@@ -245,7 +292,8 @@ def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, devic
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    shared = _scales(steps, device, "weigh_bins", n // 2 + 1, batch, spectrum="signal")
+    # The imaginary part of frequency 0 is taken for 0.
+    shared = _scales(steps, device, "signal", n + 1, 2, batch, grouped)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"spectrum": "signal", "rows": rows, **sizes}
