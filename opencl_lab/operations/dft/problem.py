@@ -204,5 +204,5 @@ class DftProblem(Problem):
 
 def too_many_terms(problem: DftProblem) -> str | None:
     """Return why few would wait for the direct sums, or None."""
-    terms = problem.n**2 * problem.count
+    terms = problem.n * problem.bins * problem.count
     return f"its {terms:.1e} terms take long" if terms > MANY_TERMS else None
