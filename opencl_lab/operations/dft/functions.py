@@ -42,7 +42,7 @@ def dft(
     ----------
     x : array_like or pyopencl.array.Array
         Any shape, any strides, real or complex. It is not changed. float16 goes to the
-        device as it is stored. What a device array has to be converted for is done there.
+        device as it is stored, and device arrays of other types are converted there.
     inverse : bool
         Transform back: the sign of the exponent is positive.
     norm : str
