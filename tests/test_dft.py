@@ -361,6 +361,22 @@ def test_files_of_real_signals_and_back(n, rng, queue):
             DFT.problem_of(arrays, **options)
 
 
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+def test_real_signals_in_tiles_of_many_items(kind, queue):
+    """What GPUs take by default: samples go through local memory, with barriers."""
+    config = {"WG_SIZE": 64, "WORK_PER_ITEM": 1, "VECTOR_WIDTH": 1, "TILE": 64, "RESEED": 32}
+    for n, half in ((600, False), (77, kind == "r2c")):
+        problem = DftProblem(n, batch=2, kind=kind, scale=0.5, half=half)
+        inputs = DFT.generate(problem, 2)
+        run = DFT.run(
+            problem, inputs, algorithm="direct-tiled", config={**config, "BLOCKS": 8}, queue=queue
+        )
+        assert DFT.compare(problem, inputs, DFT.expected(problem, inputs), run.outputs).ok
+        _, *tiled = run.executable.plan.launches if half else (None, *run.executable.plan.launches)
+        sample = 4 if kind == "r2c" else 8  # bytes
+        assert [launch.local_bytes for launch in tiled] == [64 * 8 * sample]
+
+
 def test_axes_of_real_results():
     for n in (8, 9):
         wave = np.cos(2 * np.pi * 3 * np.arange(n) / n)[None, :, None]
