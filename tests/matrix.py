@@ -159,6 +159,10 @@ def _special_signal(rng):
     return {"signal": signal}
 
 
+def _real_part(arrays):
+    return {name: array.real for name, array in arrays.items()}
+
+
 DFT_SIZES = (0, 1, 2, 3, 8, 13, 17, 100, 1000, 1009, 1024)  # tests of its own know all lengths
 
 
@@ -186,10 +190,23 @@ ROWS: dict[str, list[Case]] = {
         Case("inverse", {"n": 120, "batch": 5, "inverse": True}),
         Case("ortho", {"n": 45, "batch": 2, "inverse": True, "norm": "ortho"}),
         Case("float64", {"n": 384, "batch": 2, "dtype": "complex128"}),
+        *(
+            Case(f"{dtype}-{n}-{inverse}", {"dtype": dtype, "n": n, "batch": 3, "inverse": inverse})
+            for dtype, inverse, sizes in (
+                ("float32", False, (0, 1, 2, 45, 100)),
+                ("float32", True, (1, 2, 45, 100)),
+                ("float64", True, (47,)),
+                ("float16", False, (2, 77)),
+            )
+            for n in sizes
+        ),
         Case("magnitudes", arrays=_scaled_spectrum),
         Case("special", arrays=_special_signal),
+        Case("special-real", {"dtype": "float16"}, lambda rng: _real_part(_special_signal(rng))),
         Case("sweep", {"n": 336, "batch": 3}, sweep=12),
         Case("sweep-prime", {"n": 101, "batch": 2, "inverse": True}, sweep=8),
+        Case("sweep-real", {"n": 99, "batch": 2, "dtype": "float32"}, sweep=2),
+        Case("sweep-back", {"n": 98, "batch": 2, "dtype": "float32", "inverse": True}, sweep=2),
     ],
     "sort": [
         *(Case(f"n-{n}", {"n": n}) for n in SIZES),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import wave
+from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
@@ -17,6 +18,7 @@ from opencl_lab.cli import main
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.dft import DFT, DftProblem, dft
 from opencl_lab.operations.dft.tables import root_table, roots_of_unity
+from opencl_lab.runtime import session_of
 
 ALGORITHMS = ("direct-naive", "direct-tiled")
 BOUND = {"complex64": 1e-6, "complex128": 1e-14}
@@ -92,9 +94,44 @@ def test_device_arrays_stay_on_the_device(rng, queue):
         result = dft(given, axis=axis)
         assert isinstance(result, cl.array.Array) and result.queue == queue
         assert relative(result.get(), np.fft.fft(x, axis=axis)) < 1e-6
-    real = cl.array.to_device(queue, x.real.copy())
-    assert relative(dft(real).get(), np.fft.fft(x.real)) < 1e-6
     np.testing.assert_array_equal(given.get(), x)
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u4", "i8", "?"])
+def test_real_signals_of_every_type_have_whole_spectra(dtype, side, rng, queue, monkeypatch):
+    def no_copy(*_, **__):
+        raise AssertionError("it went through the host")
+
+    single = dtype in ("f2", "f4")
+    for shape, axis in (((3, 8), 1), ((3, 7), 1), ((1, 1), 0), ((5, 2, 2), 0), ((2, 0), 1)):
+        x = (9 * rng.random(shape)).astype(dtype)
+        given = cl.array.to_device(queue, x) if side == "device" else x
+        for inverse, algorithm in ((False, "auto"), (True, "auto"), (True, "fft")):
+            with monkeypatch.context() as patch:
+                patch.setattr(cl.array.Array, "get", no_copy)
+                result = dft(given, inverse=inverse, axis=axis, algorithm=algorithm, queue=queue)
+            assert isinstance(result, cl.array.Array if side == "device" else np.ndarray)
+            result = result.get() if side == "device" else result
+            assert result.shape == shape and result.dtype == (np.complex64 if single else complex)
+            if x.size:
+                right = (np.fft.ifft if inverse else np.fft.fft)(x.astype(complex), axis=axis)
+                assert relative(result, right) <= (1e-6 if single else 1e-14)
+                mirrored = np.take(result, -np.arange(shape[axis]), axis)
+                np.testing.assert_array_equal(mirrored, result.conj())
+    if side == "device":
+        strided = cl.array.to_device(queue, x := (9 * rng.random((6, 8))).astype(dtype))[::-2, 1:]
+        out = cl.array.empty(queue, (3, 7), np.complex64 if single else complex)
+        assert dft(strided, out=out) is out
+        assert relative(out.get(), np.fft.fft(x[::-2, 1:])) <= 1e-6
+
+
+def test_a_device_without_double_precision_says_what_to_do(queue, monkeypatch):
+    session = session_of(queue)
+    poor = replace(session.device, capabilities=replace(session.device.capabilities, fp64=False))
+    monkeypatch.setattr(session, "device", poor)
+    with pytest.raises(InvalidConfig, match="convert it to float32"):
+        dft(cl.array.to_device(queue, np.arange(4)))
 
 
 def test_out_receives_the_result(rng, queue):
@@ -122,9 +159,11 @@ def test_problems_that_are_refused(queue):
     for bad in ({"n": -1}, {"dtype": np.dtype("float32")}, {"kind": "r2r"}):
         with pytest.raises(InvalidProblem):
             DftProblem(**{"n": 4, **bad})
+    with pytest.raises(InvalidProblem, match="cannot transform samples of int32"):
+        DftProblem.of(4, np.dtype("int32"), 1, False, 1.0)
     with pytest.raises(InvalidProblem, match="inner must be 1"):
         DftProblem(4, inner=2, kind="r2c")
-    with pytest.raises(InvalidConfig, match="contiguous rows of complex numbers only"):
+    with pytest.raises(InvalidConfig, match="contiguous rows only"):
         DFT.choose(DftProblem(4, inner=2), ol.select_device(), "direct-naive")
 
 
@@ -259,6 +298,101 @@ def test_curves_and_columns_of_complex_signals_have_both_signs():
     assert DFT.curves({"signal": np.empty(0)}, empty).points.size == 0
 
 
+def test_real_types_are_problems_of_half_a_spectrum():
+    single, double = np.dtype("complex64"), np.dtype("complex128")
+    for dtype, inverse, kind, spectrum in (
+        ("complex64", True, "c2c", single),
+        ("float16", False, "r2c", single),
+        ("float32", False, "r2c", single),
+        ("float64", False, "r2c", double),
+        ("float32", True, "c2r", single),
+        ("float64", True, "c2r", double),
+    ):
+        problem = DFT.problem(n=9, batch=2, dtype=dtype, inverse=inverse)
+        assert (problem.kind, problem.dtype, problem.inverse) == (kind, spectrum, inverse)
+        assert problem.signal[1] == (spectrum if kind != "r2c" else dtype)
+        assert problem.signal[0][1] == (5 if kind == "c2r" else 9)
+        assert problem.spectrum[0][1] == (5 if kind == "r2c" else 9)
+        for change in DFT.awkward:  # the tuner's gate keeps direction and type
+            changed = replace(problem, **change)
+            assert (changed.kind, changed.half) == (kind, problem.half)
+            assert changed.inverse == inverse
+    assert DFT.problem(n=0, dtype="float32").spectrum[0] == (1, 0, 1)
+    with pytest.raises(InvalidProblem, match="float16 is read and never written"):
+        DFT.problem(dtype="float16", inverse=True)
+
+
+def test_generated_halves_are_those_of_real_signals():
+    for n in (0, 1, 2, 7, 8):
+        problem = DFT.problem(n=n, batch=3, dtype="float64", inverse=True)
+        halves = DFT.generate(problem, 1)["signal"][..., 0]
+        if n:
+            back = np.fft.rfft(np.fft.irfft(halves, n))
+            np.testing.assert_allclose(halves, back, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_files_of_real_signals_and_back(n, rng, queue):
+    signal = rng.standard_normal((2, 3, n))
+    problem, inputs = DFT.problem_of({"signal": signal}, dtype="float16")
+    assert problem.half and inputs["signal"].dtype == np.float16
+    outputs = {"spectrum": np.fft.rfft(signal).reshape(6, -1, 1)}
+    assert DFT.present({"signal": signal}, outputs).shape == (2, 3, n // 2 + 1)
+    dirty = np.fft.rfft(signal)
+    dirty.imag[..., 0] = np.nan
+    if n % 2 == 0:
+        dirty.imag[..., -1] = 5
+    back = {"dtype": "float64", "inverse": True}
+    given = {"signal": dirty}
+    problem, inputs = DFT.problem_of(given, **back, **({"n": n} if n % 2 else {}))
+    assert problem.n == n and np.isnan(dirty.imag[0, 0, 0])
+    for algorithm in DFT.algorithms:
+        run = DFT.run(problem, inputs, algorithm=algorithm.name, queue=queue)
+        np.testing.assert_allclose(DFT.present(given, run.outputs), signal, atol=1e-14)
+    for arrays, options, message in (
+        ({"signal": signal}, {"dtype": "float32", "n": n}, "n is given by the input file"),
+        (given, {**back, "batch": 2}, "batch is given by the input file"),
+        (given, {**back, "n": n + 2}, "frequencies are not those of"),
+        ({"signal": dirty[..., :1]}, back, "fewer than two frequencies"),
+        (given, {"dtype": "float32"}, "cannot convert complex numbers to float32"),
+        ({"signal": [1e5] * signal}, {"dtype": "float16"}, "cannot be converted to float16"),
+    ):
+        with pytest.raises(InvalidProblem, match=message):
+            DFT.problem_of(arrays, **options)
+
+
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+def test_real_signals_in_tiles_of_many_items(kind, queue):
+    """What GPUs take by default: samples go through local memory, with barriers."""
+    config = {"WG_SIZE": 64, "WORK_PER_ITEM": 1, "VECTOR_WIDTH": 1, "TILE": 64, "RESEED": 32}
+    for n, half in ((600, False), (77, kind == "r2c")):
+        problem = DftProblem(n, batch=2, kind=kind, scale=0.5, half=half)
+        inputs = DFT.generate(problem, 2)
+        run = DFT.run(
+            problem, inputs, algorithm="direct-tiled", config={**config, "BLOCKS": 8}, queue=queue
+        )
+        assert DFT.compare(problem, inputs, DFT.expected(problem, inputs), run.outputs).ok
+        _, *tiled = run.executable.plan.launches if half else (None, *run.executable.plan.launches)
+        sample = 4 if kind == "r2c" else 8  # bytes
+        assert [launch.local_bytes for launch in tiled] == [64 * 8 * sample]
+
+
+def test_axes_of_real_results():
+    for n in (8, 9):
+        wave = np.cos(2 * np.pi * 3 * np.arange(n) / n)[None, :, None]
+        options = {"rate": 2.0, "n": n, "dtype": "float32"}
+        columns = DFT.columns({}, {"spectrum": np.fft.rfft(wave, axis=1)}, **options)
+        np.testing.assert_allclose(columns["frequency_hz"], np.fft.rfftfreq(n, 1 / 2))
+        assert np.argmax(columns["magnitude"]) == 3
+        back = DFT.columns({}, {"spectrum": wave}, **options, inverse=True)
+        assert list(back) == ["time_s", "real"]
+        np.testing.assert_array_equal(back["real"], wave[0, :, 0])
+    curves = DFT.curves(
+        {"signal": np.ones(4)}, {"spectrum": np.ones((1, 3, 1), complex)}, dtype="float64"
+    )
+    np.testing.assert_array_equal(curves.points, [0, 0.25, 0.5])
+
+
 def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
     from opencl_lab.comparison.contestants import ReferenceRun, Task
     from opencl_lab.comparison.runner import check_comparison
@@ -278,10 +412,12 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
     assert reference.impractical(short) is None
 
 
-def test_a_tone_to_csv_and_plot(tmp_path):
+@pytest.mark.parametrize("dtype", ["complex64", "float32"])
+def test_a_tone_to_csv_and_plot(dtype, tmp_path):
     write_tone(tmp_path / "tone.wav")
     csv, plot = tmp_path / "spectrum.csv", tmp_path / "spectrum.png"
-    result = oclab("dft", tmp_path / "tone.wav", "-o", csv, "--plot", plot, "--repeats", 1)
+    start = ["dft", tmp_path / "tone.wav", "-o", csv, "--plot", plot, "--repeats", 1, "--dtype"]
+    result = oclab(*start, dtype)
     assert result.returncode == 0, result.stderr
     frequency, real, imaginary, magnitude = np.loadtxt(csv, delimiter=",", skiprows=1).T
     np.testing.assert_array_equal(frequency, np.fft.rfftfreq(2000, 1 / 8000))
@@ -290,9 +426,10 @@ def test_a_tone_to_csv_and_plot(tmp_path):
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 
-def test_all_algorithms_and_references_agree(tmp_path):
+@pytest.mark.parametrize("options", [["--inverse"], ["--dtype", "float16"]])
+def test_all_algorithms_and_references_agree(options):
     result = oclab(
-        "dft", "--n", 96, "--batch", 3, "--inverse", "--algorithm", "all", "--repeats", 1, "--json"
+        "dft", "--n", 96, "--batch", 3, *options, "--algorithm", "all", "--repeats", 1, "--json"
     )
     assert result.returncode == 0, result.stderr
     rows = {row["implementation"]: row for row in json.loads(result.stdout)["results"]}

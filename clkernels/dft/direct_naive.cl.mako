@@ -3,6 +3,8 @@
  *
  *     spectrum[b][k] = scale * sum over j of signal[b][j] * w^(j * k)       w = exp(-+2 pi i / n)
  *
+ * One side may be real; the other one then has the frequencies from 0 to n / 2.
+ *
  *     signal    | 0 | 1 | 2 | ...                              | n - 1 |   one row of the batch
  *     item k      every sample, times the root number (j * k) mod n
  *     sums        BLOCK samples each:  |--------|--------|--------|-----|
@@ -20,38 +22,42 @@
  * INDEX_T   unsigned type that holds 2n
  * WG_SIZE   work-items in a work-group
  * BLOCK     samples that are summed together
+ * KIND      c2c, r2c or c2r: which sides are complex
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, BLOCK"/>\
+<%page args="REAL_T, INDEX_T, WG_SIZE, BLOCK, KIND"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${INDEX_T} index_t;
+<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND"/>\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void dft_naive(__global const complex_t *restrict signal,
-               __global complex_t *restrict spectrum,
+void dft_naive(__global const sample_t *restrict signal,
+               __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,
                const index_t n,
                const real_t scale)
 {
-    const size_t groups = (n + (size_t)${WG_SIZE - 1}) / ${WG_SIZE}; /* of a row */
+    const index_t points = POINTS(n), samples = SAMPLES(n);
+    const size_t groups = (points + (size_t)${WG_SIZE - 1}) / ${WG_SIZE}; /* of a row */
     const index_t k = (index_t)(get_group_id(0) % groups * ${WG_SIZE} + get_local_id(0));
-    const ulong row = (ulong)(get_group_id(0) / groups) * n;
+    const ulong row = get_group_id(0) / groups;
 
-    if (k < n) {
+    if (k < points) {
         complex_t total = 0;
         complex_t lost = 0; /* what rounding took from `total` */
         index_t power = 0;  /* (j * k) mod n */
-        for (index_t first = 0; first < n; first += ${BLOCK}) {
-            const index_t end = min(first + ${BLOCK}, n);
+        for (index_t first = 0; first < samples; first += ${BLOCK}) {
+            const index_t end = min(first + ${BLOCK}, samples);
             complex_t sum = 0;
             for (index_t j = first; j < end; ++j) {
-                const complex_t x = signal[row + j];
+                const sample_t x = sample_at(signal + row * samples, j, n);
                 const complex_t w = roots[power];
+% if KIND == "r2c":
+                sum += x * w;
+% else:
                 sum.x += x.x * w.x;
                 sum.x -= x.y * w.y;
                 sum.y += x.x * w.y;
                 sum.y += x.y * w.x;
+% endif
                 power += k;
                 power -= power >= n ? n : 0;
             }
@@ -60,6 +66,6 @@ void dft_naive(__global const complex_t *restrict signal,
             lost = (next - total) - add;
             total = next;
         }
-        spectrum[row + k] = scale * total;
+        spectrum[row * points + k] = scale * ${"total.x" if KIND == "c2r" else "total"};
     }
 }

@@ -3,6 +3,8 @@
  *
  *     spectrum[b][k] = scale * sum over j of signal[b][j] * w^(j * k)       w = exp(-+2 pi i / n)
  *
+ * One side may be real; the other one then has the frequencies from 0 to n / 2.
+ *
  * With j = f + t, where f is the first sample of a block and t < TILE,
  *
  *     sum over j = sum over f of w^(f * k) * (sum over t of signal[f + t] * w^(t * k)),
@@ -45,8 +47,9 @@
  * TILE           samples of a block
  * BLOCKS         blocks that share the roots
  * RESEED         steps between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
+ * KIND           c2c, r2c or c2r: which sides are complex
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED"/>\
+<%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, KIND"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 <%
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH
@@ -100,17 +103,23 @@ ${gather(v, f"seed_power_{v}")}\
 % endif
 % for b in range(blocks):
 % if staged:
-                const complex_t x_${b} = tile[t + ${b * TILE + u}];
-                const real_t x_re_${b} = x_${b}.x, x_im_${b} = x_${b}.y;
+                const sample_t x_${b} = tile[t + ${b * TILE + u}];
+% elif KIND == "c2c": # single parts are broadcast as they are loaded
+                const sample_t x_${b} = (sample_t)(parts[2 * (first + t + ${b * TILE + u})],
+                                                   parts[2 * (first + t + ${b * TILE + u}) + 1]);
 % else:
-                const real_t x_re_${b} = samples[2 * (first + t + ${b * TILE + u})];
-                const real_t x_im_${b} = samples[2 * (first + t + ${b * TILE + u}) + 1];
+                const sample_t x_${b} = sample_at(row_samples, first + t + ${b * TILE + u}, n);
 % endif
 % for v in vectors:
-                re_${v}_${b} += x_re_${b} * w_re_${v};
-                im_${v}_${b} += x_re_${b} * w_im_${v};
-                re_${v}_${b} -= x_im_${b} * w_im_${v};
-                im_${v}_${b} += x_im_${b} * w_re_${v};
+% if KIND == "r2c":
+                re_${v}_${b} += x_${b} * w_re_${v};
+                im_${v}_${b} += x_${b} * w_im_${v};
+% else:
+                re_${v}_${b} += x_${b}.x * w_re_${v};
+                im_${v}_${b} += x_${b}.x * w_im_${v};
+                re_${v}_${b} -= x_${b}.y * w_im_${v};
+                im_${v}_${b} += x_${b}.y * w_re_${v};
+% endif
 % endfor
 % endfor
 % if RESEED and u + 1 < unroll:
@@ -153,26 +162,26 @@ ${multiply(v, "near", f"(block + {b}) % {near} * {len(vectors)} + {v}")}\
         block += ${blocks};
 % endif
 </%def>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
+<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND"/>\
 typedef ${REAL_T}${width} vec_t;
-typedef ${INDEX_T} index_t;
 typedef ${INDEX_T}${width} index_vec_t;
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void dft_tiled(__global const complex_t *restrict signal,
-               __global complex_t *restrict spectrum,
+void dft_tiled(__global const sample_t *restrict signal,
+               __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,
                const index_t n,
                const real_t scale)
 {
 % if staged:
-    __local complex_t tile[${span}];
+    __local sample_t tile[${span}];
 % endif
     const uint item = (uint)get_local_id(0);
-    const size_t groups = (n + (size_t)${group_span - 1}) / ${group_span}; /* of a row */
+    const index_t points = POINTS(n), samples = SAMPLES(n);
+    const size_t groups = (points + (size_t)${group_span - 1}) / ${group_span}; /* of a row */
     const index_t first_k = (index_t)(get_group_id(0) % groups * ${group_span});
-    const ulong row = (ulong)(get_group_id(0) / groups) * n;
+    const ulong row = get_group_id(0) / groups;
+    __global const sample_t *row_samples = signal + row * samples;
 % if not RESEED:
     vec_t kept_re[${TILE * len(vectors)}];
     vec_t kept_im[${TILE * len(vectors)}];
@@ -235,25 +244,26 @@ ${gather(v, "power")}\
 % endfor
 
 % if staged:
-    for (index_t first = 0; first < n; first += ${span}) {
+    for (index_t first = 0; first < samples; first += ${span}) {
         /* Stage the blocks, zeros past the end. */
         barrier(CLK_LOCAL_MEM_FENCE); /* nobody reads the blocks before any more */
         for (uint i = 0; i < ${span}; i += ${WG_SIZE}) {
             const index_t j = first + i + item;
-            tile[i + item] = j < n ? signal[row + min(j, n - 1)] : (complex_t)(0);
+            tile[i + item] =
+                j < samples ? sample_at(row_samples, min(j, samples - 1), n) : (sample_t)(0);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 ${products(BLOCKS, unroll)}\
     }
 % else:
-    __global const real_t *samples = (__global const real_t *)(signal + row);
-    const index_t whole = n / ${span} * ${span};
+    __global const real_t *parts = (__global const real_t *)row_samples;
+    const index_t whole = samples / ${span} * ${span};
     for (index_t first = 0; first < whole; first += ${span}) {
         const uint depth = ${TILE};
 ${products(BLOCKS, unroll)}\
     }
-    for (index_t first = whole; first < n; first += ${TILE}) {
-        const uint depth = (uint)min((index_t)${TILE}, n - first);
+    for (index_t first = whole; first < samples; first += ${TILE}) {
+        const uint depth = (uint)min((index_t)${TILE}, samples - first);
 ${products(1, RESEED or 1)}\
     }
 % endif
@@ -263,9 +273,13 @@ ${products(1, RESEED or 1)}\
     {
         const index_t k = first_k + (${v * WG_SIZE} + item) * ${VECTOR_WIDTH};
 % for index, lane in enumerate(lanes):
-        if (k + ${index} < n)
-            spectrum[row + k + ${index}] =
+        if (k + ${index} < points)
+            spectrum[row * points + k + ${index}] =
+% if KIND == "c2r":
+                scale * total_re_${v}${lane};
+% else:
                 (complex_t)(scale * total_re_${v}${lane}, scale * total_im_${v}${lane});
+% endif
 % endfor
     }
 % endfor

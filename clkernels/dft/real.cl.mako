@@ -9,11 +9,10 @@
  *     real_split   Z of h numbers  ->  X of h + 1            w = exp(-2 pi i / n)
  *     real_join    X of h + 1      ->  2 (E + i O) of h
  *
- * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled by a power
- * of two first, so that the rounding errors of a large one do not drown a small one; the scale of
- * a row that is not finite is NaN, and so will be its result alone.
+ * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled first, by
+ * the power of two that scales.cl.mako finds, so that the rounding errors of a large one do not
+ * drown a small one; the scale of a row that is not finite is NaN, and so will be its result alone.
  *
- *     weigh_reals, weigh_bins   rows   ->  their scales, a group a row
  *     pair_pack    two rows of reals          ->  z of n
  *     pair_split   Z of n                     ->  A, B of n / 2 + 1
  *     pair_join    A, B of n / 2 + 1          ->  A + i B of n, the rest by symmetry
@@ -38,7 +37,6 @@ typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
 <%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
-<% BITS, LIMIT = ("ulong", 1022) if REAL_T == "double" else ("uint", 126) %>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
 static inline complex_t times(const complex_t a, const complex_t b)
@@ -91,46 +89,6 @@ void real_join(__global const complex_t *restrict spectrum,
 #define UNSCALED(row, x) ((x) / scales[row])
 % endif
 
-/* Magnitudes compare as their bits do, which vectorises; infinity and NaN are above all others. */
-typedef ${BITS} bits_t;
-#define SIZE_OF(x) (as_${BITS}(x) << 1 >> 1)
-
-/* Return a power of two that brings the largest of a group's numbers near 1; dividing by it later
- * makes a row of zeros zero again, and one that is not finite NaN. */
-static inline real_t scale_of(__local const bits_t *restrict largest)
-{
-    bits_t all = 0;
-    for (uint i = 0; i < ${WG_SIZE}; ++i)
-        all = max(all, largest[i]);
-    const real_t size = as_${REAL_T}(all);
-    const real_t power = ldexp((real_t)1, clamp(-ilogb(size), -${LIMIT}, ${LIMIT}));
-    return !isfinite(size) ? NAN : size == 0 ? INFINITY : power;
-}
-
-<%def name="weigh(kernel, type, array, reals)">\
-__kernel GROUP
-void ${kernel}(__global const ${type} *restrict ${array},
-                 __global real_t *restrict scales,
-                 const index_t n)
-{
-    __local bits_t largest[${WG_SIZE}];
-    const index_t row = get_group_id(0);
-    const uint item = get_local_id(0);
-    __global const real_t *restrict numbers = (__global const real_t *)(${array} + row * n);
-    const index_t count = ${reals} * n, step = (count + ${WG_SIZE - 1}) / ${WG_SIZE};
-    const index_t end = min((item + 1) * step, count);
-    bits_t mine = 0;
-    for (index_t p = item * step; p < end; ++p)
-        mine = max(mine, ${"p == 1 ? 0 : " if reals == 2 else ""}SIZE_OF(numbers[p]));
-    largest[item] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE); /* the first item reads what all have found */
-    if (item == 0)
-        scales[row] = scale_of(largest);
-}
-
-</%def>\
-${weigh("weigh_reals", "real_t", "signal", 1)}\
-${weigh("weigh_bins", "complex_t", "spectrum", 2)}\
 __kernel GROUP
 void pair_pack(__global const real_t *restrict signal,
                __global complex_t *restrict rows,

@@ -45,6 +45,12 @@ def _name(problem: Any) -> str:
     return {"c2c": f"{direction}fft", "r2c": "rfft", "c2r": "irfft"}[problem.kind]
 
 
+def _signal(inputs: Arrays) -> np.ndarray[Any, Any]:
+    """Return the signal in a type that every library knows: not all of them read halfs."""
+    signal = inputs["signal"]
+    return signal.astype(np.float32) if signal.dtype == np.float16 else signal
+
+
 def _finish(problem: Any, spectrum: Any) -> Arrays:
     """Scale the unscaled result of a library."""
     shape, dtype = problem.spectrum
@@ -56,7 +62,7 @@ def _finish(problem: Any, spectrum: Any) -> Arrays:
 
 def _unscaled(problem: Any) -> str:
     """Return the norm under which a library does not scale this direction."""
-    return "forward" if problem.inverse or problem.kind == "c2r" else "backward"
+    return "forward" if problem.inverse else "backward"
 
 
 def _empty(problem: Any) -> Arrays | None:
@@ -70,7 +76,7 @@ def numpy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     function = getattr(np.fft, _name(problem))
     with np.errstate(invalid="ignore", over="ignore"):
         return _empty(problem) or _finish(
-            problem, function(inputs["signal"], problem.n, AXIS, norm=_unscaled(problem))
+            problem, function(_signal(inputs), problem.n, AXIS, norm=_unscaled(problem))
         )
 
 
@@ -79,7 +85,7 @@ def scipy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     function = getattr(importlib.import_module("scipy.fft"), _name(problem))
     return _empty(problem) or _finish(
         problem,
-        function(inputs["signal"], problem.n, AXIS, norm=_unscaled(problem), workers=threads),
+        function(_signal(inputs), problem.n, AXIS, norm=_unscaled(problem), workers=threads),
     )
 
 
@@ -91,7 +97,7 @@ def torch_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     function = getattr(torch.fft, _name(problem))
     return _empty(problem) or _finish(
         problem,
-        function(torch.from_numpy(inputs["signal"]), problem.n, AXIS, _unscaled(problem)).numpy(),
+        function(torch.from_numpy(_signal(inputs)), problem.n, AXIS, _unscaled(problem)).numpy(),
     )
 
 
@@ -101,12 +107,11 @@ def _fftw_plan(problem: Any, threads: int) -> Any:
     fftw = importlib.import_module("pyfftw")
     shape, dtype = problem.signal
     out_shape, out_dtype = problem.spectrum
-    backward = problem.inverse or problem.kind == "c2r"
     return fftw.FFTW(
-        fftw.empty_aligned(shape, dtype),
+        fftw.empty_aligned(shape, problem.real if problem.half else dtype),
         fftw.empty_aligned(out_shape, out_dtype),
         axes=(AXIS,),
-        direction="FFTW_BACKWARD" if backward else "FFTW_FORWARD",
+        direction="FFTW_BACKWARD" if problem.inverse else "FFTW_FORWARD",
         flags=("FFTW_MEASURE",),
         threads=threads,
         planning_timelimit=20.0,
@@ -121,7 +126,7 @@ def fftw_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     plan = _fftw_plan(problem, threads)
     # pyfftw scales the inverse if this is set, and else the forward transform.
     forward = plan.direction == "FFTW_FORWARD"
-    return _finish(problem, plan(inputs["signal"], normalise_idft=forward))
+    return _finish(problem, plan(_signal(inputs), normalise_idft=forward))
 
 
 def cupy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
@@ -131,7 +136,7 @@ def cupy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     empty = _empty(problem)
     if empty is not None:
         return empty
-    spectrum = function(cupy.asarray(inputs["signal"]), problem.n, AXIS, _unscaled(problem))
+    spectrum = function(cupy.asarray(_signal(inputs)), problem.n, AXIS, _unscaled(problem))
     return _finish(problem, cupy.asnumpy(spectrum))
 
 
@@ -140,11 +145,11 @@ def _vkfft_plan(problem: Any, device: Any) -> Any:
     """Return VkFFT's transform of a real or complex array, out of place and not scaled."""
     vkfft = importlib.import_module("pyvkfft.opencl")
     runtime = importlib.import_module("opencl_lab.runtime")
-    shape, dtype = problem.spectrum if problem.kind == "c2r" else problem.signal
+    shape = (problem.batch, problem.n, problem.inner)
     try:
         return vkfft.VkFFTApp(
             shape[:2] if problem.inner == 1 else shape,
-            dtype,
+            problem.dtype if problem.kind == "c2c" else problem.real,
             runtime.default_queue(device),
             axes=(AXIS,),
             inplace=False,
@@ -170,12 +175,8 @@ def vkfft_dft(problem: Any, inputs: Arrays, device: Any) -> Arrays:
     plan = _vkfft_plan(problem, device)
     shape, dtype = problem.spectrum
     flat = slice(None, 2 if problem.inner == 1 else 3)
-    signal = inputs["signal"].reshape(problem.signal[0][flat])
-    if problem.kind == "c2r":  # it reads the imaginary parts that a real signal has not
-        signal = signal.copy()
-        signal.imag[:, 0 if problem.n % 2 else [0, -1]] = 0
+    signal = _signal(inputs).reshape(problem.signal[0][flat])
     source = arrays.to_device(signal, plan.queue)
     target = arrays.to_device(np.empty(shape[flat], dtype), plan.queue)
-    backward = problem.inverse or problem.kind == "c2r"
-    (plan.ifft if backward else plan.fft)(source, target)
+    (plan.ifft if problem.inverse else plan.fft)(source, target)
     return _finish(problem, target.get())

@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.dft.factors import is_smooth, next_smooth
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.operations.dft.problem import DftProblem, real_dtype
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import chirp, chirp_kernel, stepped_roots
-from opencl_lab.plan import Argument, Launch, round_up
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 
 __all__ = [
     "BLUESTEIN",
     "REAL",
     "ROWS",
+    "SCALES",
     "WIDEN",
     "Transform",
     "any_length",
     "columns_as_rows",
+    "mirror",
     "real_signal",
     "real_spectrum",
     "widen",
+    "widened",
 ]
 
 BLUESTEIN = "dft/bluestein.cl.mako"
+MIRROR = "dft/mirror.cl.mako"
 REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
+SCALES = "dft/scales.cl.mako"
 WIDEN = "common/widen.cl.mako"
 WG_SIZE = 64
+VECTOR_BYTES = 32
+GROUPS_PER_UNIT = 8
+LEAST_PART = 4096
+"""Numbers of a row that are worth a group of their own."""
 
 Arguments: TypeAlias = Mapping[str, Argument | int]
 Transform: TypeAlias = Callable[[Steps, Ends, bool, float], None]
@@ -46,11 +55,13 @@ def _around(
     points: int,
     rows: int,
     arguments: Arguments,
-    **params: bool,
+    wg_size: int = WG_SIZE,
+    local_bytes: int = 0,
+    **params: int,
 ) -> None:
     """Add a launch with an item for each point of each row; plain numbers become indices."""
     index = steps.index(*(b.nbytes // b.dtype.itemsize for b in steps.buffers))
-    wg_size = min(WG_SIZE, device.capabilities.max_work_group, device.max_work_items[0])
+    wg_size = _fit(wg_size, device)
     steps.launches.append(
         Launch(
             template=template,
@@ -68,8 +79,13 @@ def _around(
                 name: index(value) if isinstance(value, int) else value
                 for name, value in arguments.items()
             },
+            local_bytes=local_bytes,
         )
     )
+
+
+def _fit(wg_size: int, device: Device) -> int:
+    return min(wg_size, device.capabilities.max_work_group, device.max_work_items[0])
 
 
 Convolution: TypeAlias = Callable[[Steps, Ends, int, bool, float], bool]
@@ -148,7 +164,7 @@ def _bluestein(
 
 def widen(source: str, target: str, count: int, device: Device) -> Launch:
     """Return the launch that converts float16 to float32."""
-    wg_size = min(WG_SIZE, device.capabilities.max_work_group, device.max_work_items[0])
+    wg_size = _fit(WG_SIZE, device)
     return Launch(
         template=WIDEN,
         kernel="widen",
@@ -159,13 +175,47 @@ def widen(source: str, target: str, count: int, device: Device) -> Launch:
     )
 
 
-def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
-    """Add the transform of real rows to their first n // 2 + 1 frequencies."""
+def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
+    """Return the plan that makes whole spectra of the halves of real signals' ones.
+
+    Parameters
+    ----------
+    n, rows : int
+        The first n // 2 + 1 frequencies of each row are ``half_rows``; all n are ``whole``.
+    dtype : numpy.dtype
+        complex64 or complex128.
+    conjugate : bool
+        Whether to take the complex conjugate of everything.
+    device : Device
+    """
+    steps = Steps(dtype, real_dtype(dtype))
+    steps.buffers.append(Buffer("half_rows", "in", (rows, n // 2 + 1), dtype))
+    steps.buffers.append(Buffer("whole", "out", (rows, n), dtype))
+    arguments: Arguments = {"half_rows": "half_rows", "whole": "whole", "n": n}
+    _around(steps, device, MIRROR, "mirror", n, rows, arguments, CONJUGATE=conjugate)
+    return steps.finish()
+
+
+def widened(steps: Steps, problem: DftProblem, device: Device) -> str:
+    """Return the name of a problem's signal, which is converted first if it is float16."""
+    if not problem.half:
+        return "signal"
+    count = problem.n * problem.batch
+    wide = steps.scratch("wide", count, steps.real)
+    if count:
+        steps.launches.append(widen("signal", wide, count, device))
+    return wide
+
+
+def real_signal(
+    steps: Steps, problem: DftProblem, transform: Transform, device: Device, grouped: bool
+) -> None:
+    """Add the transform of real rows to their first n // 2 + 1 frequencies.
+
+    `grouped` says whether the items of a group may work together.
+    """
     n, batch, scale = problem.n, problem.batch, problem.scale
-    signal = "signal"
-    if problem.half:
-        signal = steps.scratch("wide", n * batch, steps.real)
-        steps.launches.append(widen("signal", signal, n * batch, device))
+    signal = widened(steps, problem, device)
     arguments: Arguments
     if n % 2 == 0:
         h = n // 2
@@ -177,7 +227,7 @@ def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device:
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    shared = _scales(steps, device, "weigh_reals", n, batch, signal=signal)
+    shared = _scales(steps, device, signal, n, 1, batch, grouped)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"signal": signal, "rows": rows, **sizes}
@@ -188,19 +238,48 @@ def real_signal(steps: Steps, problem: DftProblem, transform: Transform, device:
 
 
 def _scales(
-    steps: Steps, device: Device, kernel: str, length: int, batch: int, **source: str
+    steps: Steps, device: Device, source: str, count: int, first: int, batch: int, grouped: bool
 ) -> dict[str, str]:
-    """Add the scales of rows that share transforms; return them as an argument."""
+    """Add the scales of rows of `count` reals that share transforms; return them as an argument.
+
+    Number 0 of a row counts, and those from `first` on.
+    """
     if batch == 1:
         return {}
+    word = steps.real.itemsize
+    # No more items than numbers, but for few of them.
+    wg_size = _fit(1 << min(8, max(5, count.bit_length() - 1)), device) if grouped else 1
+
+    def weigh(source: str, target: str, count: int, parts: int, first: int) -> None:
+        _around(
+            steps, device, SCALES, "weigh", wg_size * parts, batch,
+            {
+                "numbers": source, "results": target, "count": count, "parts": parts,
+                "from": first,
+            },
+            wg_size=wg_size,
+            local_bytes=wg_size * word if wg_size > 1 else 0,
+            VECTOR_WIDTH=1 if wg_size > 1 else VECTOR_BYTES // word,
+        )  # fmt: skip
+
+    groups = GROUPS_PER_UNIT * device.compute_units
+    parts = max(1, min(-(-groups // batch), count // LEAST_PART))
+    if parts > 1:
+        largest = steps.scratch("largest", batch * parts, steps.real)
+        weigh(source, largest, count, parts, first)
+        source, count, first = largest, parts, 1
     scales = steps.scratch("scales", batch, steps.real)
-    arguments: Arguments = {**source, "scales": scales, "n": length}
-    _around(steps, device, REAL, kernel, 1, batch, arguments, ALONE=False)
+    weigh(source, scales, count, 1, first)
     return {"scales": scales}
 
 
-def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, device: Device) -> None:
-    """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows."""
+def real_spectrum(
+    steps: Steps, problem: DftProblem, transform: Transform, device: Device, grouped: bool
+) -> None:
+    """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows.
+
+    `grouped` is that of `real_signal`.
+    """
     n, batch, scale = problem.n, problem.batch, problem.scale
     arguments: Arguments
     if n % 2 == 0:
@@ -213,7 +292,8 @@ def real_spectrum(steps: Steps, problem: DftProblem, transform: Transform, devic
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    shared = _scales(steps, device, "weigh_bins", n // 2 + 1, batch, spectrum="signal")
+    # The imaginary part of frequency 0 is taken for 0.
+    shared = _scales(steps, device, "signal", n + 1, 2, batch, grouped)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"spectrum": "signal", "rows": rows, **sizes}

@@ -9,9 +9,11 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
-from opencl_lab.operations.dft.problem import COMPLEX_TYPES, DftProblem, too_many_terms
+from opencl_lab.operations.dft.around import WIDEN, widened
+from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
+from opencl_lab.operations.dft.steps import Steps
 from opencl_lab.operations.dft.tables import root_table
-from opencl_lab.plan import Buffer, Launch, Plan, Table, round_up
+from opencl_lab.plan import Launch, Plan
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["DirectNaive", "DirectTiled"]
@@ -27,14 +29,14 @@ def _positive(name: str) -> Constraint:
 
 
 class _Direct(Algorithm[DftProblem]):
-    """What both share: one launch over the frequencies of all rows."""
+    """What both share: one launch over the frequencies of all rows, widened first if half."""
 
     kernel: ClassVar[str]
 
     def supports(self, problem: DftProblem, device: Device) -> str | None:
-        """Need complex rows, and double precision for complex128."""
-        if problem.kind != "c2c" or problem.inner != 1:
-            return "it transforms contiguous rows of complex numbers only"
+        """Need rows, and double precision for complex128."""
+        if problem.inner != 1:
+            return "it transforms contiguous rows only"
         if problem.dtype == np.complex128 and not device.capabilities.fp64:
             return "the device has no double precision"
         return None
@@ -44,47 +46,53 @@ class _Direct(Algorithm[DftProblem]):
         return too_many_terms(problem)
 
     def _plan(
-        self, problem: DftProblem, params: Mapping[str, Any], span: int, local_bytes: int = 0
+        self,
+        problem: DftProblem,
+        params: Mapping[str, Any],
+        device: Device,
+        span: int,
+        local_bytes: int = 0,
     ) -> Plan:
-        """Plan one launch; `span` is how many frequencies a work-group has."""
-        buffers = (
-            Buffer("signal", "in", *problem.signal),
-            Buffer("spectrum", "out", *problem.spectrum),
-        )
+        """Plan one launch; `span` is how many numbers of the result a work-group has."""
+        steps = Steps.of(problem)
         if problem.n * problem.batch == 0:
-            return Plan(buffers, ())
+            return steps.finish()
+        signal = widened(steps, problem, device)
+        table = (problem.n, problem.inverse, problem.dtype)
+        roots = steps.table("roots", problem.n, problem.dtype, root_table, *table)
         index: Any = np.uint32 if problem.n < INDEX_LIMIT else np.uint64
-        roots = Table(root_table, (problem.n, problem.inverse, problem.dtype))
         wg_size = int(params["WG_SIZE"])
+        (_, points, _), _ = problem.spectrum
         launch = Launch(
             template=self.templates[0],
             kernel=self.kernel,
             params={
                 **params,
-                "REAL_T": COMPLEX_TYPES[problem.dtype.name],
+                "REAL_T": steps.real_t,
                 "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                "KIND": problem.kind,
             },
             # All in the first dimension: others are short on some devices.
-            global_size=(round_up(problem.n, span) // span * wg_size * problem.batch,),
+            global_size=(-(-points // span) * wg_size * problem.batch,),
             local_size=(wg_size,),
             arguments={
-                "signal": "signal",
+                "signal": signal,
                 "spectrum": "spectrum",
-                "roots": "roots",
+                "roots": roots,
                 "n": index(problem.n),
                 "scale": problem.real.type(problem.scale),
             },
             local_bytes=local_bytes,
         )
-        table = Buffer("roots", "table", (problem.n,), problem.dtype, roots)
-        return Plan((*buffers, table), (launch,))
+        steps.launches.append(launch)
+        return steps.finish()
 
 
 class DirectNaive(_Direct):
     """The definition, one work-item a frequency; nothing is shared."""
 
     name = "direct-naive"
-    templates = ("dft/direct_naive.cl.mako",)
+    templates = ("dft/direct_naive.cl.mako", WIDEN)
     kernel = "dft_naive"
     space = SearchSpace(
         (Parameter("WG_SIZE", (1, 8, 16, 32, 64, 128, 256), "items in a group"),),
@@ -97,14 +105,14 @@ class DirectNaive(_Direct):
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan one launch with an item for every frequency."""
-        return self._plan(problem, {**config, "BLOCK": BLOCK}, config.integer("WG_SIZE"))
+        return self._plan(problem, {**config, "BLOCK": BLOCK}, device, config.integer("WG_SIZE"))
 
 
 class DirectTiled(_Direct):
     """The definition as a product of matrices: roots shared by blocks of samples."""
 
     name = "direct-tiled"
-    templates = ("dft/direct_tiled.cl.mako",)
+    templates = ("dft/direct_tiled.cl.mako", WIDEN)
     kernel = "dft_tiled"
     space = SearchSpace(
         (
@@ -161,7 +169,7 @@ class DirectTiled(_Direct):
     def supports(self, problem: DftProblem, device: Device) -> str | None:
         """Need local memory for the least tile of the built-in configurations."""
         reason = super().supports(problem, device)
-        least = 64 * problem.dtype.itemsize
+        least = 64 * problem.dtype.itemsize  # a real sample takes less
         if reason is None and device.capabilities.local_memory < least:
             return "the device has no room for tiles of samples"
         return reason
@@ -188,13 +196,14 @@ class DirectTiled(_Direct):
 
     @staticmethod
     def _local_bytes(config: Config, problem: DftProblem) -> int:
-        return config.integer("TILE") * config.integer("BLOCKS") * problem.dtype.itemsize
+        sample = problem.real if problem.kind == "r2c" else problem.dtype
+        return config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, a group for as many frequencies as its items have."""
         span = config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
         local = self._local_bytes(config, problem) if config.integer("WG_SIZE") > 1 else 0
-        return self._plan(problem, config, span, local)
+        return self._plan(problem, config, device, span, local)
 
 
 def _sums(config: Config) -> int:

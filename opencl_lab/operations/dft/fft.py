@@ -10,6 +10,7 @@ from opencl_lab.operations.dft.around import (
     BLUESTEIN,
     REAL,
     ROWS,
+    SCALES,
     WIDEN,
     any_length,
     real_signal,
@@ -50,7 +51,7 @@ class Fft(Algorithm[DftProblem]):
     """Stockham passes of small radices; four steps for long and Bluestein for other lengths."""
 
     name = "fft"
-    templates = (LANES_TEMPLATE, GROUPS_TEMPLATE, BLUESTEIN, REAL, ROWS, WIDEN)
+    templates = (LANES_TEMPLATE, GROUPS_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
     space = SearchSpace(
         (
             Parameter("FORM", ("lanes", "groups"), "vectors of single items, or local memory"),
@@ -148,9 +149,9 @@ class Fft(Algorithm[DftProblem]):
 
         transform = any_length(smooth, None if lanes else convolution, device)
         if problem.kind == "r2c":
-            real_signal(steps, problem, transform, device)
+            real_signal(steps, problem, transform, device, not lanes)
         elif problem.kind == "c2r":
-            real_spectrum(steps, problem, transform, device)
+            real_spectrum(steps, problem, transform, device, not lanes)
         elif problem.inner == 1:
             ends = Ends.rows(problem.n, problem.batch, "signal", "spectrum")
             transform(steps, ends, problem.inverse, problem.scale)

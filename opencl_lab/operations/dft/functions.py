@@ -7,7 +7,13 @@ from typing import Any
 
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
-from opencl_lab.operations.dft.transform import axis_of, converted, prepared
+from opencl_lab.operations.dft.transform import (
+    as_complex,
+    as_real,
+    axis_of,
+    prepared,
+    whole_spectrum,
+)
 from opencl_lab.runtime.arrays import AnyArray, Rows
 
 __all__ = ["dft"]
@@ -30,10 +36,13 @@ def dft(
     has the fast transforms. Powers of the root are reduced modulo n exactly, so that
     single precision loses nothing at large n.
 
+    Real signals are summed as such, for the frequencies up to n / 2, which the others mirror.
+
     Parameters
     ----------
     x : array_like or pyopencl.array.Array
-        Any shape, any strides, real or complex. It is not changed.
+        Any shape, any strides, real or complex. It is not changed. float16 goes to the
+        device as it is stored, and device arrays of other types are converted there.
     inverse : bool
         Transform back: the sign of the exponent is positive.
     norm : str
@@ -54,8 +63,8 @@ def dft(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
-        complex64 for float16, float32 and complex64, else complex128, of the shape
-        of `x`. A device array is enqueued on the queue of `x` and not waited for.
+        complex64 for float16, float32 and complex64, else complex128, for integers too; of the
+        shape of `x`. A device array is enqueued on the queue of `x` and not waited for.
 
     Raises
     ------
@@ -69,12 +78,13 @@ def dft(
         If the device's compiler or the device itself fails.
     """
     array, queue = prepared(x, queue)
-    dtype = complex_dtype(array.dtype)
-    array = converted(array, dtype)
+    real = array.dtype.kind != "c"
+    array = as_real(array) if real else as_complex(array)
     rows = Rows.of(array, axis_of(array, axis), queue)
-    target = rows.target(out, dtype)
-    scale = scale_of(rows.length, norm, inverse)
-    problem = DftProblem(rows.length, dtype, rows.count, inverse=inverse, scale=scale)
+    n = rows.length
+    target = rows.target(out, complex_dtype(array.dtype))
+    forward = real or not inverse  # of a real signal, the inverse is the conjugate
+    problem = DftProblem.of(n, array.dtype, rows.count, not forward, scale_of(n, norm, inverse))
     shape, _ = problem.signal
     run = DFT.run(
         problem,
@@ -82,7 +92,9 @@ def dft(
         algorithm=algorithm,
         config=config,
         queue=queue,
-        out={} if target is None else {"spectrum": target.reshape(shape)},
+        out={} if target is None or real else {"spectrum": target.reshape(shape)},
     )
-    result = run.outputs["spectrum"].reshape(rows.count, rows.length)
+    result = run.outputs["spectrum"].reshape(rows.count, problem.bins)
+    if real:
+        result = whole_spectrum(result, n, inverse, target, queue)
     return rows.restore(result, out, queue)

@@ -20,6 +20,7 @@ from opencl_lab.operations.dft.host import compare
 from opencl_lab.operations.dft.problem import (
     COMPLEX_TYPES,
     NORMS,
+    SAMPLE_TYPES,
     DftProblem,
     scale_of,
     too_many_terms,
@@ -72,9 +73,13 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
         name,
         "dft.c",
         function,
-        defines=lambda problem: {"REAL_T": COMPLEX_TYPES[problem.dtype.name]},
+        defines=lambda problem: {
+            "REAL_T": COMPLEX_TYPES[problem.dtype.name],
+            "SIGNAL_PARTS": "1" if problem.kind == "r2c" else "2",
+            "RESULT_PARTS": "1" if problem.kind == "c2r" else "2",
+        },
         arguments=lambda problem, inputs, outputs, threads: (
-            inputs["signal"],
+            inputs["signal"].astype(problem.real) if problem.half else inputs["signal"],
             outputs["spectrum"],
             problem.n,
             problem.batch,
@@ -85,6 +90,17 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
         threaded=threaded,
         impractical=too_many_terms,
     )
+
+
+def _of_real(problem: DftProblem, halves: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Make halves of spectra those of real signals: frequencies 0 and n / 2 are real there.
+
+    NumPy takes their imaginary parts for 0, not every library does.
+    """
+    halves.imag[:, :1] = 0
+    if problem.n % 2 == 0:
+        halves.imag[:, problem.n // 2 :] = 0
+    return halves
 
 
 @dataclass(frozen=True)
@@ -105,8 +121,14 @@ class Dft(Operation[DftProblem]):
     options = (
         Option("n", int, 4096, "samples of a transform"),
         Option("batch", int, 1, "how many transforms"),
-        Option("dtype", str, "complex64", "type of the spectrum", tuple(COMPLEX_TYPES)),
-        Option("inverse", bool, False, "transform back"),
+        Option(
+            "dtype",
+            str,
+            "complex64",
+            "type of the samples; real ones have n // 2 + 1 frequencies",
+            tuple(SAMPLE_TYPES),
+        ),
+        Option("inverse", bool, False, "transform back, to samples of the type"),
         Option("norm", str, "backward", "which direction is scaled, as in NumPy", NORMS),
         Option(
             "rate",
@@ -158,39 +180,63 @@ class Dft(Operation[DftProblem]):
     def problem(self, **options: Any) -> DftProblem:
         """Return the problem that the options describe."""
         chosen = self._options(options)
-        return DftProblem(
-            chosen["n"],
-            np.dtype(chosen["dtype"]),
-            chosen["batch"],
-            inverse=chosen["inverse"],
-            scale=scale_of(chosen["n"], chosen["norm"], chosen["inverse"]),
-        )
+        return self._described(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["batch"])
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[DftProblem, Arrays]:
-        """Transform along the last axis, in `dtype` if that is given."""
+        """Transform along the last axis, real numbers as complex ones unless `dtype` is real.
+
+        Halves of spectra are transformed back to `n` samples, by default an even number of them.
+        """
+        problem = self._problem_of(arrays, options)
+        (batch, length, _), dtype = problem.signal
+        given = np.atleast_1d(arrays["signal"])
+        if given.shape[-1] != length:
+            raise InvalidProblem(
+                f"{given.shape[-1]} frequencies are not those of {problem.n} real samples, which "
+                f"have {length}"
+            )
+        signal = convert(given, dtype).reshape(batch, length, 1)
+        return problem, {
+            "signal": _of_real(problem, signal.copy()) if problem.kind == "c2r" else signal
+        }
+
+    def _problem_of(self, arrays: Arrays, options: Mapping[str, Any]) -> DftProblem:
+        """Return the problem of a user's array, or of options alone where there is none."""
+        if not arrays:
+            return self.problem(**options)
         chosen = self._options(options)
-        given = [name for name in ("n", "batch") if name in options]
-        if given:
-            raise InvalidProblem(f"{given[0]} is given by the input file; leave it out")
-        signal = arrays["signal"]
-        dtype = complex_dtype(signal.dtype)
-        if "dtype" in options:
-            dtype = np.dtype(chosen["dtype"])
-        data = convert(np.atleast_1d(signal), dtype)
-        n = data.shape[-1]
-        data = data.reshape(data.size // n if n else 0, n, 1)
+        signal = np.atleast_1d(arrays["signal"])
+        samples = np.dtype(chosen["dtype"]) if "dtype" in options else complex_dtype(signal.dtype)
+        *_, n = signal.shape
+        halves = chosen["inverse"] and samples.kind != "c"
+        if halves:
+            n = chosen["n"] if "n" in options else 2 * (n - 1)
+            if n < 1:
+                raise InvalidProblem(
+                    "fewer than two frequencies do not tell how many samples they make; give n"
+                )
+        for name in ("n", "batch"):
+            if name in options and not (name == "n" and halves):
+                raise InvalidProblem(f"{name} is given by the input file; leave it out")
+        return self._described(chosen, n, samples, math.prod(signal.shape[:-1]) if n else 0)
+
+    @staticmethod
+    def _described(
+        chosen: Mapping[str, Any], n: int, samples: np.dtype[Any], batch: int
+    ) -> DftProblem:
         scale = scale_of(n, chosen["norm"], chosen["inverse"])
-        problem = DftProblem(n, dtype, data.shape[0], inverse=chosen["inverse"], scale=scale)
-        return problem, {"signal": data}
+        return DftProblem.of(n, samples, batch, chosen["inverse"], scale)
 
     def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
-        """Return the spectrum in the shape of the user's array."""
-        spectrum = outputs[self.output]
-        return spectrum.reshape(arrays["signal"].shape if arrays else spectrum.shape[:2])
+        """Return the result, the last axis of the user's array replaced by that of the result."""
+        result = outputs[self.output]
+        if not arrays:
+            return result[..., 0]
+        return result.reshape(*arrays["signal"].shape[:-1], result.shape[1])
 
     def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves:
         """Return magnitudes in decibels by frequency, or by time what is transformed back."""
-        axis = self._axis(arrays, outputs, options)
+        axis = self._axis(arrays, options)
         rows = outputs["spectrum"][:MOST_CURVES, axis.order, 0]
         shown, y_label = rows.real, "real part"
         if not options.get("inverse"):
@@ -207,31 +253,34 @@ class Dft(Operation[DftProblem]):
         """Return frequencies (or times) and the numbers of each row, where the rate is known."""
         if not options.get("rate"):
             return None
-        axis = self._axis(arrays, outputs, options)
+        axis = self._axis(arrays, options)
         columns = {axis.column: axis.points}
         rows = outputs["spectrum"][:, axis.order, 0]
         for index, row in enumerate(rows):
             place = f"_{index}" if len(rows) > 1 else ""
-            columns |= {f"real{place}": row.real, f"imaginary{place}": row.imag}
+            columns[f"real{place}"] = row.real
+            if row.dtype.kind == "c":
+                columns[f"imaginary{place}"] = row.imag
             if not options.get("inverse"):
                 columns[f"magnitude{place}"] = np.abs(row)
         return columns
 
-    def _axis(self, arrays: Arrays, outputs: Arrays, options: Mapping[str, Any]) -> _Axis:
+    def _axis(self, arrays: Arrays, options: Mapping[str, Any]) -> _Axis:
         """Return what the numbers of a row stand for.
 
         Those of a real signal's spectrum only up to half the rate: the others mirror them.
         """
         rate = options.get("rate")
-        n = outputs["spectrum"].shape[1]
+        problem = self._problem_of(arrays, options)
+        n = problem.n
         order = np.arange(n)
-        if options.get("inverse"):
+        if problem.inverse:
             if rate:
                 return _Axis(order, order / rate, "time in seconds", "time_s")
             return _Axis(order, order, "sample", "sample")
         cycles = np.where(order > (n - 1) // 2, order - n, order)
         order = np.argsort(cycles, kind="stable")
-        if arrays and arrays["signal"].dtype.kind != "c":
+        if problem.kind == "r2c" or (arrays and arrays["signal"].dtype.kind != "c"):
             order = np.arange(n)[: n // 2 + 1]
             cycles = np.arange(n)
         label = "frequency in Hz" if rate else "frequency in cycles a sample"
@@ -244,7 +293,7 @@ class Dft(Operation[DftProblem]):
         signal = np.empty(shape, dtype)
         for part in (signal.real, signal.imag) if dtype.kind == "c" else (signal,):
             part[...] = rng.standard_normal(shape, problem.real.type)
-        return {"signal": signal}
+        return {"signal": _of_real(problem, signal) if problem.kind == "c2r" else signal}
 
     def expected(self, problem: DftProblem, inputs: Arrays) -> Arrays:
         """Return what NumPy computes in double precision."""

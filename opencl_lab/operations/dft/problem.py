@@ -17,6 +17,7 @@ __all__ = [
     "COMPLEX_TYPES",
     "KINDS",
     "NORMS",
+    "SAMPLE_TYPES",
     "DftProblem",
     "real_dtype",
     "scale_of",
@@ -26,6 +27,13 @@ __all__ = [
 COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
 """Types of the spectrum, and the OpenCL C types of their parts."""
 COMPLEX64 = np.dtype("complex64")
+SAMPLE_TYPES = {
+    **{name: name for name in COMPLEX_TYPES},
+    "float16": "complex64",
+    "float32": "complex64",
+    "float64": "complex128",
+}
+"""Types of a signal's samples, and those of its spectrum."""
 NORMS = ("backward", "ortho", "forward")
 KINDS = ("c2c", "r2c", "c2r")
 MANY_TERMS = 1 << 32
@@ -66,7 +74,8 @@ class DftProblem(Problem):
     batch, inner : int
         How many transforms there are before and after the transformed axis.
     inverse : bool
-        The sign of the exponent is positive.
+        The sign of the exponent is positive: always that of a ``c2r``, never of an ``r2c``,
+        whatever is given.
     scale : float
         Factor of the result.
     kind : str
@@ -102,12 +111,45 @@ class DftProblem(Problem):
             raise InvalidProblem(
                 f"there is no kind {self.kind!r} of transform; there are: {', '.join(KINDS)}"
             )
+        if self.kind != "c2c":
+            object.__setattr__(self, "inverse", self.kind == "c2r")
         if self.kind != "c2c" and self.inner != 1:
             raise InvalidProblem("real transforms run along the last axis: inner must be 1")
         if self.half and (self.kind != "r2c" or self.dtype != COMPLEX64):
             raise InvalidProblem("half storage is for real signals with a spectrum of complex64")
         if self.n * self.batch * self.inner >= 2**60:
             raise InvalidProblem("that many samples are more than a 64-bit index counts")
+
+    @classmethod
+    def of(
+        cls, n: int, samples: np.dtype[Any], batch: int, inverse: bool, scale: float
+    ) -> DftProblem:
+        """Return the problem of rows of `n` samples: of their type, and back to it if `inverse`.
+
+        Raises
+        ------
+        InvalidProblem
+            For a type of samples that is not in `SAMPLE_TYPES`, and to transform back to float16.
+        """
+        if samples.name not in SAMPLE_TYPES:
+            raise InvalidProblem(
+                f"cannot transform samples of {samples}; supported: {', '.join(SAMPLE_TYPES)}"
+            )
+        half = samples == np.float16
+        if half and inverse:
+            raise InvalidProblem(
+                "float16 is read and never written: take float32 to transform back to real signals"
+            )
+        real = "c2r" if inverse else "r2c"
+        return cls(
+            n,
+            np.dtype(SAMPLE_TYPES[samples.name]),
+            batch,
+            inverse=inverse,
+            scale=scale,
+            kind="c2c" if samples.kind == "c" else real,
+            half=half,
+        )
 
     @property
     def largest_prime(self) -> int:
@@ -126,7 +168,7 @@ class DftProblem(Problem):
     @property
     def bins(self) -> int:
         """Frequencies that a transform has in memory."""
-        return self.n if self.kind == "c2c" else self.n // 2 + 1
+        return self.n if self.kind == "c2c" or not self.n else self.n // 2 + 1
 
     @property
     def real(self) -> np.dtype[Any]:
@@ -162,5 +204,5 @@ class DftProblem(Problem):
 
 def too_many_terms(problem: DftProblem) -> str | None:
     """Return why few would wait for the direct sums, or None."""
-    terms = problem.n**2 * problem.count
+    terms = problem.n * problem.bins * problem.count
     return f"its {terms:.1e} terms take long" if terms > MANY_TERMS else None

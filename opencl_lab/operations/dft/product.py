@@ -10,12 +10,14 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
+from opencl_lab.operations.dft.around import WIDEN, widened
 from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
+from opencl_lab.operations.dft.steps import Steps
 from opencl_lab.operations.dft.tables import roots_of_unity
 from opencl_lab.operations.gemm.algorithms import Blocked
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import Buffer, Launch, Plan, Table
+from opencl_lab.plan import Launch, Plan
 from opencl_lab.space import Config
 
 __all__ = ["DirectGemm"]
@@ -27,30 +29,40 @@ MANY_ROWS, SHORT = 64, 256
 """From so many rows on, of at most so many samples, a product is faster, as measured."""
 
 
-def product_table(n: int, inverse: bool, real: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the matrix, 2n x 2n, that transforms rows of n pairs of real numbers.
+def product_table(n: int, inverse: bool, kind: str, real: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the matrix, row by row, that transforms rows of n numbers seen as real ones.
 
     With ``(re, im)`` for a complex number, each root w stands there as the block
-    ``((re w, im w), (-im w, re w))``.
+    ``((re w, im w), (-im w, re w))``, 2n x 2n in all. Where one side is real, it has no
+    imaginary parts and the other one no frequencies above n / 2: on the way back these count
+    by their mirror images, twice but for 0 and n / 2, which are real and mirror themselves.
     """
     powers = np.arange(n, dtype=np.int64)
-    roots = roots_of_unity(np.outer(powers, powers), n)
+    bins = powers if kind == "c2c" else powers[: n // 2 + 1]
+    rows, columns = (bins if kind == "c2r" else powers), (bins if kind == "r2c" else powers)
+    roots = roots_of_unity(np.outer(rows, columns), n)
     roots = roots.conj() if inverse else roots
-    matrix = np.empty((n, 2, n, 2), real)
+    matrix = np.empty((len(rows), 2, len(columns), 2), real)
     matrix[:, 0, :, 0] = matrix[:, 1, :, 1] = roots.real
     matrix[:, 0, :, 1], matrix[:, 1, :, 0] = roots.imag, -roots.imag
-    return matrix.reshape(2 * n, 2 * n)
+    if kind == "r2c":
+        matrix = matrix[:, :1]
+    elif kind == "c2r":
+        twice = (bins > 0) & (2 * bins != n)
+        matrix = matrix[:, :, :, :1] * np.stack([1 + twice, 2 * twice], 1)[:, :, None, None]
+    return matrix.reshape(-1).astype(real, copy=False)
 
 
 class DirectGemm(Algorithm[DftProblem]):
     """A batch as a product by the matrix of roots, which the kernel of `gemm` multiplies.
 
-    A complex row in memory is a real one of twice the length, so nothing is rearranged.
+    A complex row in memory is a real one of twice the length, so nothing is rearranged;
+    half precision is widened first.
     The configuration is that of the same product by `gemm`, tuned where that is.
     """
 
     name = "direct-gemm"
-    templates = Blocked.templates
+    templates = (*Blocked.templates, WIDEN)
     space = Blocked.space
 
     @staticmethod
@@ -59,9 +71,9 @@ class DirectGemm(Algorithm[DftProblem]):
         return problem.batch >= MANY_ROWS and problem.n <= SHORT
 
     def supports(self, problem: DftProblem, device: Device) -> str | None:
-        """Need complex rows that are short enough, and what the product needs."""
-        if problem.kind != "c2c" or problem.inner != 1:
-            return "it transforms contiguous rows of complex numbers only"
+        """Need rows that are short enough, and what the product needs."""
+        if problem.inner != 1:
+            return "it transforms contiguous rows only"
         if problem.n > LONGEST:
             return f"sums of more than {LONGEST} samples would not be accurate enough"
         return _blocked().supports(_product(problem), device)
@@ -76,15 +88,15 @@ class DirectGemm(Algorithm[DftProblem]):
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan the product, its second matrix a table."""
-        product = _blocked().plan(_product(problem), config, device)
-        table = Table(product_table, (problem.n, problem.inverse, problem.real))
-        names = {"a": "signal", "b": "roots", "result": "spectrum"}
-        buffers = (
-            Buffer("signal", "in", *problem.signal),
-            Buffer("spectrum", "out", *problem.spectrum),
-            Buffer("roots", "table", (2 * problem.n, 2 * problem.n), problem.real, table),
-        )
-        return Plan(buffers, tuple(_renamed(launch, names) for launch in product.launches))
+        product = _product(problem)
+        steps = Steps.of(problem)
+        signal = widened(steps, problem, device)
+        table = (problem.n, problem.inverse, problem.kind, problem.real)
+        roots = steps.table("roots", product.k * product.n, problem.real, product_table, *table)
+        names = {"a": signal, "b": roots, "result": "spectrum"}
+        launches = _blocked().plan(product, config, device).launches
+        steps.launches += [_renamed(launch, names) for launch in launches]
+        return steps.finish()
 
 
 def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
@@ -101,6 +113,8 @@ def _blocked() -> Algorithm[Any]:
 
 
 def _product(problem: DftProblem) -> GemmProblem:
-    return GemmProblem(
-        problem.batch, 2 * problem.n, 2 * problem.n, problem.real, alpha=problem.scale
+    rows, columns = (
+        shape[1] * (2 if dtype.kind == "c" else 1)
+        for shape, dtype in (problem.signal, problem.spectrum)
     )
+    return GemmProblem(problem.batch, columns, rows, problem.real, alpha=problem.scale)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyopencl.array
 
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.dft.around import widen
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operations.dft.around import mirror, widen
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
 from opencl_lab.plan import Buffer, Plan
@@ -41,6 +41,7 @@ __all__ = [
     "prepared",
     "rolled",
     "to_real",
+    "whole_spectrum",
     "without_warnings",
 ]
 
@@ -72,11 +73,19 @@ def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     ------
     InvalidProblem
         If it is on a device and of a type that pyopencl does not convert.
+    InvalidConfig
+        If that device has no double precision and this takes it.
     """
     if array.dtype == dtype:
         return array
     if not is_device_array(array):
         return array.astype(dtype)
+    double = dtype in (np.float64, np.complex128)
+    if double and not session_of(array.queue).device.capabilities.fp64:
+        raise InvalidConfig(
+            f"the device has no double precision, in which {array.dtype} is transformed; convert "
+            "it to float32"
+        )
     plain = contiguous(array, array.queue)  # pyopencl converts no others
     if plain.dtype == np.bool_:
         plain = plain.view(np.uint8)
@@ -233,13 +242,10 @@ def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue
     axis = axis_of(array, axis)
     n = array.shape[axis] if n is None else n
     scale = scale_of(n, norm or "backward", False)
-    dtype = complex_dtype(array.dtype)
     return _real_axis(
         _resized(array, n, axis, queue),
         axis,
-        lambda rows: DftProblem(
-            n, dtype, rows, 1, False, scale, "r2c", half=array.dtype == np.float16
-        ),
+        lambda rows: DftProblem.of(n, array.dtype, rows, False, scale),
         queue,
     )
 
@@ -251,13 +257,36 @@ def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: 
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
     scale = scale_of(n, norm or "backward", True)
-    dtype = array.dtype
+    samples = real_dtype(array.dtype)
     return _real_axis(
         _resized(array, n // 2 + 1, axis, queue),
         axis,
-        lambda rows: DftProblem(n, dtype, rows, 1, True, scale, "c2r"),
+        lambda rows: DftProblem.of(n, samples, rows, True, scale),
         queue,
     )
+
+
+def whole_spectrum(
+    halves: AnyArray, n: int, conjugate: bool, out: AnyArray | None, queue: Any
+) -> AnyArray:
+    """Return all n frequencies of rows of n // 2 + 1, or their conjugates, in `out` if given."""
+    shape, dtype = (halves.shape[0], n), halves.dtype
+    if is_device_array(halves) and halves.size:
+        session = session_of(queue)
+        executable = session.executable(
+            ("mirror", shape, dtype, conjugate),
+            lambda: mirror(n, shape[0], dtype, conjugate, session.device),
+        )
+        given = {} if out is None else {"whole": out}
+        return execute(executable, {"half_rows": halves}, queue, given).outputs["whole"]
+    whole = _empty(halves, shape, dtype, queue) if out is None else out
+    if halves.size:
+        bins = halves.shape[1]
+        lower, upper = halves, halves[:, n - bins : 0 : -1]
+        whole[:, :bins], whole[:, bins:] = (
+            (lower.conj(), upper) if conjugate else (lower, upper.conj())
+        )
+    return whole
 
 
 def rolled(
