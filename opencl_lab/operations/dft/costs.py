@@ -25,7 +25,7 @@ FLOP = 0.013
 """Of an operation of a butterfly on one point, in single precision."""
 MOVE = 0.10
 """Reading and writing a point in a pass, out of the nearest cache."""
-LEVELS = ((48 << 10, 1.0), (384 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
+LEVELS = ((48 << 10, 1.0), (256 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
 """Up to so many bytes of work a task, a move costs so many times as much; then `FAR`."""
 FAR = 6.0
 TURN = 0.3
