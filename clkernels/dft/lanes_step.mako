@@ -263,9 +263,9 @@ static inline __attribute__((always_inline)) void step_${STEP}(
     __${WORK} vec_t *work,
     __global const complex_t *source,
     __global complex_t *target,
-    __global const real_t *restrict roots,
+    __global const real_t *roots,
 % if TWIST:
-    __global const vec_t *restrict twist,
+    __global const vec_t *twist,
 % endif
     const index_t lanes,
     const index_t source_outer,
