@@ -167,7 +167,7 @@ void fft_lanes(
         }
 % if s + 1 < len(STEPS):
         /* Look for the others to finish, or leave: who finishes the last task goes on. */
-        for (uint polls = 0; here && *finished != tasks; ++polls)
+        for (uint polls = 0; here && atomic_or(finished, 0) != tasks; ++polls)
             here = polls < ${PATIENCE};
         mem_fence(CLK_GLOBAL_MEM_FENCE);
 % endif
@@ -177,6 +177,6 @@ void fft_lanes(
     const uint words = ${len(STEPS)} * (items + 1);
     if (atomic_inc(&counters[words]) + 1 == items)
         for (uint t = 0; t <= words; ++t)
-            counters[t] = 0;
+            atomic_xchg(&counters[t], 0);
 % endif
 }

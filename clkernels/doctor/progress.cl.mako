@@ -60,8 +60,8 @@ __kernel void publish(__global const uint *restrict x, __global uint *cells, __g
   for (uint i = 0; i < size; ++i) cells[group * size + i] = x[group * size + i] + 1;
   mem_fence(CLK_GLOBAL_MEM_FENCE);
   atomic_inc(&counts[0]);
-  for (uint polls = 0; polls < patience && counts[0] != groups; ++polls);
-  if (counts[0] == groups) {
+  for (uint polls = 0; polls < patience && READ(&counts[0]) != groups; ++polls);
+  if (READ(&counts[0]) == groups) {
     mem_fence(CLK_GLOBAL_MEM_FENCE);
     uint wrong = 0;
     for (uint i = 0; i < groups * size; ++i) wrong += cells[i] != x[i] + 1;

@@ -22,9 +22,9 @@ __all__ = ["TEMPLATE", "lanes_transform"]
 TEMPLATE = "dft/fft_lanes.cl.mako"
 LONGEST = 1 << 13
 """Positions of a transform across lanes that the second cache holds twice."""
-POLLS = 16
-"""How often a unit that waits for others looks at a counter, for each point of a task: about
-eight times as long as the task takes."""
+PATIENCE = 1
+"""How often a unit looks whether others have finished, for each point of a task, before it
+leaves them: some times as long as a task takes, as a look takes longer than a point."""
 
 
 def lanes_transform(
@@ -238,7 +238,7 @@ def _launch(
                 "WORK": "local" if local else "global",
                 "INVERSE": inverse,
                 "STEPS": tuple(part.params for part in parts),
-                "PATIENCE": POLLS * points if joined else 0,
+                "PATIENCE": PATIENCE * points if joined else 0,
             },
             global_size=(items,),
             local_size=(1,),
