@@ -65,6 +65,9 @@ class Capabilities:
         Event times agree with the host's clock.
     forward_progress : bool
         Work-groups of one launch progress independently of each other.
+    visible_writes : bool
+        What a work-group wrote before an atomic operation is there for a group of the same
+        launch that sees its result. Taken for granted on CPUs, whose caches are coherent.
     """
 
     usable: bool = True
@@ -79,6 +82,7 @@ class Capabilities:
     barriers_in_loops: bool = True
     event_timing: bool = True
     forward_progress: bool = False
+    visible_writes: bool = False
 
 
 def _slug(text: str) -> str:
@@ -269,6 +273,7 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
             inline_ptx=capability is not None,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
+            visible_writes=kind == "cpu",
         ),
         handle=handle,
     )

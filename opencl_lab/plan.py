@@ -33,7 +33,7 @@ __all__ = [
 CUDA_GROUPS = 65535
 """Work-groups that CUDA devices take in the second and the third dimension; none can be asked."""
 
-Role: TypeAlias = Literal["in", "out", "scratch", "table"]
+Role: TypeAlias = Literal["in", "out", "scratch", "table", "zeros"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Buffer:
     A kernel may assume no more than the alignment of one element for buffers
     of role ``in`` and ``out``, which may be the user's own memory, and must
     not write to those of role ``in`` and ``table``. Those of role ``table``
-    hold what their `Table` says.
+    hold what their `Table` says. Those of role ``zeros`` are zero before the first
+    launch that names them, and must be so again after each: one launch at a time has them.
     """
 
     name: str

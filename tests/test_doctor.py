@@ -94,7 +94,10 @@ def device() -> Device:
 @pytest.fixture(scope="module")
 def findings(device: Device) -> dict[str, Finding]:
     """All probes but the slowest ones, on the real device."""
-    names = ("usable", "fp64", "int64_atomics", "barriers_in_loops", "forward_progress")
+    names = (
+        "usable", "fp64", "int64_atomics", "barriers_in_loops", "forward_progress",
+        "visible_writes",
+    )  # fmt: skip
     found = {f.name: f for f in examine(device, [p for p in PROBES if p.name in names])}
     if found["usable"].verdict != "ok":
         pytest.skip(f"{device} runs no kernel: {found['usable'].detail}")
@@ -149,6 +152,7 @@ def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
     assert findings["fp64"].verdict in ("ok", "no")
     assert findings["int64_atomics"].verdict in ("ok", "no")
     assert isinstance(findings["forward_progress"].value, bool)
+    assert findings["visible_writes"].verdict in ("ok", "no")
 
 
 def test_each_capability_and_each_peak_has_a_probe() -> None:

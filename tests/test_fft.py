@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,8 @@ from opencl_lab.operations.dft import DFT, DftProblem
 from opencl_lab.operations.dft.factors import RADICES, is_smooth, next_smooth, pairs_of, radices_of
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.execute import prepare
-from opencl_lab.runtime import default_queue
+from opencl_lab.runtime import default_queue, execute, session_of
+from opencl_lab.runtime.session import Executable
 from opencl_lab.template import render
 
 FFT = DFT.algorithm("fft")
@@ -191,6 +193,76 @@ def test_long_single_transforms(n):
     check(DftProblem(n))
 
 
+def joined(problem, units, patience=None, **config):
+    """Return the executable of both steps in one launch, as planned for so many units."""
+    device = select_device()
+    if not device.capabilities.visible_writes:
+        pytest.skip("units do not see what others write")
+    config = FFT.configure(problem, device, {"FORM": "lanes", "SPLIT": "always", **config})
+    plan = FFT.plan(problem, config, replace(device, compute_units=units))
+    (launch,) = plan.launches
+    assert len(launch.params["STEPS"]) == 2
+    if patience is not None:
+        launch = replace(launch, params={**launch.params, "PATIENCE": patience})
+    return Executable(replace(plan, launches=(launch,)), session_of(default_queue(device)))
+
+
+def check_joined(executable, problem, seeds=(3,), queue=None):
+    queue = queue or default_queue(select_device())
+    for seed in seeds:
+        inputs = DFT.generate(problem, seed)
+        expected = DFT.expected(problem, inputs)["spectrum"]
+        actual = execute(executable, inputs, queue).outputs["spectrum"]
+        assert relative(actual, expected) <= 2 * bound(problem.n, problem.dtype)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("units", [1, 2, 3, 16])
+def test_both_steps_in_one_launch(units, dtype):
+    """Powers of two in place, others with scratch and blocks that overlap, one after the other."""
+    dtype = np.dtype(dtype)
+    for problem in (
+        DftProblem(4096, dtype),
+        DftProblem(10_000, dtype, batch=3, inverse=True, scale=1e-4),
+        DftProblem(3**8, dtype, inverse=True),
+        DftProblem(7 * 33, dtype, batch=2, scale=0.5),
+    ):
+        check_joined(joined(problem, units), problem, seeds=(3, 4))
+
+
+@pytest.mark.parametrize("units", [2, 16])
+def test_items_that_leave_are_not_missed(units):
+    """Without patience, an item leaves as soon as others have not finished yet."""
+    problem = DftProblem(4096)
+    check_joined(joined(problem, units, patience=0, BLOCK=1), problem, seeds=range(20))
+
+
+def test_no_item_waits_for_one_that_never_finishes():
+    problem = DftProblem(4096)
+    executable, queue = joined(problem, 2), default_queue(select_device())
+    check_joined(executable, problem)
+    (spec,) = executable.plan.with_role("zeros")
+    counters = executable._zeros[queue.int_ptr][spec.name]
+    planted = np.zeros(spec.shape, spec.dtype)
+    planted[1] = 1000  # all tasks of the second share are claimed, and nobody finishes them
+    cl.enqueue_copy(queue, counters, planted)
+    execute(executable, DFT.generate(problem, 3), queue)  # ends, with half of a result
+    left = np.ones_like(planted)
+    cl.enqueue_copy(queue, left, counters)
+    assert not left.any()
+    check_joined(executable, problem)
+
+
+def test_queues_do_not_share_the_counters_of_a_launch():
+    problem, queue = DftProblem(2**14), default_queue(select_device())
+    executable = joined(problem, 2)
+    queues = [cl.CommandQueue(queue.context, queue.device) for _ in range(3)]
+    with ThreadPoolExecutor(len(queues)) as threads:
+        work = [threads.submit(check_joined, executable, problem, range(6), q) for q in queues]
+        for done in work:
+            done.result()
+
+
 def test_columns_longer_than_the_cache():
     check(DftProblem(2**14, inner=3))
 
@@ -207,7 +279,11 @@ DEVICES = [
         global_memory=1 << 42,
         max_work_items=(group,) * 3,
         capabilities=Capabilities(
-            fp64=True, max_work_group=group, local_memory=local, vector_bytes=vector
+            fp64=True,
+            max_work_group=group,
+            local_memory=local,
+            vector_bytes=vector,
+            visible_writes=group == 4096,
         ),
     )
     for kind, units, group, local, vector in (
@@ -234,20 +310,31 @@ PROBLEMS = [
 ]
 
 
+def steps_of(launch):
+    """Yield a launch with the parameters and arguments of each step in it."""
+    if "STEPS" not in launch.params:
+        yield launch, launch.params, launch.arguments
+        return
+    for step, params in enumerate(launch.params["STEPS"]):
+        names = ("source", "target")
+        yield launch, params, {name: launch.arguments[f"{name}_{step}"] for name in names}
+
+
 @pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")
 def test_plans_fit_their_devices(made):
     for problem in PROBLEMS:
         plan = FFT.plan(problem, FFT.configure(problem, made), made)
         check_plan(plan, made)
         written = {buffer.name for buffer in plan.buffers if buffer.role in ("in", "table")}
-        for launch in plan.launches:
-            source = launch.arguments.get("source", launch.arguments.get("rows"))
-            target = launch.arguments.get("target", launch.arguments.get("rows"))
+        parts = [part for launch in plan.launches for part in steps_of(launch)]
+        for launch, params, arguments in parts:
+            source = arguments.get("source", arguments.get("rows"))
+            target = arguments.get("target", arguments.get("rows"))
             assert source in written or launch.kernel == "chirp_in"
             assert plan.by_name[target].role not in ("in", "table")
-            if "RADICES" in launch.params:
-                assert math.prod(launch.params["RADICES"]) == launch.params["N"]
-                in_place = launch.params.get("TAIL") == "none" and not launch.params["SHIFT"]
+            if "RADICES" in params:
+                assert math.prod(params["RADICES"]) == params["N"]
+                in_place = params.get("TAIL") == "none" and params["LOAD"] == params["STORE"]
                 assert source != target or in_place
             written.add(target)
             if launch.kernel == "chirp_in":
@@ -255,7 +342,7 @@ def test_plans_fit_their_devices(made):
         assert "spectrum" in written
 
 
-@pytest.mark.parametrize("made", DEVICES[:2], ids=["large", "weak"])
+@pytest.mark.parametrize("made", DEVICES[:3], ids=["large", "weak", "cpu"])
 def test_local_memory_is_what_the_kernel_declares(made):
     import re
 
@@ -264,8 +351,10 @@ def test_local_memory_is_what_the_kernel_declares(made):
         for launch in plan.launches:
             text = render(launch.template, launch.params).text
             word = {"float": 4, "double": 8}[launch.params["REAL_T"]]
-            declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text))) * word
-            assert launch.local_memory == declared
+            declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text)))
+            vectors = sum(map(int, re.findall(r"__local vec_t \w+\[(\d+)\]", text)))
+            declared += vectors * launch.params.get("VECTOR_WIDTH", 0)
+            assert launch.local_memory == declared * word
 
 
 def test_many_transforms_do_not_meet_the_limits_of_a_grid():

@@ -12,14 +12,24 @@ from opencl_lab.operations.dft.costs import LAUNCH, Shape, best_split, nanosecon
 
 FFT = DFT.algorithm("fft")
 CPU = Device(
-    "made", "cpu", compute_units=2, capabilities=Capabilities(local_memory=256 << 10)
-)  # fmt: skip
+    "made",
+    "cpu",
+    compute_units=2,
+    capabilities=Capabilities(local_memory=256 << 10, visible_writes=True),
+)
+APART = replace(CPU, capabilities=replace(CPU.capabilities, visible_writes=False))
 SHAPE = Shape(1024, 64, (8, 8, 4, 4), 8, True, 4)
 
 
 def launches(n, batch=1, config=None, device=CPU):
     problem = DftProblem(n, batch=batch)
     return FFT.plan(problem, FFT.configure(problem, device, config), device).launches
+
+
+def steps(n, batch=1, config=None, device=CPU):
+    return [
+        step for launch in launches(n, batch, config, device) for step in launch.params["STEPS"]
+    ]
 
 
 def test_an_estimate_grows_with_the_work_and_not_below_a_launch():
@@ -39,7 +49,7 @@ def test_an_estimate_grows_with_the_work_and_not_below_a_launch():
 
 def test_the_best_split_is_about_square_and_keeps_to_the_longest_step():
     def split(n, longest=1 << 13):
-        return best_split(n, 1, 8, 4, 8, 4, 2, longest)[1]
+        return best_split(n, 1, 8, 4, 8, 4, 2, longest, True)[1]
 
     assert split(1 << 18) == (512, 512)
     assert split(1 << 20) == (2048, 512)
@@ -52,47 +62,58 @@ def test_the_best_split_is_about_square_and_keeps_to_the_longest_step():
 
 @pytest.mark.parametrize(
     ("n", "batch", "count"),
-    [(1024, 1024, 1), (4096, 256, 1), (1 << 14, 1, 1), (1 << 14, 64, 1), (10_000, 50, 1),
-     (1 << 16, 1, 2), (1 << 18, 1, 2), (1 << 22, 1, 2), (5**6, 1, 2)],
+    [(1024, 1024, 1), (4096, 256, 1), (4096, 1, 1), (1 << 14, 1, 2), (1 << 14, 64, 1),
+     (10_000, 50, 1), (1 << 16, 1, 2), (1 << 16, 16, 2), (1 << 18, 1, 2), (1 << 22, 1, 2),
+     (5**6, 1, 2)],
 )  # fmt: skip
-def test_two_launches_where_they_are_cheaper_than_one(n, batch, count):
+def test_two_steps_where_they_are_cheaper_than_one(n, batch, count):
     """What was measured to be faster on two cores."""
-    assert len(launches(n, batch)) == count
+    assert len(steps(n, batch)) == count
+
+
+def test_both_steps_share_a_launch_where_units_see_what_others_write():
+    (launch,) = launches(1 << 18)
+    assert launch.global_size == (CPU.compute_units,) and launch.params["PATIENCE"] > 0
+    assert [len(launch.params["STEPS"]) for launch in launches(1 << 18, device=APART)] == [1, 1]
+    # A launch more is worth more than an idle unit, for a while.
+    assert len(steps(1 << 14)) == 2 and len(steps(1 << 14, device=APART)) == 1
+    assert len(steps(1 << 16, device=APART)) == 2
 
 
 def test_a_configuration_overrides_the_estimates():
-    assert len(launches(1024, config={"SPLIT": "always"})) == 2
-    assert len(launches(1 << 18, config={"SPLIT": "never"})) == 1
-    assert len(launches(13, config={"SPLIT": "always"})) == 1
+    assert len(steps(1024, config={"SPLIT": "always"})) == 2
+    assert len(steps(1 << 18, config={"SPLIT": "never"})) == 1
+    assert len(steps(13, config={"SPLIT": "always"})) == 1
 
 
 def test_vectors_side_by_side_fit_local_memory_and_the_lanes():
     def blocks(n, **config):
-        return [launch.params["BLOCK"] for launch in launches(n, config=config or None)]
+        return [step["BLOCK"] for step in steps(n, config=config or None)]
 
     assert blocks(1 << 18) == [4, 4]
     assert blocks(1 << 20) == [1, 4]
     assert blocks(1 << 18, VECTOR_WIDTH=16) == [2, 2]
-    assert blocks(1 << 14) == [1]
+    assert blocks(1 << 12) == [1]
     for inner, block in ((24, 3), (40, 1), (20, 2), (7, 1)):
         problem = DftProblem(64, inner=inner)
         plan = FFT.plan(problem, FFT.configure(problem, CPU), CPU)
-        assert plan.launches[0].params["BLOCK"] == block
-    small = replace(CPU, capabilities=Capabilities(local_memory=1 << 10))
-    plan = launches(1 << 18, device=small)
-    assert [launch.params["WORK"] for launch in plan] == ["global", "global"]
-    assert not any(launch.local_bytes for launch in plan)
+        assert plan.launches[0].params["STEPS"][0]["BLOCK"] == block
+    small = replace(CPU, capabilities=replace(CPU.capabilities, local_memory=1 << 10))
+    (launch,) = launches(1 << 18, device=small)
+    assert launch.params["WORK"] == "global" and not launch.local_bytes
 
 
 def test_the_second_step_is_in_place_where_no_vectors_overlap():
     for n, in_place in ((1 << 18, True), (5**8, False)):
-        first, second = launches(n)
-        same = second.arguments["source"] == second.arguments["target"] == "spectrum"
-        assert same == in_place == (first.arguments["target"] == "spectrum")
+        (launch,) = launches(n)
+        arguments, second = launch.arguments, launch.params["STEPS"][1]
+        assert arguments["target_0"] == arguments["source_1"]
+        same = arguments["source_1"] == arguments["target_1"] == "spectrum"
+        assert same == in_place
         if same:
-            assert second.params["TAIL"] == "none"
+            assert second["TAIL"] == "none" and second["LOAD"] == second["STORE"] == "columns"
             for axis in ("outer", "position", "lane"):
-                assert second.arguments[f"source_{axis}"] == second.arguments[f"target_{axis}"]
+                assert arguments[f"source_{axis}_1"] == arguments[f"target_{axis}_1"]
 
 
 def test_tuned_entries_serve_lengths_with_the_same_largest_prime():

@@ -277,6 +277,24 @@ def test_arguments_of_every_kind_arrive(fresh, plan_of):
     np.testing.assert_array_equal(run_plan(plan_of(), fresh), np.arange(64) + 5)
 
 
+def test_zeros_are_kept_for_each_queue(fresh, plan_of):
+    """What a launch leaves in them is what the next one of the same queue finds."""
+    text = """
+__kernel void add(__global const int *x, __global int *y, __global int *count)
+{
+    y[get_global_id(0)] = count[get_global_id(0)]++;
+}
+"""
+    plan = plan_of(text, arguments={"x": "x", "y": "y", "count": "count"})
+    zeros = Buffer("count", "zeros", (64,), INT32)
+    plan = replace(plan, buffers=(*plan.buffers, zeros))
+    executable = session_of(fresh).executable(object(), lambda: plan)
+    other = cl.CommandQueue(fresh.context)
+    for queue, seen in ((fresh, 0), (fresh, 1), (other, 0), (fresh, 2), (other, 1)):
+        result = execute(executable, {"x": np.zeros(64, INT32)}, queue).outputs["y"]
+        assert (result == seen).all()
+
+
 def test_outputs_of_a_plan_without_launches(fresh):
     plan = Plan((Buffer("x", "in", (0, 3), INT32), Buffer("y", "out", (3, 0), INT32)), ())
     executable = session_of(fresh).executable("nothing", lambda: plan)

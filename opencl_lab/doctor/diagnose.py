@@ -116,6 +116,7 @@ PROBES = (
         alone=True,
     ),
     Probe("forward_progress", "progress between work-groups", UPDATE, alone=True),
+    Probe("visible_writes", "writes seen by other work-groups", UPDATE, alone=True),
     Probe("flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
     Probe("flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
     Probe("copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),

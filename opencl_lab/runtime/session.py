@@ -93,6 +93,16 @@ class Executable:
         memory = {name: table.memory for name, table in self._tables.items()}
         for kernel, launch in zip(self._kernels, plan.launches, strict=True):
             _set_constant_arguments(kernel, launch, memory)
+        # The others are set anew each time: buffers of the user, or from a pool.
+        self._variable = [
+            [
+                (index, argument)
+                for index, argument in enumerate(launch.arguments.values())
+                if isinstance(argument, str) and argument not in memory
+            ]
+            for launch in plan.launches
+        ]
+        self._zeros: dict[int, dict[str, DeviceMemory]] = {}
         self.build_seconds = time.perf_counter() - begin
 
     def kernel_info(self) -> list[KernelInfo]:
@@ -113,18 +123,33 @@ class Executable:
         in_order = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
         waits = list(wait_for)
         with self._lock:
+            given = {**buffers, **self._zeros_of(queue)}
             if not in_order:  # scratch memory may still serve earlier commands
                 waits.append(cl.enqueue_barrier(queue))
-            for kernel, launch in zip(self._kernels, self.plan.launches, strict=True):
-                for index, argument in enumerate(launch.arguments.values()):
-                    if isinstance(argument, str) and argument not in self._tables:
-                        kernel.set_arg(index, buffers[argument])
+            for kernel, launch, variable in zip(
+                self._kernels, self.plan.launches, self._variable, strict=True
+            ):
+                for index, name in variable:
+                    kernel.set_arg(index, given[name])
                 event = cl.enqueue_nd_range_kernel(
                     queue, kernel, launch.global_size, launch.local_size, wait_for=waits or None
                 )
                 events.append(event)
                 waits = [] if in_order else [event]
         return events
+
+    def _zeros_of(self, queue: cl.CommandQueue) -> dict[str, DeviceMemory]:
+        """Return the buffers of role ``zeros`` of one queue, whose commands take turns."""
+        specs = self.plan.with_role("zeros")
+        if not specs:
+            return {}
+        if queue.int_ptr not in self._zeros:
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            self._zeros[queue.int_ptr] = {
+                spec.name: cl.Buffer(queue.context, flags, hostbuf=np.zeros(spec.shape, spec.dtype))
+                for spec in specs
+            }
+        return self._zeros[queue.int_ptr]
 
 
 def _set_constant_arguments(

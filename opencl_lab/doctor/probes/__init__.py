@@ -25,6 +25,7 @@ from opencl_lab.doctor.probes.behaviour import (
     event_timing,
     forward_progress,
     usable,
+    visible_writes,
 )
 from opencl_lab.doctor.probes.features import fp16, fp64, inline_ptx, int64_atomics, subgroups
 from opencl_lab.doctor.probes.limits import local_memory, max_work_group, vector_bytes
@@ -52,4 +53,5 @@ __all__ = [
     "subgroups",
     "usable",
     "vector_bytes",
+    "visible_writes",
 ]

@@ -12,7 +12,7 @@ from opencl_lab.device import Device
 from opencl_lab.doctor.bench import Bench, Steps, Wrong, check, why
 from opencl_lab.template import render
 
-__all__ = ["barriers_in_loops", "event_timing", "forward_progress", "usable"]
+__all__ = ["barriers_in_loops", "event_timing", "forward_progress", "usable", "visible_writes"]
 
 
 def usable(device: Device) -> Steps:
@@ -162,3 +162,28 @@ def forward_progress(device: Device) -> Steps:
     else:
         detail = "a group can wait for those started earlier only" if started else "none at all"
         yield {"verdict": "no", "value": False, "detail": detail}
+
+
+def visible_writes(device: Device) -> Steps:
+    """Probe whether groups see what others of the same launch wrote before an atomic operation."""
+    claimed = device.capabilities.visible_writes
+    yield {"trying": "reading what other groups have written", "claimed": claimed}
+    groups, size, rounds = max(2, 2 * device.compute_units), 256, 50
+    try:
+        bench = Bench(device)
+        program = bench.build(render("doctor/progress.cl.mako", {}).text)
+        saw = wrong = 0
+        for _ in range(rounds):
+            cells, sink = np.zeros(groups * size, np.uint32), np.zeros(groups, np.uint32)
+            x, counts = bench.words(groups * size), np.zeros(3, np.uint32)
+            sizes = np.uint32(size), np.uint32(1 << 12)
+            bench.run(program, "publish", groups, 1, x, cells, sink, counts, *sizes)
+            saw, wrong = saw + int(counts[1]), wrong + int(counts[2])
+        if wrong or saw < rounds:  # the last group to finish sees all others
+            raise Wrong(f"{wrong} of {saw * groups * size} words seen were old")
+    except (cl.Error, Wrong) as error:
+        verdict = "broken" if claimed else "no"
+        yield {"verdict": verdict, "value": False, "detail": why(error)}
+        return
+    detail = f"{saw} groups saw what all of {groups} had written, in {rounds} launches"
+    yield {"verdict": "ok", "value": True, "detail": detail}

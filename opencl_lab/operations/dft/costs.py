@@ -18,16 +18,18 @@ __all__ = ["LAUNCH", "Shape", "best_split", "nanoseconds"]
 
 LAUNCH = 12_000.0
 """Nanoseconds of a launch, until its units work and after they do."""
+MEETING = 2_000.0
+"""Nanoseconds until the units of a launch go on to its second step."""
 VECTOR = 32
 FLOP = 0.013
 """Of an operation of a butterfly on one point, in single precision."""
 MOVE = 0.10
 """Reading and writing a point in a pass, out of the nearest cache."""
-LEVELS = ((48 << 10, 1.0), (384 << 10, 1.3), (1 << 20, 1.8), (2 << 20, 4.0))
+LEVELS = ((48 << 10, 1.0), (256 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
 """Up to so many bytes of work a task, a move costs so many times as much; then `FAR`."""
 FAR = 6.0
 TURN = 0.3
-"""Multiplying a point by the root between two steps."""
+"""Multiplying a point by the root between two steps, in the passes of the second."""
 TRANSPOSE = 0.45
 """Turning rows into columns in registers, on the way in or out."""
 STRIDED = 0.1
@@ -55,7 +57,7 @@ class Shape:
     block : int
         Vectors side by side.
     turned : bool
-        Whether results are multiplied by the roots between steps.
+        Whether the roots between steps are part of the passes.
     transposed, strided : int
         How many of the two ends are rows that become vectors of transforms, and how many
         are columns of a matrix.
@@ -79,7 +81,7 @@ def nanoseconds(shape: Shape, units: int) -> float:
     tasks = -(-shape.count // lanes)
     # Units wait for the one with the most tasks; lanes without a transform work all the same.
     points = shape.n * lanes * -(-tasks // units)
-    held = 4 * shape.n * lanes * shape.block * shape.word  # the two arrays of a task
+    held = 2 * shape.n * lanes * (shape.block + 1) * shape.word  # the arrays of a task
     move = MOVE * next((factor for limit, factor in LEVELS if held <= limit), FAR)
     each = sum(FLOP * _operations(radix) + move for radix in shape.radices)
     each += TURN * shape.turned + TRANSPOSE * shape.transposed + STRIDED * shape.strided
@@ -99,12 +101,21 @@ def _operations(radix: int) -> float:
 
 @cache
 def best_split(
-    n: int, count: int, width: int, block: int, largest: int, word: int, units: int, longest: int
+    n: int,
+    count: int,
+    width: int,
+    block: int,
+    largest: int,
+    word: int,
+    units: int,
+    longest: int,
+    joined: bool,
 ) -> tuple[float, tuple[int, int] | None]:
     """Return the estimate of the best transform in two steps, and its columns and rows.
 
-    `largest` is the largest composite radix and `longest` the longest step. Without a
-    split that keeps to it, the estimate is infinite and the second value None.
+    `largest` is the largest composite radix, `longest` the longest step, and `joined` says
+    whether one launch does both. Without a split that keeps to it, the estimate is
+    infinite and the second value None.
     """
     best: tuple[float, tuple[int, int] | None] = (float("inf"), None)
     # The second step reads and writes columns: it gets the shorter ones.
@@ -113,12 +124,13 @@ def best_split(
             continue
         first = Shape(
             columns, rows * count, radices_of(columns, largest), width, False, word, block,
-            turned=True, transposed=1, strided=1,
+            transposed=1, strided=1,
         )  # fmt: skip
         second = Shape(
             rows, columns * count, radices_of(rows, largest), width, False, word, block,
-            strided=2,
+            turned=True, strided=2,
         )  # fmt: skip
         cost = nanoseconds(first, units) + nanoseconds(second, units)
+        cost -= (LAUNCH - MEETING) * joined
         best = min(best, (cost, (columns, rows)), key=lambda found: found[0])
     return best

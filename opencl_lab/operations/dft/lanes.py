@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from opencl_lab.operations.dft.around import columns_as_rows
 from opencl_lab.operations.dft.costs import Shape, best_split, nanoseconds
 from opencl_lab.operations.dft.factors import radices_of
 from opencl_lab.operations.dft.steps import Ends, Steps
-from opencl_lab.operations.dft.tables import pass_roots, shift_far, shift_near
+from opencl_lab.operations.dft.tables import pass_roots, twist_roots
 from opencl_lab.plan import Argument, Launch
 from opencl_lab.space import Config
 
@@ -20,6 +22,9 @@ __all__ = ["TEMPLATE", "lanes_transform"]
 TEMPLATE = "dft/fft_lanes.cl.mako"
 LONGEST = 1 << 13
 """Positions of a transform across lanes that the second cache holds twice."""
+PATIENCE = 1
+"""How often a unit looks whether others have finished, for each point of a task, before it
+leaves them: some times as long as a task takes, as a look takes longer than a point."""
 
 
 def lanes_transform(
@@ -27,8 +32,8 @@ def lanes_transform(
 ) -> None:
     """Add the launches of transforms of a smooth length.
 
-    One launch where a transform fits into the cache and there is one for every
-    compute unit; else two, columns and rows of the transform arranged as a matrix.
+    One step where a transform fits into the cache and there is one for every compute
+    unit; else two, columns and rows of the transform arranged as a matrix.
     """
     if ends.n > LONGEST and ends.lanes > 1 and ends.source_strides[2] == 1:
 
@@ -44,7 +49,9 @@ def lanes_transform(
     radices = _within(ends.n, config) if _are_rows(ends) else None
     within = radices is not None
     radices = radices or radices_of(ends.n, config.integer("MAX_RADIX"))
-    _launch(steps, ends, radices, within, inverse, scale, config, device)
+    room = device.capabilities.local_memory
+    part = _step(steps, ends, radices, within, scale, config, room)
+    _launch(steps, [part], inverse, config, device)
 
 
 def _are_rows(ends: Ends) -> bool:
@@ -60,7 +67,10 @@ def _split(ends: Ends, word: int, config: Config, device: Device) -> int:
         return 0
     width, largest = config.integer("VECTOR_WIDTH"), config.integer("MAX_RADIX")
     units, block = device.compute_units, config.integer("BLOCK")
-    cost, split = best_split(ends.n, ends.count, width, block, largest, word, units, LONGEST)
+    joined = device.capabilities.visible_writes
+    cost, split = best_split(
+        ends.n, ends.count, width, block, largest, word, units, LONGEST, joined
+    )
     if split is None or config["SPLIT"] == "always":
         return split[0] if split else 0
     radices = _within(ends.n, config)
@@ -91,10 +101,11 @@ def _four_steps(
     config: Config,
     device: Device,
 ) -> None:
-    """Add columns with a multiplication by roots, stored as rows; then columns again.
+    """Add columns, stored as rows; then columns again, each at its fraction of a frequency.
 
     The second step writes in place of what it reads, where its vectors do not overlap,
-    so that the memory of the result is the only one that is passed twice.
+    so that the memory of the result is the only one that is passed twice. Both steps share a
+    launch where units see what others have written.
     """
     n, count, rows = ends.n, ends.count, ends.n // columns
     largest = config.integer("MAX_RADIX")
@@ -103,9 +114,14 @@ def _four_steps(
     across = (n, columns, 1)
     first = Ends(columns, count, rows, ends.source, middle, (n, rows, 1), (n, 1, columns))
     second = Ends(rows, count, columns, middle, ends.target, across, across)
-    radices = radices_of(columns, largest)
-    _launch(steps, first, radices, False, inverse, 1.0, config, device, shift=True)
-    _launch(steps, second, radices_of(rows, largest), False, inverse, scale, config, device)
+    room = device.capabilities.local_memory
+    parts = [
+        _step(steps, first, radices_of(columns, largest), False, 1.0, config, room),
+        _step(steps, second, radices_of(rows, largest), False, scale, config, room, twist=True),
+    ]
+    joined = device.capabilities.visible_writes
+    for launch in [parts] if joined else [[part] for part in parts]:
+        _launch(steps, launch, inverse, config, device)
 
 
 def _block(lanes: int, width: int, most: int, fitting: int) -> int:
@@ -118,82 +134,115 @@ def _block(lanes: int, width: int, most: int, fitting: int) -> int:
     return next((b for b in able if lanes % (b * width) == 0), able[0])
 
 
-def _launch(
+@dataclass(frozen=True)
+class _Step:
+    """Transforms of one length: what the template and the kernel take of them.
+
+    An item does one of the `tasks` at a time, in arrays of `nbytes`.
+    """
+
+    tasks: int
+    nbytes: int
+    index: Any
+    params: dict[str, Any]
+    arguments: dict[str, Argument]
+
+
+def _step(
     steps: Steps,
     ends: Ends,
     radices: tuple[int, ...],
     within: bool,
-    inverse: bool,
     scale: float,
     config: Config,
-    device: Device,
-    shift: bool = False,
-) -> None:
+    room: int,
+    twist: bool = False,
+) -> _Step:
     width = config.integer("VECTOR_WIDTH")
     unit = width if within else 1
-    tail = "none"
-    one = 4 * ends.n // unit * width * steps.real.itemsize  # bytes of a vector's two arrays
-    room = device.capabilities.local_memory
-    block = 1
+    one = 2 * ends.n // unit * width * steps.real.itemsize  # bytes of a vector's array
+    block, tail = 1, "none"
     if not within and 1 in (ends.source_strides[2], ends.target_strides[2]):
-        block = _block(ends.lanes, width, config.integer("BLOCK"), room // one)
+        block = _block(ends.lanes, width, config.integer("BLOCK"), room // one - 1)
     if not within and ends.lanes % (width * block):
         tail = "overlap" if ends.lanes > width else "few"
-    local = block * one <= room
     blocks = ends.lanes if within else -(-ends.lanes // (width * block))
-    items = min(ends.outer * blocks, config.integer("ITEMS_PER_UNIT") * device.compute_units)
     roots_count = 2 * sum(
         int(np.prod(radices[:place])) * (radix - 1) for place, radix in enumerate(radices) if place
     )
-    roots = steps.table("roots", roots_count, steps.real, pass_roots, radices, unit, steps.real)
-    index = steps.index(ends.n * ends.count)
     arguments: dict[str, Argument] = {
         "source": ends.source,
         "target": ends.target,
+        "roots": steps.table(
+            "roots", roots_count, steps.real, pass_roots, radices, unit, steps.real
+        ),
     }
-    if not local:
-        reals = items * one // steps.real.itemsize
-        arguments["work"] = steps.scratch("work", reals, steps.real)
-    arguments["roots"] = roots
-    if shift:
-        shape = (ends.n, ends.lanes, width)
-        arguments["shift_near"] = steps.table(
-            "shift_near", 2 * ends.n * width, steps.real, shift_near, *shape, steps.real
+    if twist:
+        factors = 2 * sum(radix - 1 for radix in radices) * width * block * blocks
+        arguments["twist"] = steps.table(
+            "twist", factors, steps.real, twist_roots, radices, ends.lanes, width, block, steps.real
         )
-        arguments["shift_far"] = steps.table(
-            "shift_far", ends.n * block * blocks, steps.dtype, shift_far, *shape, block, steps.dtype
-        )
+    index = steps.index(ends.n * ends.count)
     numbers: dict[str, Any] = {"outer": ends.outer, "lanes": ends.lanes}
     for side, strides in (("source", ends.source_strides), ("target", ends.target_strides)):
         for axis, stride in zip(("outer", "position", "lane"), strides, strict=True):
             numbers[f"{side}_{axis}"] = stride
     arguments |= {name: index(number) for name, number in numbers.items()}
     arguments["scale"] = steps.real.type(scale)
+    params = {
+        "BLOCK": block,
+        "N": ends.n,
+        "RADICES": radices,
+        "LANES": "within" if within else "across",
+        # A vector of positions is loaded and stored as neighbours are, in columns.
+        "LOAD": "rows" if not within and ends.source_strides[2] != 1 else "columns",
+        "STORE": "rows" if not within and ends.target_strides[2] != 1 else "columns",
+        "TAIL": tail,
+        "FEW": ends.lanes if tail == "few" else 0,
+        "TWIST": twist,
+        "SCALED": scale != 1,
+    }
+    # Each vector of a block has an array, and they share one more.
+    return _Step(ends.outer * blocks, (block + 1) * one, index, params, arguments)
+
+
+def _launch(
+    steps: Steps, parts: Sequence[_Step], inverse: bool, config: Config, device: Device
+) -> None:
+    """Add one launch of one step, or of several that follow each other."""
+    joined = len(parts) > 1
+    nbytes = max(part.nbytes for part in parts)
+    local = nbytes <= device.capabilities.local_memory
+    # Items that claim their tasks need no others that share a unit with them.
+    each = 1 if joined else config.integer("ITEMS_PER_UNIT")
+    items = min(max(part.tasks for part in parts), each * device.compute_units)
+    points = nbytes // (2 * steps.real.itemsize)
+    arguments = {
+        f"{name}_{place}": argument
+        for place, part in enumerate(parts)
+        for name, argument in part.arguments.items()
+    }
+    if joined:
+        arguments["counters"] = steps.zeros("counters", len(parts) * (items + 1) + 1)
+    if not local:
+        reals = items * nbytes // steps.real.itemsize
+        arguments["work"] = steps.scratch("work", reals, steps.real)
     steps.launches.append(
         Launch(
             template=TEMPLATE,
             kernel="fft_lanes",
             params={
                 "REAL_T": steps.real_t,
-                "INDEX_T": "uint" if index is np.uint32 else "ulong",
-                "VECTOR_WIDTH": width,
-                "BLOCK": block,
+                "INDEX_T": "uint" if parts[0].index is np.uint32 else "ulong",
+                "VECTOR_WIDTH": config.integer("VECTOR_WIDTH"),
                 "WORK": "local" if local else "global",
-                "N": ends.n,
-                "RADICES": radices,
-                "LANES": "within" if within else "across",
-                # A vector of positions is loaded and stored as neighbours are, in columns.
-                "LOAD": "rows" if not within and ends.source_strides[2] != 1 else "columns",
-                "STORE": "rows" if not within and ends.target_strides[2] != 1 else "columns",
-                "TAIL": tail,
-                "FEW": ends.lanes if tail == "few" else 0,
-                "SHIFT": shift,
                 "INVERSE": inverse,
-                "SCALED": scale != 1,
+                "STEPS": tuple(part.params for part in parts),
+                "PATIENCE": PATIENCE * points if joined else 0,
             },
             global_size=(items,),
             local_size=(1,),
             arguments=arguments,
-            local_bytes=block * one if local else 0,
+            local_bytes=nbytes if local else 0,
         )
     )

@@ -79,6 +79,12 @@ class Steps:
         self.buffers.append(Buffer(unique, "scratch", (elements,), dtype or self.dtype))
         return unique
 
+    def zeros(self, name: str, elements: int) -> str:
+        """Add words that are zero at each launch, which leaves them so; return their name."""
+        unique = f"{name}_{len(self.buffers)}"
+        self.buffers.append(Buffer(unique, "zeros", (elements,), np.dtype(np.uint32)))
+        return unique
+
     def table(
         self,
         name: str,

@@ -55,24 +55,25 @@ def pass_roots(radices: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> np
     return np.concatenate(parts).astype(dtype)
 
 
-def shift_near(n: int, lanes: int, width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return w_(n lanes)^(p l) for position p < n and lane l < width, parts apart."""
-    roots = roots_of_unity(np.outer(np.arange(n), np.arange(width)), n * lanes)
-    return np.stack([roots.real, roots.imag], axis=1).reshape(-1).astype(dtype)
-
-
-def shift_far(
-    n: int, lanes: int, width: int, block: int, dtype: np.dtype[Any]
+def twist_roots(
+    radices: tuple[int, ...], lanes: int, width: int, block: int, dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:
-    """Return w_(n lanes)^(p c) for the first lane c of each vector and position p < n.
+    """Return what turns Stockham passes into those of transforms at fractions of a frequency.
 
-    Vectors of `width` lanes come in blocks of so many.
+    Lane p < `lanes` is evaluated p / lanes above each frequency. For each vector of `width`
+    lanes, in blocks of so many, each pass and each i from 1 to R - 1: the real parts of
+    w_(S R lanes)^(i p), then the imaginary parts, where S is the product of the radices before.
     """
     first = np.arange(0, lanes, width * block)
     if lanes >= width * block:  # the last block begins earlier where it would not be full
         first = np.minimum(first, lanes - width * block)
-    first = np.add.outer(first, width * np.arange(block)).reshape(-1)
-    return pairs(roots_of_unity(np.outer(first, np.arange(n)), n * lanes).reshape(-1), dtype)
+    p = np.add.outer(first, np.arange(width * block)).reshape(-1, 1, width)
+    parts, length = [], 1
+    for radix in radices:
+        length *= radix
+        roots = roots_of_unity(np.arange(1, radix).reshape(1, -1, 1) * p, length * lanes)
+        parts.append(np.stack([roots.real, roots.imag], axis=2))
+    return np.concatenate(parts, axis=1).reshape(-1).astype(dtype)
 
 
 def group_roots(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
