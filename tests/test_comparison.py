@@ -77,6 +77,16 @@ def test_crossover(ours, theirs, expected):
     assert ("slower" in str(found)) == (expected is None)
 
 
+def test_nothing_to_do_is_no_crossover():
+    series = [(size, [row("opencl:x", 4 - size), row("numpy", 2.5)]) for size in (0, 1, 2)]
+    (found,) = crossovers(series)
+    assert 1 < found.size < 2
+    series = [(size, [row("opencl:x", 3 - 2 * size), row("numpy", 2)]) for size in (0, 1)]
+    (found,) = crossovers(series)
+    assert found.size == 1
+    assert crossovers(series[:1]) == []
+
+
 def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_path):
     times = {"opencl:slow": (1, 9, 81), "opencl:slow[A=1]": (2, 9, 81), "opencl:fast": (3, 3, 3)}
     series = [

@@ -354,6 +354,8 @@ def test_files_of_real_signals_and_back(n, rng, queue):
         (given, {**back, "batch": 2}, "batch is given by the input file"),
         (given, {**back, "n": n + 2}, "frequencies are not those of"),
         ({"signal": dirty[..., :1]}, back, "fewer than two frequencies"),
+        ({"signal": dirty[..., :1]}, {**back, "n": 0}, "not those of 0 real samples"),
+        ({"signal": dirty[..., :1]}, {**back, "n": -1}, "must not be negative"),
         (given, {"dtype": "float32"}, "cannot convert complex numbers to float32"),
         ({"signal": [1e5] * signal}, {"dtype": "float16"}, "cannot be converted to float16"),
     ):

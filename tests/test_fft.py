@@ -19,7 +19,14 @@ import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.dft import DFT, DftProblem
-from opencl_lab.operations.dft.factors import RADICES, is_smooth, next_smooth, pairs_of, radices_of
+from opencl_lab.operations.dft.factors import (
+    RADICES,
+    is_smooth,
+    largest_prime,
+    next_smooth,
+    pairs_of,
+    radices_of,
+)
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.execute import prepare
 from opencl_lab.runtime import default_queue, execute, session_of
@@ -157,11 +164,11 @@ def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
         {"SPLIT": "always", "BLOCK": 1, "VECTOR_WIDTH": 2},
         {"SPLIT": "always", "ITEMS_PER_UNIT": 1},
         {**GROUPS, "SPLIT_PARTS": False, "LOCAL_PAD": 0},
-        {**GROUPS, "MAX_RADIX": 16, "POINTS": 16, "FEW_ROOTS": True},
+        {**GROUPS, "MAX_RADIX": 16, "POINTS": 16},
         {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
         SMALL_GROUPS,
         {**SMALL_GROUPS, "TRANSFORMS": 0, "LAST_TRANSFORMS": 2},
-        {**GROUPS, "FEW_ROOTS": True, "POINTS": 4},
+        {**SMALL_GROUPS, "FEW_ROOTS": False, "POINTS": 4},
     ],
 )
 def test_configurations(config):
@@ -378,12 +385,14 @@ def test_indices_count_64_bits_only_where_they_must():
         assert {launch.params["INDEX_T"] for launch in plan.launches} == {index}
 
 
-@given(st.integers(1, 5000), st.sampled_from([4, 8, 16]))
+@given(st.integers(1, 5000), st.sampled_from([4, 8, 16, 32]))
 def test_radices_multiply_to_the_length(n, largest):
     if is_smooth(n):
         radices = radices_of(n, largest)
         assert math.prod(radices) == n
         assert n == 1 or set(radices) <= set(RADICES)
+        assert all(radix <= largest or radix == largest_prime(radix) for radix in radices)
+        assert list(radices) == sorted(radices, reverse=True)
         assert all(small * large == n and small <= large for small, large in pairs_of(n))
     else:
         with pytest.raises(ValueError, match="prime factor"):

@@ -8,7 +8,7 @@
 ## prime p pairs x[j] with x[p - j], which halves its multiplications (R. C. Singleton,
 ## "An algorithm for computing the mixed radix fast Fourier transform", 1969).
 ##
-## `RADICES` says for which there is a butterfly; the host plans with the same numbers.
+## The host plans with the radices in `RADICES` of factors.py: 2, the odd primes, and those of SPLIT.
 <%!
     import itertools
     import math

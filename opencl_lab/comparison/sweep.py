@@ -52,7 +52,8 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
                     algorithms[row.implementation] = row.algorithm
 
     def ratios(name: str, other: str) -> list[tuple[int, float]]:
-        sizes = sorted(set(times[name]) & set(times[other]))
+        # Logarithms of sizes have no 0, where there is nothing to do.
+        sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
         return [(size, times[name][size] / times[other][size]) for size in sizes]
 
     found = []

@@ -211,7 +211,7 @@ class Dft(Operation[DftProblem]):
         halves = chosen["inverse"] and samples.kind != "c"
         if halves:
             n = chosen["n"] if "n" in options else 2 * (n - 1)
-            if n < 1:
+            if n < 1 and "n" not in options:
                 raise InvalidProblem(
                     "fewer than two frequencies do not tell how many samples they make; give n"
                 )

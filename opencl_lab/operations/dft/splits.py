@@ -138,9 +138,9 @@ def gap_of(radix: int, transforms: int, load: str, store: str, limits: Limits) -
     """Return after how many elements of local memory one is left out, or 0.
 
     The items that load a row write its results as far apart as the first `radix` (times
-    the transforms that lie between). Gaps as far apart as the power of two in that distance
-    add an odd number to it, so that neighbours do not share a bank; other numbers cost a
-    division. Neighbouring columns are neighbours in local memory, too.
+    the transforms that lie between). Gaps as far apart as the power of two in that distance,
+    but not closer than there are banks, move neighbours to other banks; gaps at other numbers
+    would cost a division. Neighbouring columns are neighbours in local memory, too.
     """
     if load == store == "columns":
         return 0
