@@ -29,8 +29,6 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 __all__ = ["Fft"]
 
 
-ALONE = 8192
-"""Points of about the longest transform that a group does alone."""
 LANES = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
 GROUPS = (
     "WG_SIZE", "POINTS", "TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD",
@@ -67,7 +65,7 @@ class Fft(Algorithm[DftProblem]):
             Parameter("TRANSFORMS", (0, 8, 16, 32), "columns of a group; 0: by costs"),
             Parameter("LAST_TRANSFORMS", (0, 4, 8, 16), "the same for the last of several steps"),
             Parameter("LOCAL_LIMIT", (1024, 4096, 16384), "longest transform of a group"),
-            Parameter("LOCAL_PAD", (0, 16, 32), "elements between gaps; 0: by the layout"),
+            Parameter("LOCAL_PAD", (0, 32), "elements between gaps; 0: by the layout"),
             Parameter("SPLIT_PARTS", (False, True), "exchange real and imaginary parts in turn"),
             Parameter("FEW_ROOTS", (False, True), "load few roots and multiply the others"),
         ),
@@ -103,7 +101,9 @@ class Fft(Algorithm[DftProblem]):
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors for CPUs, groups with local memory for others."""
         cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
-        n, word = problem.n, problem.real.itemsize
+        word = problem.real.itemsize
+        halved = problem.kind != "c2c" and problem.n % 2 == 0  # pairs are one complex number
+        n = problem.n // 2 if halved else problem.n
         return Config(
             FORM="lanes" if cpu else "groups",
             WG_SIZE=64,
@@ -126,7 +126,8 @@ class Fft(Algorithm[DftProblem]):
         default = self.default_config(problem, device)
         idle = {"FORM", "LOCAL_LIMIT", *(GROUPS if default["FORM"] == "lanes" else LANES)}
         if default["FORM"] == "groups":
-            alone = problem.n <= ALONE
+            launches = self.plan(problem, default, device).launches
+            alone = not any(launch.params.get("SHIFT") for launch in launches)
             idle |= {"LAST_TRANSFORMS"} if alone else {"WG_SIZE"}
             idle |= {"TRANSFORMS"} if alone and problem.inner == 1 else set()
         elif problem.inner > 1:
