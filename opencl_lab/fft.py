@@ -61,8 +61,6 @@ __all__ = [
 
 Shape = Sequence[int] | None
 Norm = str | None
-OTHER_WAY = {None: "forward", "backward": "forward", "forward": "backward"}
-"""The norm of a transform in terms of the opposite direction."""
 
 
 def fft(
@@ -164,7 +162,7 @@ def hfft(
     """
     x, queue = prepared(a, queue)
     x = _conjugate(as_complex(x))
-    return finish(to_real(x, n, axis, OTHER_WAY.get(norm, norm), queue), out, queue)
+    return finish(to_real(x, n, axis, _other_way(norm), queue), out, queue)
 
 
 def ihfft(
@@ -181,8 +179,15 @@ def ihfft(
     Parameters are those of `rfft`.
     """
     x, queue = prepared(a, queue)
-    half = from_real(as_real(x), n, axis, OTHER_WAY.get(norm, norm), queue)
+    half = from_real(as_real(x), n, axis, _other_way(norm), queue)
     return finish(_conjugate(half), out, queue)
+
+
+def _other_way(norm: Norm) -> Norm:
+    """Return the norm of a transform in terms of the opposite direction."""
+    if norm is None or norm == "backward":
+        return "forward"
+    return "backward" if norm == "forward" else norm
 
 
 def _conjugate(x: AnyArray) -> AnyArray:

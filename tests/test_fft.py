@@ -540,6 +540,8 @@ def test_what_is_refused(queue):
         lambda: ol.fft.power_spectrum(np.zeros(3), window=np.zeros(3)),
         *(lambda fs=fs: ol.fft.power_spectrum(np.zeros(3), fs) for fs in (0, np.nan, "a", None)),
         lambda: ol.fft.hfft(np.zeros(4), norm="both"),
+        lambda: ol.fft.hfft(np.zeros(4), norm=["ortho"]),
+        *(lambda norm=norm: ol.fft.fft(np.zeros(4), norm=norm) for norm in ("", 0, [])),
         lambda: ol.fft.ihfft(np.zeros(4, complex)),
         lambda: ol.fft.fftshift(np.zeros(4), axes=1),
         lambda: ol.dft(np.zeros((2, 2)), axis=None),
@@ -731,6 +733,28 @@ def test_strided_device_arrays_of_real_numbers(part, rng):
     view = cl.array.to_device(default_queue(select_device("cpu")), host)[part]
     np.testing.assert_allclose(ol.fft.fft(view).get(), np.fft.fft(host[part]), atol=1e-5)
     np.testing.assert_allclose(ol.dft(view).get(), np.fft.fft(host[part]), atol=1e-5)
+
+
+def test_transposed_device_arrays_along_the_axis_that_is_contiguous(rng):
+    host = random_signal(rng, (4, 3, 6))
+    given = cl.array.to_device(default_queue(select_device("cpu")), host)
+    real = cl.array.to_device(given.queue, host.real.copy())
+    order = (2, 0, 1)  # the last axis goes first, the others keep their order
+    for found, expected in (
+        (ol.fft.irfft(given.transpose(order), axis=0), np.fft.irfft(host, axis=2)),
+        (ol.fft.rfft(real.transpose(order), axis=0), np.fft.rfft(host.real, axis=2)),
+        (ol.dft(given.transpose(order), axis=0), np.fft.fft(host, axis=2)),
+        (ol.sort(real.transpose(order), axis=0), np.sort(host.real, axis=2)),
+    ):
+        assert relative(found.get(), np.moveaxis(expected, 2, 0)) < 1e-6
+
+
+@pytest.mark.parametrize("n", [np.int8(100), np.uint8(200), np.array(9), True])
+def test_lengths_of_other_integer_types(n, rng):
+    signal = rng.standard_normal(12)
+    for name in ("fft", "rfft", "irfft"):
+        expected = getattr(np.fft, name)(signal, int(n))
+        assert relative(getattr(ol.fft, name)(signal, n), expected) < 1e-13
 
 
 def test_device_arrays_without_a_queue_and_of_truth_values(rng, queue):

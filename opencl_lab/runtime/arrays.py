@@ -201,7 +201,9 @@ class Rows:
             return cls(plain, array.shape, axis)
         view = _View.of(array, axis)
         if view.is_plain or array.size == 0:
-            return cls(array.reshape(rows, n) if array.size else array, array.shape, axis)
+            order = [d for d in range(array.ndim) if d != axis] + [axis]
+            data = array.transpose(order).reshape(rows, n) if array.size else array
+            return cls(data, array.shape, axis)
         data = cl.array.empty(queue, (rows, n), array.dtype, allocator=array.allocator)
         _copy(queue, array, view, data, _View(view.shape, _c_strides(view.shape), 0))
         return cls(data, array.shape, axis)

@@ -23,7 +23,7 @@ def dft(
     x: Any,
     *,
     inverse: bool = False,
-    norm: str = "backward",
+    norm: str | None = "backward",
     axis: int = -1,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
@@ -45,7 +45,7 @@ def dft(
         device as it is stored, and device arrays of other types are converted there.
     inverse : bool
         Transform back: the sign of the exponent is positive.
-    norm : str
+    norm : str, optional
         As in `numpy.fft`: ``"backward"`` scales the inverse by 1/n, ``"forward"``
         the other direction, ``"ortho"`` both by its square root.
     axis : int

@@ -45,14 +45,15 @@ def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype == COMPLEX64 else np.float64)
 
 
-def scale_of(n: int, norm: str, inverse: bool) -> float:
-    """Return the factor of a transform of length `n` under one of NumPy's norms.
+def scale_of(n: int, norm: str | None, inverse: bool) -> float:
+    """Return the factor of a transform of length `n` under one of NumPy's norms, None included.
 
     Raises
     ------
     InvalidProblem
         For an unknown norm.
     """
+    norm = "backward" if norm is None else norm
     if norm not in NORMS:
         raise InvalidProblem(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
     if norm == "ortho":

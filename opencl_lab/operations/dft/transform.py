@@ -162,9 +162,9 @@ def axes_and_lengths(
 
 
 def whole(number: Any, name: str) -> int:
-    """Return a whole number, or say which argument is none, or is too large to be a size."""
+    """Return a plain whole number, or say which argument is none, or is too large to be a size."""
     try:
-        found = operator.index(number)
+        found = int(operator.index(number))  # NumPy's own and booleans count otherwise
     except TypeError:
         raise InvalidProblem(f"{name} must be a whole number, not {number!r}") from None
     if found >= 1 << 48:
@@ -174,7 +174,6 @@ def whole(number: Any, name: str) -> int:
 
 def _resized(array: AnyArray, n: int, axis: int, queue: Any) -> AnyArray:
     """Return `array` with `axis` cut, or filled with zeros, to length `n`."""
-    n = whole(n, "n")
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
     have = array.shape[axis]
@@ -212,8 +211,8 @@ def complex_axis(
 ) -> AnyArray:
     """Transform complex numbers along one axis, wherever it lies, in one go."""
     axis = axis_of(array, axis)
-    n = array.shape[axis] if n is None else n
-    scale = scale_of(n, norm or "backward", inverse)
+    n = array.shape[axis] if n is None else whole(n, "n")
+    scale = scale_of(n, norm, inverse)
     array = _resized(array, n, axis, queue)
     if not array.size:
         return _empty(array, array.shape, array.dtype, queue)
@@ -240,8 +239,8 @@ def _real_axis(array: AnyArray, axis: int, problem: Any, queue: Any) -> AnyArray
 def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: Any) -> AnyArray:
     """Transform real numbers along one axis to n // 2 + 1 frequencies."""
     axis = axis_of(array, axis)
-    n = array.shape[axis] if n is None else n
-    scale = scale_of(n, norm or "backward", False)
+    n = array.shape[axis] if n is None else whole(n, "n")
+    scale = scale_of(n, norm, False)
     return _real_axis(
         _resized(array, n, axis, queue),
         axis,
@@ -256,7 +255,7 @@ def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: 
     n = 2 * (array.shape[axis] - 1) if n is None else whole(n, "n")
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
-    scale = scale_of(n, norm or "backward", True)
+    scale = scale_of(n, norm, True)
     samples = real_dtype(array.dtype)
     return _real_axis(
         _resized(array, n // 2 + 1, axis, queue),
