@@ -71,6 +71,9 @@
     size = T * N
     padded = size + size // LOCAL_PAD if LOCAL_PAD else size
     first, second = ("y", "x") if INVERSE else ("x", "y")
+    # A convolution reads these tables twice, and Intel's compiler for CPUs gives items the values
+    # of others where it may keep one from before a barrier.
+    KEPT = "" if CHIRP else "restrict "
 
     def place_of(lane, position):
         """Return where a point lies in local memory."""
@@ -215,14 +218,14 @@ ${codelets.butterfly(R, REAL_T)}\
 __kernel __attribute__((reqd_work_group_size(${T * W}, 1, 1)))
 void fft_groups(__global const complex_t *restrict source,
                 __global complex_t *restrict target,
-                __global const complex_t *restrict roots,
+                __global const complex_t *${KEPT}roots,
 % if SHIFT:
                 __global const complex_t *restrict shift_high,
                 __global const complex_t *restrict shift_low,
                 const index_t shift_inner,
 % endif
 % if CHIRP:
-                __global const complex_t *restrict chirp,
+                __global const complex_t *${KEPT}chirp,
                 __global const complex_t *restrict kernel_roots,
 % endif
                 const index_t outer,
