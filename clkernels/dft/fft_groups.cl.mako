@@ -249,10 +249,10 @@ void fft_groups(__global const complex_t *restrict source,
 % endif
 % endif
     const uint item = (uint)get_local_id(0);
-    const size_t lane_groups = (lanes + (size_t)${T - 1}) / ${T};
-    const index_t first_lane = (index_t)(get_group_id(0) % lane_groups * ${T});
-    const index_t o = (index_t)(get_group_id(0) / lane_groups % outer);
-    const index_t b = (index_t)(get_group_id(0) / lane_groups / outer);
+    const index_t group = (index_t)get_group_id(0); /* index_t divides faster than size_t may */
+    const index_t lane_groups = (lanes + ${T - 1}) / ${T};
+    const index_t first_lane = group % lane_groups * ${T};
+    const index_t o = group / lane_groups % outer, b = group / lane_groups / outer;
 % for index in range(passes):
 % if maps[index] == "rows":
     const uint lane_${index} = item / ${W};

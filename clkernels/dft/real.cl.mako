@@ -49,18 +49,21 @@ static inline complex_t conjugate(const complex_t a)
     return (complex_t)(a.x, -a.y);
 }
 
+/* Each item makes X[k] and X[h - k], for k up to h / 2, of the same two numbers. */
 __kernel GROUP
 void real_split(__global const complex_t *restrict half_rows,
                 __global complex_t *restrict spectrum,
                 __global const complex_t *restrict roots,
                 const index_t h)
 {
-    const index_t k = point_of(h + 1), row = row_of(h + 1);
-    if (k <= h) {
-        const complex_t a = half_rows[row * h + (k == h ? 0 : k)];
+    const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
+    if (k <= h / 2) {
+        const complex_t a = half_rows[row * h + k];
         const complex_t b = conjugate(half_rows[row * h + (k == 0 ? 0 : h - k)]);
-        const complex_t odd = times(roots[k], a - b);
-        spectrum[row * (h + 1) + k] = (real_t)0.5 * (a + b + (complex_t)(odd.y, -odd.x));
+        const complex_t turned = times(roots[k], a - b), odd = (complex_t)(turned.y, -turned.x);
+        spectrum[row * (h + 1) + k] = (real_t)0.5 * (a + b + odd);
+        if (2 * k != h)
+            spectrum[row * (h + 1) + h - k] = (real_t)0.5 * conjugate(a + b - odd);
     }
 }
 
@@ -70,14 +73,16 @@ void real_join(__global const complex_t *restrict spectrum,
                __global const complex_t *restrict roots,
                const index_t h)
 {
-    const index_t k = point_of(h), row = row_of(h);
-    if (k < h) {
+    const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
+    if (k <= h / 2) {
         complex_t a = spectrum[row * (h + 1) + k];
         complex_t b = conjugate(spectrum[row * (h + 1) + h - k]);
         if (k == 0)
             a.y = b.y = 0;
         const complex_t odd = times(conjugate(roots[k]), a - b);
         half_rows[row * h + k] = a + b + (complex_t)(-odd.y, odd.x);
+        if (k > 0 && 2 * k != h)
+            half_rows[row * h + h - k] = conjugate(a + b) + (complex_t)(odd.y, odd.x);
     }
 }
 

@@ -221,9 +221,11 @@ def real_signal(
         h = n // 2
         half = steps.scratch("half_rows", h * batch)
         transform(steps, Ends.rows(h, batch, signal, half), False, scale)
-        roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
+        roots = steps.table(
+            "roots", h // 2 + 1, steps.dtype, stepped_roots, h // 2 + 1, 1, n, steps.dtype
+        )
         arguments = {"half_rows": half, "spectrum": "spectrum", "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_split", h + 1, batch, arguments, ALONE=True)
+        _around(steps, device, REAL, "real_split", h // 2 + 1, batch, arguments, ALONE=True)
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
@@ -285,9 +287,11 @@ def real_spectrum(
     if n % 2 == 0:
         h = n // 2
         half = steps.scratch("half_rows", h * batch)
-        roots = steps.table("roots", h + 1, steps.dtype, stepped_roots, h + 1, 1, n, steps.dtype)
+        roots = steps.table(
+            "roots", h // 2 + 1, steps.dtype, stepped_roots, h // 2 + 1, 1, n, steps.dtype
+        )
         arguments = {"spectrum": "signal", "half_rows": half, "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_join", h, batch, arguments, ALONE=True)
+        _around(steps, device, REAL, "real_join", h // 2 + 1, batch, arguments, ALONE=True)
         transform(steps, Ends.rows(h, batch, half, "spectrum"), True, scale)
         return
     pairs = -(-batch // 2)
