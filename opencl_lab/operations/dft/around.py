@@ -36,7 +36,8 @@ REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
 SCALES = "dft/scales.cl.mako"
 WIDEN = "common/widen.cl.mako"
-WG_SIZE = 64
+WG_SIZES = (256, 128, 64)
+"""Items of a group: fewer where more would leave a fifth of them without a point."""
 VECTOR_BYTES = 32
 GROUPS_PER_UNIT = 8
 LEAST_PART = 4096
@@ -55,13 +56,13 @@ def _around(
     points: int,
     rows: int,
     arguments: Arguments,
-    wg_size: int = WG_SIZE,
+    wg_size: int | None = None,
     local_bytes: int = 0,
     **params: int,
 ) -> None:
     """Add a launch with an item for each point of each row; plain numbers become indices."""
     index = steps.index(*(b.nbytes // b.dtype.itemsize for b in steps.buffers))
-    wg_size = _fit(wg_size, device)
+    wg_size = _fit(wg_size or _wg_size(points), device)
     steps.launches.append(
         Launch(
             template=template,
@@ -81,6 +82,13 @@ def _around(
             },
             local_bytes=local_bytes,
         )
+    )
+
+
+def _wg_size(points: int) -> int:
+    """Return the items of a group: many, as devices begin about one group a clock."""
+    return next(
+        (size for size in WG_SIZES if 5 * points >= 4 * round_up(points, size)), WG_SIZES[-1]
     )
 
 
@@ -164,7 +172,7 @@ def _bluestein(
 
 def widen(source: str, target: str, count: int, device: Device) -> Launch:
     """Return the launch that converts float16 to float32."""
-    wg_size = _fit(WG_SIZE, device)
+    wg_size = _fit(_wg_size(count), device)
     return Launch(
         template=WIDEN,
         kernel="widen",
