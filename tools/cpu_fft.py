@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import time
 from collections.abc import Callable
 from statistics import median
@@ -85,8 +86,11 @@ def in_turns(functions: dict[str, Callable[[], object]]) -> dict[str, float]:
     for function in functions.values():
         function()
     begin = time.perf_counter()
-    while time.perf_counter() - begin < BUDGET or len(times[next(iter(times))]) < 5:
-        for name, function in functions.items():
+    turns = list(functions.items())
+    order = random.Random(0)
+    while time.perf_counter() - begin < BUDGET or len(times[turns[0][0]]) < 5:
+        order.shuffle(turns)  # who follows whom matters: caches, and threads that are awake
+        for name, function in turns:
             start = time.perf_counter()
             function()
             times[name].append((time.perf_counter() - start) * 1e6)
