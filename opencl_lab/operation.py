@@ -173,8 +173,10 @@ class Algorithm(ABC, Generic[P]):
         Raises
         ------
         InvalidConfig
-            If the space of this algorithm does not allow the result.
+            If the space of this algorithm does not allow the result, or `values` are none.
         """
+        if values is not None and not isinstance(values, Mapping):
+            raise InvalidConfig(f"config must map parameters to values, not be {values!r}")
         if values:
             return self._configure(problem, device, values)
         # This is on the way of every call, so the answer is kept.

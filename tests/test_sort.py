@@ -642,6 +642,7 @@ def test_algorithm_by_name(queue):
     ("config", "message"),
     [
         ({"NO_SUCH": 1}, "unknown parameter NO_SUCH"),
+        ([1], r"config must map parameters to values, not be \[1\]"),
         ({"WG_SIZE": "64"}, "WG_SIZE must be int, not '64'"),
         ({"WG_SIZE": True}, "WG_SIZE must be int, not True"),
         ({"BLOCKED": 1}, "BLOCKED must be bool, not 1"),
