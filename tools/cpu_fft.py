@@ -43,7 +43,7 @@ def ours(device: ol.Device, n: int, signal: np.ndarray, algorithm: str, config: 
     buffers = {
         spec.name: cl.Buffer(queue.context, flags.READ_WRITE, max(spec.nbytes, 1))
         for spec in plan.buffers
-        if spec.role != "table"
+        if spec.role not in ("table", "zeros")
     }
     cl.enqueue_copy(queue, buffers["signal"], signal)
 

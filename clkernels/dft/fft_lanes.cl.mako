@@ -77,6 +77,7 @@
  *   FEW           lanes of every block where TAIL is few
  *   TWIST         whether lanes are transformed at fractions of a frequency
  *   SCALED        whether to multiply by `scale`
+ *   GAP           positions between two arrays, so that equal places are in different sets of a cache
  */
 <%page args="REAL_T, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, PATIENCE"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
@@ -89,7 +90,7 @@
         return V if step["LANES"] == "within" else 1
 
     # Of an item, in vectors.
-    room = max(2 * step["N"] // unit(step) * (step["BLOCK"] + 1) for step in STEPS)
+    room = max(2 * (step["N"] // unit(step) + step["GAP"]) * (step["BLOCK"] + 1) for step in STEPS)
     strides = [f"{side}_{axis}" for side in ("source", "target") for axis in ("outer", "position", "lane")]
 
     def twist(step):

@@ -1,6 +1,6 @@
 ## One step of transforms by single items with explicit vectors, as a function that does a task:
 ## see fft_lanes.cl.mako, which says what the names mean.
-<%page args="STEP, REAL_T, VECTOR_WIDTH, WORK, INVERSE, BLOCK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, TWIST, SCALED"/>\
+<%page args="STEP, REAL_T, VECTOR_WIDTH, WORK, INVERSE, BLOCK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, TWIST, SCALED, GAP"/>\
 <%namespace name="codelets" file="codelets.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
 <%
@@ -33,7 +33,7 @@
     first, last = int(LOAD == "columns"), passes - int(STORE == "columns")
     # A block's vectors have an array each, and there is one more, which all use in turns; or, where
     # the last pass of columns finds them there, each uses that of the vector before it.
-    room, shared = 2 * N // unit, STORE == "columns" and passes > 1 and readers[-1] == 1
+    room, shared = 2 * (N // unit + GAP), STORE == "columns" and passes > 1 and readers[-1] == 1
     # The factors of each pass that differ by lane, in vectors.
     twists = [2 * sum(radix - 1 for radix in RADICES[:index]) for index in range(passes + 1)]
     lane_factor = lambda index, i, part: f"twist_at[{twists[index] + 2 * (i - 1) + part}]"

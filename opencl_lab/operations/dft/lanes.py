@@ -22,6 +22,9 @@ __all__ = ["TEMPLATE", "lanes_transform"]
 TEMPLATE = "dft/fft_lanes.cl.mako"
 LONGEST = 1 << 13
 """Positions of a transform across lanes that the second cache holds twice."""
+GAP = 9
+"""Positions between the arrays of a block, which would fight for the same lines of the caches
+where their lengths are powers of two."""
 PATIENCE = 1
 """How often a unit looks whether others have finished, for each point of a task, before it
 leaves them: some times as long as a task takes, as a look takes longer than a point."""
@@ -119,7 +122,8 @@ def _four_steps(
         _step(steps, first, radices_of(columns, largest), False, 1.0, config, room),
         _step(steps, second, radices_of(rows, largest), False, scale, config, room, twist=True),
     ]
-    joined = device.capabilities.visible_writes
+    countable = all(part.tasks < 1 << 31 for part in parts)  # by 32-bit counters
+    joined = device.capabilities.visible_writes and countable
     for launch in [parts] if joined else [[part] for part in parts]:
         _launch(steps, launch, inverse, config, device)
 
@@ -160,7 +164,8 @@ def _step(
 ) -> _Step:
     width = config.integer("VECTOR_WIDTH")
     unit = width if within else 1
-    one = 2 * ends.n // unit * width * steps.real.itemsize  # bytes of a vector's array
+    gap = 0 if within else GAP
+    one = 2 * (ends.n // unit + gap) * width * steps.real.itemsize  # bytes of a vector's array
     block, tail = 1, "none"
     if not within and 1 in (ends.source_strides[2], ends.target_strides[2]):
         block = _block(ends.lanes, width, config.integer("BLOCK"), room // one - 1)
@@ -201,6 +206,7 @@ def _step(
         "FEW": ends.lanes if tail == "few" else 0,
         "TWIST": twist,
         "SCALED": scale != 1,
+        "GAP": gap,
     }
     # Each vector of a block has an array, and they share one more.
     return _Step(ends.outer * blocks, (block + 1) * one, index, params, arguments)
