@@ -3,7 +3,7 @@
 Both follow from an estimate of what a launch costs, in passes over memory at full speed: more
 where the columns that a group reads or writes are less than whole sectors of memory, where it
 holds so many points that few groups are at work, and where there are few groups in all. The
-coefficients are fits to about 2,000 measured launches on an NVIDIA H200; they need to order plans,
+coefficients are read off about 3,600 measured launches on an NVIDIA H200; they need to order plans,
 not to foretell times. The tuning database overrides what a group does (``TRANSFORMS``).
 """
 
