@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -104,6 +105,20 @@ def test_a_worker_that_died_between_requests_is_replaced(sandbox):
     os.kill(sandbox._worker.process.pid, signal.SIGKILL)
     sandbox._worker.process.wait()
     assert evaluate(sandbox, "none").status == "correct"
+
+
+def test_an_interrupt_while_it_asks_for_the_worker_does_not_hang(sandbox):
+    """Popen.poll() takes a lock, which Ctrl-C in an unlucky instant leaves taken."""
+    evaluate(sandbox, "none")
+    process = sandbox._worker.process
+    assert process._waitpid_lock.acquire(False)
+    closing = threading.Thread(target=sandbox.close, daemon=True)
+    closing.start()
+    closing.join(timeout=10)
+    hung = closing.is_alive()
+    process._waitpid_lock.release()
+    closing.join(timeout=10)
+    assert not hung and process.returncode == -signal.SIGKILL
 
 
 def test_what_is_hopeless_runs_once(sandbox):

@@ -118,7 +118,12 @@ class _Worker:
         """End it and whatever it has started."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        if self.process.returncode is None:
+            # Not by Popen.wait(): Ctrl-C in the middle of Popen.poll() may leave its lock taken.
+            status = int(signal.SIGKILL)
+            with suppress(ChildProcessError):  # that poll() has reaped it already
+                _, status = os.waitpid(self.process.pid, 0)
+            self.process.returncode = os.waitstatus_to_exitcode(status)
         for stream in (self.process.stdin, self.process.stdout, self._stderr):
             with suppress(OSError):  # unsent bytes, which nobody waits for any more
                 stream.close()  # type: ignore[union-attr]
