@@ -273,7 +273,8 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
             inline_ptx=capability is not None,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
-            visible_writes=kind == "cpu",
+            forward_progress=capability is not None,
+            visible_writes=kind == "cpu" or capability is not None,
         ),
         handle=handle,
     )

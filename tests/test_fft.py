@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import DFT, DftProblem
+from opencl_lab.operations.dft import DFT, DftProblem, groups
 from opencl_lab.operations.dft.factors import (
     RADICES,
     is_smooth,
@@ -163,7 +163,8 @@ def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
         {"VECTOR_WIDTH": 2, "MAX_RADIX": 16},
         {"SPLIT": "always", "BLOCK": 1, "VECTOR_WIDTH": 2},
         {"SPLIT": "always", "ITEMS_PER_UNIT": 1},
-        {**GROUPS, "SPLIT_PARTS": False, "LOCAL_PAD": 0},
+        {**GROUPS, "EXCHANGE": "pairs"},
+        {**GROUPS, "EXCHANGE": "turns", "LOCAL_PAD": 16},
         {**GROUPS, "MAX_RADIX": 16, "POINTS": 16},
         {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
         SMALL_GROUPS,
@@ -176,10 +177,10 @@ def test_configurations(config):
         check(DftProblem(n, batch=batch, inner=inner), config)
 
 
-@pytest.mark.parametrize("parts", [False, True])
-def test_convolutions_in_local_memory(parts):
+@pytest.mark.parametrize("exchange", ["auto", "parts", "turns"])
+def test_convolutions_in_local_memory(exchange):
     """Odd lengths in one launch, on columns too; several where the group has no room."""
-    config = {**GROUPS, "SPLIT_PARTS": parts}
+    config = {**GROUPS, "EXCHANGE": exchange}
     check(DftProblem(34, batch=3, inner=5, inverse=True, scale=0.5), config)
     for limit, launches in ((128, 1), (64, 7)):
         problem = DftProblem(47, batch=3)
@@ -270,6 +271,45 @@ def test_queues_do_not_share_the_counters_of_a_launch():
             done.result()
 
 
+def joined_groups(problem, units, monkeypatch, ahead=None, **config):
+    """Return the executable of both steps by groups in one launch, as planned for a GPU."""
+    device = select_device()
+    if not device.capabilities.visible_writes:
+        pytest.skip("groups do not see what others write")
+    if ahead is not None:
+        monkeypatch.setattr(groups, "AHEAD_POINTS", ahead * problem.n // units)
+    config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "JOIN": "always", **config}
+    progressing = replace(device.capabilities, forward_progress=True)
+    made = replace(device, compute_units=units, capabilities=progressing)
+    plan = FFT.plan(problem, FFT.configure(problem, device, config), made)
+    (launch,) = plan.launches
+    assert len(launch.params["STEPS"]) == 2
+    assert ahead is None or launch.params["AHEAD"] == 1 + ahead
+    return Executable(plan, session_of(default_queue(device)))
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_both_steps_by_groups_in_one_launch(ahead, dtype, monkeypatch):
+    """Tickets go to both steps in turns, and the counters are zero for the next launch.
+
+    With as many groups in both steps or more in either, lanes past the end, and the inverse.
+    """
+    dtype, columns = np.dtype(dtype), ("TRANSFORMS", "LAST_TRANSFORMS")
+    for problem, config in (
+        (DftProblem(64 * 64, dtype, batch=20), {"EXCHANGE": "turns"}),
+        (DftProblem(25 * 125, dtype, batch=17, inverse=True, scale=0.1), {"EXCHANGE": "parts"}),
+        (DftProblem(27 * 27, dtype, batch=40), {"LOCAL_LIMIT": 32, **dict.fromkeys(columns, 8)}),
+    ):
+        executable = joined_groups(problem, 2, monkeypatch, ahead, **config)
+        check_joined(executable, problem, seeds=(3, 4))
+        (spec,) = executable.plan.with_role("zeros")
+        left = np.ones(spec.shape, spec.dtype)
+        queue = default_queue(select_device())
+        cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
+        assert not left.any()
+
+
 def test_columns_longer_than_the_cache():
     check(DftProblem(2**14, inner=3))
 
@@ -290,7 +330,8 @@ DEVICES = [
             max_work_group=group,
             local_memory=local,
             vector_bytes=vector,
-            visible_writes=group == 4096,
+            visible_writes=group >= 1024,
+            forward_progress=group == 1024,
         ),
     )
     for kind, units, group, local, vector in (
@@ -361,7 +402,8 @@ def test_local_memory_is_what_the_kernel_declares(made):
             declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text)))
             vectors = sum(map(int, re.findall(r"__local vec_t \w+\[(\d+)\]", text)))
             declared += vectors * launch.params.get("VECTOR_WIDTH", 0)
-            assert launch.local_memory == declared * word
+            tickets = 4 * text.count("__local uint taken;")
+            assert launch.local_memory == declared * word + tickets
 
 
 def test_many_transforms_do_not_meet_the_limits_of_a_grid():

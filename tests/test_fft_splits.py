@@ -14,6 +14,8 @@ from opencl_lab.operations.dft.splits import (
     gap_of,
     lengths_of,
     middle_rows,
+    paired_columns,
+    worth_joining,
 )
 
 H200 = Limits(
@@ -21,7 +23,7 @@ H200 = Limits(
     max_radix=32,
     points=4,
     longest=16384,
-    split_parts=True,
+    exchange="turns",
     gap=0,
     transforms=0,
     last_transforms=0,
@@ -82,6 +84,26 @@ def test_the_tuner_overrides_the_estimate_as_far_as_it_fits():
     assert columns_of(replace(STEP, last=True), replace(H200, last_transforms=4)) == 4
     assert columns_of(replace(STEP, n=4096), replace(H200, transforms=16)) == 2
     assert columns_of(replace(STEP, lanes=3), replace(H200, transforms=8)) == 3
+
+
+def test_steps_share_a_launch_in_groups_of_as_many_items():
+    parts = replace(H200, exchange="parts")
+
+    def pair(first, second, limits=parts):
+        own = replace(STEP, n=first, lanes=second, times=512)
+        other = replace(STEP, n=second, lanes=first, times=512, reads=False, last=True)
+        cost, columns = paired_columns(own, other, limits)
+        return columns, math.isfinite(cost) and worth_joining(own, other, columns, limits)
+
+    assert pair(128, 256) == ((32, 16), True)
+    assert pair(256, 256) == ((16, 16), True)
+    assert pair(243, 243) == ((16, 16), True)
+    assert pair(128, 128, replace(parts, exchange="turns")) == ((32, 32), False)
+    assert pair(256, 512) == ((8, 8), False)  # less than lines, and items with more points
+    assert pair(64, 256)[1] is False  # items with fewer points
+    assert pair(1024, 1024) == ((4, 4), False)
+    assert not pair(125, 625)[1]
+    assert paired_columns(STEP, STEP, replace(parts, items=8))[0] == math.inf
 
 
 @pytest.mark.parametrize("radix", [4, 8, 9, 16, 25, 32])

@@ -1,4 +1,5 @@
-<%page args=""/>\
+<%page args="PTX"/>\
+<%include file="/prelude.cl.mako" args="DEVICE_FENCE='ptx' if PTX else 'opencl'"/>\
 /*
  * Probe: do work-groups of one launch progress independently of each other, and see what
  * others have written?
@@ -16,6 +17,8 @@
  * The host guarantees: x, sums and ready hold one element for each group; ready,
  * counter and gave_up are zero at the start. `publish` has groups of one item; x and cells hold
  * `size` words for each, and cells and counts (finished, saw, wrong) are zero at the start.
+ *
+ * PTX   whether the device takes inline PTX
  */
 #define READ(p) atomic_or((p), 0u)
 
@@ -29,12 +32,12 @@ __kernel void chain(__global const uint *restrict x, volatile __global uint *sum
       uint polls = 0;
       while (READ(&ready[ticket - 1]) == 0 && READ(gave_up) == 0)
         if (++polls == patience) atomic_xchg(gave_up, 1u);
-      mem_fence(CLK_GLOBAL_MEM_FENCE);
+      DEVICE_FENCE();
       sum = sums[ticket - 1];
     }
     sums[ticket] = sum + x[ticket];
     // The sum must be seen before the flag that announces it.
-    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    DEVICE_FENCE();
     atomic_xchg(&ready[ticket], 1u);
   }
 }
@@ -58,11 +61,11 @@ __kernel void publish(__global const uint *restrict x, __global uint *cells, __g
   for (uint i = 0; i < groups * size; ++i) before += cells[i];
   sink[group] = before;
   for (uint i = 0; i < size; ++i) cells[group * size + i] = x[group * size + i] + 1;
-  mem_fence(CLK_GLOBAL_MEM_FENCE);
+  DEVICE_FENCE();
   atomic_inc(&counts[0]);
   for (uint polls = 0; polls < patience && READ(&counts[0]) != groups; ++polls);
   if (READ(&counts[0]) == groups) {
-    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    DEVICE_FENCE();
     uint wrong = 0;
     for (uint i = 0; i < groups * size; ++i) wrong += cells[i] != x[i] + 1;
     atomic_inc(&counts[1]);

@@ -116,7 +116,9 @@ def event_timing(device: Device) -> Steps:
 def forward_progress(device: Device) -> Steps:
     """Probe whether a work-group may wait for another one of the same launch."""
     bench = Bench(device)
-    program = bench.build(render("doctor/progress.cl.mako", {}).text)
+    program = bench.build(
+        render("doctor/progress.cl.mako", {"PTX": device.capabilities.inline_ptx}).text
+    )
     wg = bench.size(64)
 
     def chain(patience: int) -> bool:
@@ -171,7 +173,9 @@ def visible_writes(device: Device) -> Steps:
     groups, size, rounds = max(2, 2 * device.compute_units), 256, 50
     try:
         bench = Bench(device)
-        program = bench.build(render("doctor/progress.cl.mako", {}).text)
+        program = bench.build(
+            render("doctor/progress.cl.mako", {"PTX": device.capabilities.inline_ptx}).text
+        )
         saw = wrong = 0
         for _ in range(rounds):
             cells, sink = np.zeros(groups * size, np.uint32), np.zeros(groups, np.uint32)

@@ -16,7 +16,6 @@ from opencl_lab.operations.dft.around import (
     real_signal,
     real_spectrum,
 )
-from opencl_lab.operations.dft.factors import is_smooth
 from opencl_lab.operations.dft.groups import TEMPLATE as GROUPS_TEMPLATE
 from opencl_lab.operations.dft.groups import groups_convolution, groups_transform
 from opencl_lab.operations.dft.lanes import TEMPLATE as LANES_TEMPLATE
@@ -29,10 +28,12 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 __all__ = ["Fft"]
 
 
+WHETHER = ("auto", "never", "always")
+EXCHANGES = ("auto", "pairs", "parts", "turns")
 LANES = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
 GROUPS = (
     "WG_SIZE", "POINTS", "TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD",
-    "SPLIT_PARTS", "FEW_ROOTS",
+    "EXCHANGE", "FEW_ROOTS", "JOIN",
 )  # fmt: skip
 """The parameters that one form alone has."""
 
@@ -43,6 +44,10 @@ def _positive(name: str) -> Constraint:
 
 def _not_negative(name: str) -> Constraint:
     return Constraint(lambda c: c.integer(name) >= 0, f"{name} must not be negative")
+
+
+def _whether(name: str) -> Constraint:
+    return Constraint(lambda c: c[name] in WHETHER, f"{name} must be auto, never or always")
 
 
 class Fft(Algorithm[DftProblem]):
@@ -59,22 +64,23 @@ class Fft(Algorithm[DftProblem]):
             ),
             Parameter("MAX_RADIX", (4, 8, 16, 32), "largest composite radix"),
             Parameter("ITEMS_PER_UNIT", (1, 4, 8, 16), "items for each compute unit"),
-            Parameter("SPLIT", ("auto", "never", "always"), "rows in two steps; auto: by costs"),
+            Parameter("SPLIT", WHETHER, "rows in two steps; auto: by costs"),
             Parameter("WG_SIZE", (32, 64, 128, 256), "least items of a group with short rows"),
             Parameter("POINTS", (4, 8, 16, 32), "points of an item"),
             Parameter("TRANSFORMS", (0, 8, 16, 32), "columns of a group; 0: by costs"),
             Parameter("LAST_TRANSFORMS", (0, 4, 8, 16), "the same for the last of several steps"),
             Parameter("LOCAL_LIMIT", (1024, 4096, 16384), "longest transform of a group"),
             Parameter("LOCAL_PAD", (0, 32), "elements between gaps; 0: by the layout"),
-            Parameter("SPLIT_PARTS", (False, True), "exchange real and imaginary parts in turn"),
+            Parameter("EXCHANGE", EXCHANGES, "what goes through local memory; auto: by the length"),
             Parameter("FEW_ROOTS", (False, True), "load few roots and multiply the others"),
+            Parameter("JOIN", WHETHER, "two steps of rows in one launch; auto: by estimate"),
         ),
         (
             Constraint(lambda c: c["FORM"] in ("lanes", "groups"), "FORM must be lanes or groups"),
             Constraint(
-                lambda c: c["SPLIT"] in ("auto", "never", "always"),
-                "SPLIT must be auto, never or always",
+                lambda c: c["EXCHANGE"] in EXCHANGES, f"EXCHANGE must be one of {EXCHANGES}"
             ),
+            *map(_whether, ("SPLIT", "JOIN")),
             Constraint(
                 lambda c: c["VECTOR_WIDTH"] in (2, 4, 8, 16),
                 "VECTOR_WIDTH must be a width of OpenCL's vectors: 2, 4, 8 or 16",
@@ -112,8 +118,9 @@ class Fft(Algorithm[DftProblem]):
             LAST_TRANSFORMS=0,
             LOCAL_LIMIT=16384,
             LOCAL_PAD=0,
-            SPLIT_PARTS=n * word > 8192 or not is_smooth(n),
+            EXCHANGE="auto",
             FEW_ROOTS=True,
+            JOIN="auto",
             VECTOR_WIDTH=32 // word,
             BLOCK=4,
             MAX_RADIX=8 if cpu else 16 if n <= 4096 else 32,
@@ -127,8 +134,9 @@ class Fft(Algorithm[DftProblem]):
         idle = {"FORM", "LOCAL_LIMIT", *(GROUPS if default["FORM"] == "lanes" else LANES)}
         if default["FORM"] == "groups":
             launches = self.plan(problem, default, device).launches
-            alone = not any(launch.params.get("SHIFT") for launch in launches)
-            idle |= {"LAST_TRANSFORMS"} if alone else {"WG_SIZE"}
+            steps = [step for launch in launches for step in launch.params.get("STEPS", ())]
+            alone = not any(step["SHIFT"] for step in steps)
+            idle |= {"LAST_TRANSFORMS", "JOIN"} if alone else {"WG_SIZE"}
             idle |= {"TRANSFORMS"} if alone and problem.inner == 1 else set()
         elif problem.inner > 1:
             idle.add("SPLIT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from opencl_lab.operations.dft.splits import (
     items_of,
     lengths_of,
     middle_rows,
+    paired_columns,
+    worth_joining,
 )
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import chirp, chirp_kernel, group_roots, stepped_roots
@@ -28,17 +31,91 @@ from opencl_lab.space import Config
 __all__ = ["TEMPLATE", "groups_convolution", "groups_transform"]
 
 TEMPLATE = "dft/fft_groups.cl.mako"
+KNOWN = ("shift_inner", "source_position", "source_lane", "target_position", "target_lane")
+"""Numbers that follow from the length of transforms of rows: compilers make good use of them."""
+AHEAD_POINTS = 1 << 12
+"""Points a unit by which the first of two steps in a launch is ahead: those it works on."""
+TICKET_BYTES = 4
+LEAST_TIMES = 4
+"""How many times as far as the first step is ahead there must be to go, to share a launch."""
 
 
 @dataclass(frozen=True)
 class _Grid:
     """The slowest axis of a launch: how often all is repeated, how far apart, from where."""
 
-    count: int
-    source_stride: int
-    target_stride: int
-    source_offset: int
-    target_offset: int
+    count: int = 1
+    source_stride: int = 0
+    target_stride: int = 0
+    source_offset: int = 0
+    target_offset: int = 0
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One step of a transform: where it reads and writes, and what else it does.
+
+    `shift` is the order of the roots between steps, and how many lanes share one;
+    `chirped` the length and direction of a transform that is done as a convolution.
+    """
+
+    ends: Ends
+    grid: _Grid = _Grid()
+    scale: float = 1.0
+    shift: tuple[int, int] | None = None
+    chirped: tuple[int, bool] | None = None
+    last: bool = False
+
+    @property
+    def times(self) -> int:
+        """How often there are so many neighbouring lanes."""
+        return self.ends.outer * self.grid.count
+
+    @property
+    def maps(self) -> tuple[str, str]:
+        """Whether neighbouring items take rows or columns, on the way in and out."""
+        ends = self.ends
+        load, store = (
+            "columns" if strides[2] == 1 and ends.lanes > 1 else "rows"
+            for strides in (ends.source_strides, ends.target_strides)
+        )
+        return load, store
+
+    @property
+    def shape(self) -> StepShape | None:
+        """What the cost of columns depends on, or None for rows."""
+        load, store = self.maps
+        if load == store == "rows":
+            return None
+        ends = self.ends
+        pitch = math.gcd(ends.target_strides[1], ends.source_strides[1] if load == store else 0)
+        return StepShape(ends.n, ends.lanes, self.times, load == "columns", pitch, self.last)
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """How two steps share a launch: columns of a group in each, and groups of a transform.
+
+    The first one is `ahead` transforms in front.
+    """
+
+    limits: Limits
+    columns: tuple[int, int]
+    tiles: tuple[int, int]
+    transforms: int
+    ahead: int
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step: what the template and the kernel take of it."""
+
+    groups: int
+    items: int
+    reals: int
+    index: Any
+    params: dict[str, Any]
+    arguments: dict[str, Argument]
 
 
 def groups_transform(
@@ -47,26 +124,40 @@ def groups_transform(
     """Add the launches of transforms of a smooth length, as rows or as columns.
 
     One launch where a group can hold a transform; else the transform is arranged as a
-    matrix, or as a box, and each launch transforms along one of its axes.
+    matrix, or as a box, and each launch transforms along one of its axes, or
+    along both.
     """
     n, word = ends.n, steps.real.itemsize
     rows = ends.source_strides[1] == 1
     batch, inner = (ends.count, 1) if rows else (ends.outer, ends.lanes)
-    lengths = lengths_of(n, batch, inner, Limits.of(word, config, device))
+    limits = Limits.of(n, word, config, device)
+    lengths = lengths_of(n, batch, inner, limits)
     if lengths is None:
         raise InvalidConfig(
             f"no lengths that fit a work-group multiply to {n}; "
             "try fewer POINTS or a larger LOCAL_LIMIT"
         )
     if len(lengths) == 1:
-        _launch(steps, ends, _Grid(1, 0, 0, 0, 0), inverse, scale, config, device)
+        step = _step(steps, _Part(ends, scale=scale), config, limits, rows)
+        _launch(steps, [step], inverse, device)
         return
     sizes = [rows * pitch for rows, pitch in middle_rows(n, inner, lengths, word)]
     middles = [
         steps.scratch("middle", batch * max(part)) for part in (sizes[::2], sizes[1::2]) if part
     ]
     base = Ends(n, batch, inner, ends.source, ends.target, (0, 0, 0), (0, 0, 0))
-    _steps(steps, base, lengths, middles, inverse, scale, config, device)
+    parts = _parts(base, lengths, middles, scale, word)
+    joint = _joint(parts, config, limits, device)
+    if joint:
+        pair = [
+            _step(steps, part, config, joint.limits, inner == 1, columns)
+            for part, columns in zip(parts, joint.columns, strict=True)
+        ]
+        _launch(steps, pair, inverse, device, joint)
+        return
+    for part in parts:
+        step = _step(steps, part, config, limits, inner == 1)
+        _launch(steps, [step], inverse, device)
 
 
 def groups_convolution(
@@ -79,25 +170,21 @@ def groups_convolution(
     device: Device,
 ) -> bool:
     """Add one launch of transforms of any length as convolutions of length `m`, if it fits."""
-    if not Limits.of(steps.real.itemsize, config, device).fits(m, 1):
+    limits = Limits.of(m, steps.real.itemsize, config, device)
+    if config["EXCHANGE"] == "auto":
+        limits = replace(limits, exchange="pairs")
+    if not limits.fits(m, 1):
         return False
-    whole = replace(ends, n=m)
-    grid, chirped = _Grid(1, 0, 0, 0, 0), (ends.n, inverse)
-    _launch(steps, whole, grid, False, scale, config, device, chirped=chirped)
+    part = _Part(replace(ends, n=m), scale=scale, chirped=(ends.n, inverse))
+    step = _step(steps, part, config, limits, ends.source_strides[1] == 1)
+    _launch(steps, [step], False, device)
     return True
 
 
-def _steps(
-    steps: Steps,
-    base: Ends,
-    lengths: tuple[int, ...],
-    middles: list[str],
-    inverse: bool,
-    scale: float,
-    config: Config,
-    device: Device,
-) -> None:
-    """Add a launch an axis: digits of the position become digits of the frequency.
+def _parts(
+    base: Ends, lengths: tuple[int, ...], middles: list[str], scale: float, word: int
+) -> list[_Part]:
+    """Return the steps, an axis each: digits of the position become digits of the frequency.
 
     Before step s, the array of a transform is [k1]...[k(s-1)][j(s)][rest], with frequency
     digits in front; all steps but the last keep that order, in scratch memory whose rows
@@ -105,16 +192,15 @@ def _steps(
     [k(last)]...[k1].
     """
     n, batch, inner = base.n, base.outer, base.lanes
-    done = 1
+    done, parts = 1, []
     source, row, pitch = base.source, n * inner, n * inner
-    middle = middle_rows(n, inner, lengths, steps.real.itemsize)
+    middle = middle_rows(n, inner, lengths, word)
     for place, (length, (rows, padded)) in enumerate(zip(lengths[:-1], middle, strict=True)):
         rest = n // rows * inner
         target = middles[place % 2]
         from_strides, to_strides = (pitch, rest, 1), (length * padded, padded, 1)
         ends = Ends(length, done, rest, source, target, from_strides, to_strides)
-        grid = _Grid(batch, row, rows * padded, 0, 0)
-        _launch(steps, ends, grid, inverse, 1.0, config, device, shift=(n // done, inner))
+        parts.append(_Part(ends, _Grid(batch, row, rows * padded), shift=(n // done, inner)))
         source, row, pitch, done = target, rows * padded, padded, rows
     last = lengths[-1]
     axes = [(batch, row, n * inner)]
@@ -124,60 +210,67 @@ def _steps(
         axes.append((length, pitch * (done // before), inner * (before // length)))
     # Neighbouring lanes are neighbours in the result: those of the user, or else k1.
     lanes = axes.pop(1) if inner == 1 else (inner, 1, 1)
+    # A launch has two more axes; a loop of launches has those of fewest steps.
     axes.sort(reverse=True)
-    outer, grid_axis, *looped = [*axes, (1, 0, 0)]
+    outer, grid_axis, *looped = axes if len(axes) > 1 else [*axes, (1, 0, 0)]
     for digits in itertools.product(*(range(count) for count, _, _ in looped)):
         moved = list(zip(digits, looped, strict=True))
         grid = _Grid(
-            grid_axis[0],
-            grid_axis[1],
-            grid_axis[2],
+            *grid_axis,
             sum(digit * axis[1] for digit, axis in moved),
             sum(digit * axis[2] for digit, axis in moved),
         )
-        ends = Ends(
-            last,
-            outer[0],
-            lanes[0],
-            source,
-            base.target,
-            (outer[1], inner, lanes[1]),
-            (outer[2], done * inner, lanes[2]),
-        )
-        _launch(steps, ends, grid, inverse, scale, config, device, last=inner == 1)
+        from_strides = (outer[1], inner, lanes[1])
+        to_strides = (outer[2], done * inner, lanes[2])
+        ends = Ends(last, outer[0], lanes[0], source, base.target, from_strides, to_strides)
+        parts.append(_Part(ends, grid, scale, last=inner == 1))
+    return parts
 
 
-def _launch(
-    steps: Steps,
-    ends: Ends,
-    grid: _Grid,
-    inverse: bool,
-    scale: float,
-    config: Config,
-    device: Device,
-    shift: tuple[int, int] | None = None,
-    chirped: tuple[int, bool] | None = None,
-    last: bool = False,
-) -> None:
-    """Add one launch.
+def _joint(parts: list[_Part], config: Config, limits: Limits, device: Device) -> _Joint | None:
+    """Return how two steps of rows share a launch, or None if they had better not.
 
-    `shift` is the order of the roots between steps, and how many lanes share one;
-    `chirped` the length and direction of a transform that is done as a convolution.
+    JOIN may say to share always where that can be, or never.
     """
-    n, limits = ends.n, Limits.of(steps.real.itemsize, config, device)
+    able = device.capabilities.forward_progress and device.capabilities.visible_writes
+    if len(parts) != 2 or not parts[1].last or not able or config["JOIN"] == "never":
+        return None
+    first, second = parts[0].shape, parts[1].shape
+    assert first is not None and second is not None  # columns in, or columns out
+    exchanges = ("parts", "turns") if config["EXCHANGE"] == "auto" else (limits.exchange,)
+    room = limits.local_memory - TICKET_BYTES
+    limited = [replace(limits, exchange=exchange, local_memory=room) for exchange in exchanges]
+    found = [(*paired_columns(first, second, each), each) for each in limited]
+    if config["JOIN"] == "auto":
+        found = [each for each in found if worth_joining(first, second, *each[1:])]
+    cost, columns, chosen = min(found, key=lambda each: each[0], default=(math.inf, (1, 1), limits))
+    transforms = first.times
+    tiles = tuple(-(-shape.lanes // c) for shape, c in zip((first, second), columns, strict=True))
+    ahead = 1 + round(device.compute_units * AHEAD_POINTS / (first.n * first.lanes))
+    countable = max(transforms, tiles[0]) * sum(tiles) < 1 << 32
+    if math.isinf(cost) or transforms < LEAST_TIMES * ahead or not countable:
+        return None
+    return _Joint(chosen, columns, (tiles[0], tiles[1]), transforms, ahead)
+
+
+def _step(
+    steps: Steps, part: _Part, config: Config, limits: Limits, known: bool, columns: int = 0
+) -> _Step:
+    """Return one step, with so many `columns` a group, or as many as are best.
+
+    `known` says whether distances follow from the length of the transforms.
+    """
+    ends, grid, shape = part.ends, part.grid, part.shape
+    n, (load, store) = ends.n, part.maps
     radices, items = radices_of(n, limits.max_radix), items_of(n, limits)
-    load = "columns" if ends.source_strides[2] == 1 and ends.lanes > 1 else "rows"
-    store = "columns" if ends.target_strides[2] == 1 and ends.lanes > 1 else "rows"
-    if load == store == "rows":  # no use but full groups
+    if columns:
+        transforms = columns
+    elif shape is None:  # no use but full groups
         transforms = max(1, min(ends.lanes, -(-config.integer("WG_SIZE") // items)))
         while transforms > 1 and not limits.fits(n, transforms):
             transforms -= 1
     else:
-        pitch = math.gcd(ends.target_strides[1], ends.source_strides[1] if load == store else 0)
-        times = ends.outer * grid.count
-        shape = StepShape(n, ends.lanes, times, load == "columns", pitch, last)
         transforms = columns_of(shape, limits)
-    groups = -(-ends.lanes // transforms)
     index = steps.index(
         *(b.nbytes // steps.dtype.itemsize for b in steps.buffers if b.role != "table")
     )
@@ -189,25 +282,26 @@ def _launch(
         "target": ends.target,
         "roots": steps.table("roots", roots_count, steps.dtype, group_roots, radices, steps.dtype),
     }
+    numbers: dict[str, int] = {}
     bits = 0
-    if shift is not None:
-        order, inner = shift
+    if part.shift is not None:
+        order, inner = part.shift
         bits = order.bit_length() // 2
         high = -(-order // (1 << bits))
         for name, count, step in (("shift_high", high, 1 << bits), ("shift_low", 1 << bits, 1)):
             arguments[name] = steps.table(
                 name, count, steps.dtype, stepped_roots, count, step, order, steps.dtype
             )
-        arguments["shift_inner"] = index(inner)
-    if chirped is not None:
-        length, back = chirped
+        numbers["shift_inner"] = inner
+    if part.chirped is not None:
+        length, back = part.chirped
         arguments["chirp"] = steps.table(
             "chirp", length, steps.dtype, chirp, length, back, steps.dtype
         )
         arguments["kernel_roots"] = steps.table(
             "chirp_kernel", n, steps.dtype, chirp_kernel, length, n, back, steps.dtype
         )
-    numbers: dict[str, int] = {"outer": ends.outer, "lanes": ends.lanes}
+    numbers |= {"outer": ends.outer, "lanes": ends.lanes}
     for side, strides, offset, batch in (
         ("source", ends.source_strides, grid.source_offset, grid.source_stride),
         ("target", ends.target_strides, grid.target_offset, grid.target_stride),
@@ -215,37 +309,67 @@ def _launch(
         numbers |= {f"{side}_offset": offset, f"{side}_batch": batch}
         for axis, stride in zip(("outer", "position", "lane"), strides, strict=True):
             numbers[f"{side}_{axis}"] = stride
-    arguments |= {name: index(number) for name, number in numbers.items()}
-    arguments["scale"] = steps.real.type(scale)
+    fixed = {name: numbers[name] for name in KNOWN if known and name in numbers}
+    arguments |= {name: index(number) for name, number in numbers.items() if name not in fixed}
+    arguments["scale"] = steps.real.type(part.scale)
+    params = {
+        "N": n,
+        "RADICES": radices,
+        "TRANSFORMS": transforms,
+        "ITEMS": items,
+        "FLAT": part.times == 1,
+        "LOAD": load,
+        "STORE": store,
+        "LOOSE_LOAD": steps.loose(ends.source),
+        "LOOSE_STORE": steps.loose(ends.target),
+        "GUARD": ends.lanes % transforms != 0,
+        "SHIFT": part.shift is not None,
+        "SHIFT_BITS": bits,
+        "EXCHANGE": limits.exchange,
+        "LOCAL_PAD": gap_of(radices[0], transforms, load, store, limits),
+        "FEW_ROOTS": config["FEW_ROOTS"],
+        "CHIRP": 0 if part.chirped is None else part.chirped[0],
+        "SCALED": part.scale != 1,
+        "KNOWN": fixed,
+    }
+    groups = -(-ends.lanes // transforms) * part.times
+    reals = limits.local_bytes(n, transforms, load, store) // steps.real.itemsize
+    return _Step(groups, transforms * items, reals, index, params, arguments)
+
+
+def _launch(
+    steps: Steps, parts: list[_Step], inverse: bool, device: Device, joint: _Joint | None = None
+) -> None:
+    """Add one launch of one step, or of two that share it."""
+    arguments: dict[str, Argument] = {
+        f"{name}_{place}": argument
+        for place, part in enumerate(parts)
+        for name, argument in part.arguments.items()
+    }
+    described = [part.params for part in parts]
+    if joint:
+        arguments["counters"] = steps.zeros("counters", joint.transforms + 1)
+        arguments["transforms"] = np.uint32(joint.transforms)
+        each = zip(described, joint.tiles, strict=True)
+        described = [{**step, "TILES": tiles} for step, tiles in each]
+    reals, items = max(part.reals for part in parts), parts[0].items
     steps.launches.append(
         Launch(
             template=TEMPLATE,
             kernel="fft_groups",
             params={
                 "REAL_T": steps.real_t,
-                "INDEX_T": "uint" if index is np.uint32 else "ulong",
-                "N": n,
-                "RADICES": radices,
-                "TRANSFORMS": transforms,
-                "ITEMS": items,
-                "LOAD": load,
-                "STORE": store,
-                "LOOSE_LOAD": steps.loose(ends.source),
-                "LOOSE_STORE": steps.loose(ends.target),
-                "GUARD": ends.lanes % transforms != 0,
-                "SHIFT": shift is not None,
-                "SHIFT_BITS": bits,
-                "SPLIT_PARTS": config["SPLIT_PARTS"],
-                "LOCAL_PAD": gap_of(radices[0], transforms, load, store, limits),
-                "FEW_ROOTS": config["FEW_ROOTS"],
-                "CHIRP": 0 if chirped is None else chirped[0],
+                "INDEX_T": "uint" if parts[0].index is np.uint32 else "ulong",
                 "INVERSE": inverse,
-                "SCALED": scale != 1,
+                "LOCAL": reals,
+                "PTX": device.capabilities.inline_ptx,
+                "AHEAD": joint.ahead if joint else 0,
+                "STEPS": tuple(described),
             },
             # All in the first dimension: others are short on some devices.
-            global_size=(groups * transforms * items * ends.outer * grid.count,),
-            local_size=(transforms * items,),
+            global_size=(sum(part.groups for part in parts) * items,),
+            local_size=(items,),
             arguments=arguments,
-            local_bytes=limits.local_bytes(n, transforms, load, store),
+            local_bytes=reals * steps.real.itemsize + (TICKET_BYTES if joint else 0),
         )
     )
