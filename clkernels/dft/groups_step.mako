@@ -1,6 +1,6 @@
 ## One step of transforms by work-groups in local memory, as a function that does what one group
 ## does: see fft_groups.cl.mako, which says what the names mean.
-<%page args="STEP, REAL_T, INVERSE, N, RADICES, TRANSFORMS, ITEMS, FLAT, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, EXCHANGE, LOCAL_PAD, FEW_ROOTS, CHIRP, SCALED, KNOWN, parameters"/>\
+<%page args="STEP, REAL_T, INVERSE, N, RADICES, TRANSFORMS, ITEMS, FLAT, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, EXCHANGE, LOCAL_PAD, FEW_ROOTS, CHIRP, REAL, SCALED, KNOWN, parameters"/>\
 <%namespace name="codelets" file="codelets.mako"/>\
 <%
     import math
@@ -18,6 +18,8 @@
     maps = [STORE if index or passes == 1 and STORE == "columns" else LOAD for index in range(passes)]
     padded = T * N + (T * N // LOCAL_PAD if LOCAL_PAD else 0)
     first, second = ("y", "x") if INVERSE else ("x", "y")
+    array = {"re": "local_re", "im": "local_re" if EXCHANGE == "turns" else "local_im"}
+    halves = -(-(N // 2 + 1) // W)  # pairs of opposite frequencies for each item
 
     def points_of(lane, position, step, count):
         """Return code that says where the first of some points lies in local memory, and places.
@@ -41,6 +43,15 @@
             found.append(f"start_{rest} + {offset - rest + (offset - rest) // LOCAL_PAD}")
         return code, found
 
+    def place_of(position):
+        """Return where a position of a row lies in local memory."""
+        at = f"lane_{passes - 1} * {N} + {position}"
+        return f"PADDED_{STEP}({at})" if LOCAL_PAD else at
+
+    def opposite(turn):
+        """Return the condition that there is a pair of frequencies for an item."""
+        return f"j_{passes - 1} + {turn * W} <= {N // 2}"
+
     def stride_of_roots(radix):
         """Return how far apart the roots are that are not products of two others."""
         return max(2, round(math.sqrt(radix))) if FEW_ROOTS and radix >= 4 else 1
@@ -60,33 +71,38 @@
 <%def name="names(index, turn)">\
 ${", ".join(f"re_{index}_{turn}_{i} = 0, im_{index}_{turn}_{i} = 0" for i in range(RADICES[index]))}\
 </%def>\
-<%def name="exchange(index, after, parts)">\
+<%def name="write_points(index, parts)">\
 <%
-    array = {"re": "local_re", "im": "local_re" if EXCHANGE == "turns" else "local_im"}
-    R, S, Q = RADICES[index], before[index], RADICES[after]
-    written, to = points_of(f"lane_{index}", f"(j / {S} * {S * R} + j % {S})", S, R)
-    read, at = points_of(f"lane_{after}", "j", N // Q, Q)
+    R, S = RADICES[index], before[index]
+    code, at = points_of(f"lane_{index}", f"(j / {S} * {S * R} + j % {S})", S, R)
 %>\
 % for turn in range(turns[index]):
 ${owned(index, turn)}\
-% for line in written:
+% for line in code:
             ${line}
 % endfor
 % for i in range(R):
 % if EXCHANGE == "pairs":
-            local_pairs[${to[i]}] = (complex_t)(re_${index}_${turn}_${i}, im_${index}_${turn}_${i});
+            local_pairs[${at[i]}] = (complex_t)(re_${index}_${turn}_${i}, im_${index}_${turn}_${i});
 % else:
 % for part in parts:
-            ${array[part]}[${to[i]}] = ${part}_${index}_${turn}_${i};
+            ${array[part]}[${at[i]}] = ${part}_${index}_${turn}_${i};
 % endfor
 % endif
 % endfor
         }
 % endfor
         barrier(CLK_LOCAL_MEM_FENCE); /* all points are there */
+</%def>\
+<%def name="exchange(index, after, parts)">\
+<%
+    Q = RADICES[after]
+    code, at = points_of(f"lane_{after}", "j", N // Q, Q)
+%>\
+${write_points(index, parts)}\
 % for turn in range(turns[after]):
 ${owned(after, turn)}\
-% for line in read:
+% for line in code:
             ${line}
 % endfor
 % for i in range(Q):
@@ -102,6 +118,32 @@ ${owned(after, turn)}\
 % endfor
         }
 % endfor
+</%def>\
+<%def name="read_opposites(parts)">\
+% for turn in range(halves):
+        if (${opposite(turn)}) {
+            const uint k = j_${passes - 1} + ${turn * W};
+            const uint at = ${place_of("k")}, opposite = ${place_of(f"(k ? {N} - k : 0)")};
+% if EXCHANGE == "pairs":
+            re_a_${turn} = local_pairs[at].x;
+            im_a_${turn} = local_pairs[at].y;
+            re_b_${turn} = local_pairs[opposite].x;
+            im_b_${turn} = local_pairs[opposite].y;
+% else:
+% for part in parts:
+            ${part}_a_${turn} = ${array[part]}[at];
+            ${part}_b_${turn} = ${array[part]}[opposite];
+% endfor
+% endif
+        }
+% endfor
+</%def>\
+<%def name="store_real(at, x)">\
+% if SCALED:
+            to[${at}] = ${x} * scale;
+% else:
+            to[${at}] = ${x};
+% endif
 </%def>\
 <%def name="swap(index, after, last)">\
     {
@@ -234,7 +276,16 @@ ${owned(0, turn)}\
 % for i in range(RADICES[0]):
             ${f"if (j + {i * (N // RADICES[0])} < {CHIRP}) " if CHIRP else ""}{
 <% at = f"{i * (N // RADICES[0])} * source_position" %>\
-% if LOOSE_LOAD:
+% if REAL == "join":
+                const uint p = j + ${i * (N // RADICES[0])};
+                complex_t a = from[p], b = from[${N} - p];
+                if (p == 0)
+                    a.y = b.y = 0;
+                const complex_t w = real_roots[p], even = (complex_t)(a.x + b.x, a.y - b.y);
+                const complex_t odd = (complex_t)(a.x - b.x, a.y + b.y);
+                const complex_t x = (complex_t)(even.x - odd.y * w.x + odd.x * w.y,
+                                                even.y + odd.x * w.x + odd.y * w.y);
+% elif LOOSE_LOAD:
                 const complex_t x = vload2(${at}, (__global const real_t *)from_j);
 % else:
                 const complex_t x = from_j[${at}];
@@ -253,7 +304,7 @@ ${owned(0, turn)}\
         }
 % endfor
     }
-${all_passes(not CHIRP)}\
+${all_passes(not CHIRP and REAL != "split")}\
 % if CHIRP:
 
     /* Multiply by the transform of the chirp; exchanged parts make the next one the inverse. */
@@ -274,6 +325,41 @@ ${owned(passes - 1, turn)}\
 ${swap(passes - 1, 0, False)}\
 ${all_passes(True)}\
 % endif
+% if REAL == "split":
+
+    /* Of frequencies k and N - k, make those of the signal that was packed, and store them. */
+    {
+% for turn in range(halves):
+        real_t re_a_${turn} = 0, im_a_${turn} = 0, re_b_${turn} = 0, im_b_${turn} = 0;
+% endfor
+% if EXCHANGE == "turns":
+${write_points(passes - 1, ("re",))}\
+${read_opposites(("re",))}\
+        barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read; imaginary ones take their place */
+${write_points(passes - 1, ("im",))}\
+${read_opposites(("im",))}\
+% else:
+${write_points(passes - 1, ("re", "im"))}\
+${read_opposites(("re", "im"))}\
+% endif
+        const index_t c = first_lane + lane_${passes - 1};
+        __global complex_t *to = target + (target_offset + c * target_lane);
+% for turn in range(halves):
+        if (${"c < lanes && " if GUARD else ""}${opposite(turn)}) {
+            const uint k = j_${passes - 1} + ${turn * W};
+            const complex_t w = real_roots[k];
+            const complex_t even = (complex_t)(re_a_${turn} + re_b_${turn}, im_a_${turn} - im_b_${turn});
+            const complex_t x = (complex_t)(re_a_${turn} - re_b_${turn}, im_a_${turn} + im_b_${turn});
+            const complex_t odd = (complex_t)(x.x * w.y + x.y * w.x, x.y * w.y - x.x * w.x);
+            const complex_t opposite = even - odd;
+${store_real("k", "(real_t)0.5 * (even + odd)")}\
+            if (2 * k != ${N}) {
+${store_real(f"{N} - k", "(real_t)0.5 * (complex_t)(opposite.x, -opposite.y)")}\
+            }
+        }
+% endfor
+    }
+% else:
 
     /* Store. */
     {
@@ -310,4 +396,5 @@ ${turn_between_steps(last, turn)}\
         }
 % endfor
     }
+% endif
 }

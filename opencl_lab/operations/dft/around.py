@@ -96,6 +96,8 @@ def _fit(wg_size: int, device: Device) -> int:
     return min(wg_size, device.capabilities.max_work_group, device.max_work_items[0])
 
 
+Packed: TypeAlias = Callable[[Steps, Ends, bool, float], bool]
+"""Adds transforms of real rows of even length, or to them, or returns False: it cannot."""
 Convolution: TypeAlias = Callable[[Steps, Ends, int, bool, float], bool]
 """Adds transforms as convolutions of the length given, or returns False: it cannot."""
 
@@ -216,17 +218,22 @@ def widened(steps: Steps, problem: DftProblem, device: Device) -> str:
 
 
 def real_signal(
-    steps: Steps, problem: DftProblem, transform: Transform, device: Device, grouped: bool
+    steps: Steps, problem: DftProblem, transform: Transform, packed: Packed | None, device: Device
 ) -> None:
     """Add the transform of real rows to their first n // 2 + 1 frequencies.
 
-    `grouped` says whether the items of a group may work together.
+    `packed` is preferred for even lengths where it can. There is one where the items of a group
+    may work together.
     """
     n, batch, scale = problem.n, problem.batch, problem.scale
     signal = widened(steps, problem, device)
     arguments: Arguments
     if n % 2 == 0:
         h = n // 2
+        pairs_of, bins_of = (h * batch, 1, h), ((h + 1) * batch, 1, h + 1)
+        ends = Ends(h, 1, batch, signal, "spectrum", pairs_of, bins_of)
+        if packed is not None and packed(steps, ends, False, scale):
+            return
         half = steps.scratch("half_rows", h * batch)
         transform(steps, Ends.rows(h, batch, signal, half), False, scale)
         roots = steps.table(
@@ -237,7 +244,7 @@ def real_signal(
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    shared = _scales(steps, device, signal, n, 1, batch, grouped)
+    shared = _scales(steps, device, signal, n, 1, batch, packed is not None)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"signal": signal, "rows": rows, **sizes}
@@ -284,16 +291,20 @@ def _scales(
 
 
 def real_spectrum(
-    steps: Steps, problem: DftProblem, transform: Transform, device: Device, grouped: bool
+    steps: Steps, problem: DftProblem, transform: Transform, packed: Packed | None, device: Device
 ) -> None:
     """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows.
 
-    `grouped` is that of `real_signal`.
+    `packed` is that of `real_signal`.
     """
     n, batch, scale = problem.n, problem.batch, problem.scale
     arguments: Arguments
     if n % 2 == 0:
         h = n // 2
+        pairs_of, bins_of = (h * batch, 1, h), ((h + 1) * batch, 1, h + 1)
+        ends = Ends(h, 1, batch, "signal", "spectrum", bins_of, pairs_of)
+        if packed is not None and packed(steps, ends, True, scale):
+            return
         half = steps.scratch("half_rows", h * batch)
         roots = steps.table(
             "roots", h // 2 + 1, steps.dtype, stepped_roots, h // 2 + 1, 1, n, steps.dtype
@@ -305,7 +316,7 @@ def real_spectrum(
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
     # The imaginary part of frequency 0 is taken for 0.
-    shared = _scales(steps, device, "signal", n + 1, 2, batch, grouped)
+    shared = _scales(steps, device, "signal", n + 1, 2, batch, packed is not None)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"spectrum": "signal", "rows": rows, **sizes}

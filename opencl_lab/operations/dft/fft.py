@@ -17,7 +17,7 @@ from opencl_lab.operations.dft.around import (
     real_spectrum,
 )
 from opencl_lab.operations.dft.groups import TEMPLATE as GROUPS_TEMPLATE
-from opencl_lab.operations.dft.groups import groups_convolution, groups_transform
+from opencl_lab.operations.dft.groups import groups_convolution, groups_real, groups_transform
 from opencl_lab.operations.dft.lanes import TEMPLATE as LANES_TEMPLATE
 from opencl_lab.operations.dft.lanes import lanes_transform
 from opencl_lab.operations.dft.problem import DftProblem
@@ -156,11 +156,14 @@ class Fft(Algorithm[DftProblem]):
         def convolution(steps: Steps, ends: Ends, m: int, inverse: bool, scale: float) -> bool:
             return groups_convolution(steps, ends, m, inverse, scale, config, device)
 
+        def packed(steps: Steps, ends: Ends, inverse: bool, scale: float) -> bool:
+            return groups_real(steps, ends, inverse, scale, config, device)
+
         transform = any_length(smooth, None if lanes else convolution, device)
         if problem.kind == "r2c":
-            real_signal(steps, problem, transform, device, not lanes)
+            real_signal(steps, problem, transform, None if lanes else packed, device)
         elif problem.kind == "c2r":
-            real_spectrum(steps, problem, transform, device, not lanes)
+            real_spectrum(steps, problem, transform, None if lanes else packed, device)
         elif problem.inner == 1:
             ends = Ends.rows(problem.n, problem.batch, "signal", "spectrum")
             transform(steps, ends, problem.inverse, problem.scale)

@@ -11,7 +11,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.dft.factors import radices_of
+from opencl_lab.operations.dft.factors import is_smooth, radices_of
 from opencl_lab.operations.dft.splits import (
     Limits,
     StepShape,
@@ -28,7 +28,7 @@ from opencl_lab.operations.dft.tables import chirp, chirp_kernel, group_roots, s
 from opencl_lab.plan import Argument, Launch
 from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "groups_convolution", "groups_transform"]
+__all__ = ["TEMPLATE", "groups_convolution", "groups_real", "groups_transform"]
 
 TEMPLATE = "dft/fft_groups.cl.mako"
 KNOWN = ("shift_inner", "source_position", "source_lane", "target_position", "target_lane")
@@ -56,7 +56,8 @@ class _Part:
     """One step of a transform: where it reads and writes, and what else it does.
 
     `shift` is the order of the roots between steps, and how many lanes share one;
-    `chirped` the length and direction of a transform that is done as a convolution.
+    `chirped` the length and direction of a transform that is done as a convolution; `real` says
+    whether spectra of packed real rows are to "split" at the end, or to "join" first.
     """
 
     ends: Ends
@@ -64,6 +65,7 @@ class _Part:
     scale: float = 1.0
     shift: tuple[int, int] | None = None
     chirped: tuple[int, bool] | None = None
+    real: str = ""
     last: bool = False
 
     @property
@@ -181,6 +183,23 @@ def groups_convolution(
     return True
 
 
+def groups_real(
+    steps: Steps, ends: Ends, inverse: bool, scale: float, config: Config, device: Device
+) -> bool:
+    """Add one launch of transforms of real rows, or to them, if a group can do one.
+
+    `ends` is of rows of complex numbers: pairs of neighbours on one side, and one number more
+    on the other.
+    """
+    limits = Limits.of(ends.n, steps.real.itemsize, config, device)
+    exchanged = is_smooth(ends.n) and len(radices_of(ends.n, limits.max_radix)) > 1
+    if not exchanged or lengths_of(ends.n, ends.count, 1, limits) != (ends.n,):
+        return False
+    part = _Part(ends, scale=scale, real="join" if inverse else "split")
+    _launch(steps, [_step(steps, part, config, limits, True)], inverse, device)
+    return True
+
+
 def _parts(
     base: Ends, lengths: tuple[int, ...], middles: list[str], scale: float, word: int
 ) -> list[_Part]:
@@ -293,6 +312,10 @@ def _step(
                 name, count, steps.dtype, stepped_roots, count, step, order, steps.dtype
             )
         numbers["shift_inner"] = inner
+    if part.real:
+        arguments["real_roots"] = steps.table(
+            "real_roots", n, steps.dtype, stepped_roots, n, 1, 2 * n, steps.dtype
+        )
     if part.chirped is not None:
         length, back = part.chirped
         arguments["chirp"] = steps.table(
@@ -328,6 +351,7 @@ def _step(
         "EXCHANGE": limits.exchange,
         "LOCAL_PAD": gap_of(radices[0], transforms, load, store, limits),
         "FEW_ROOTS": config["FEW_ROOTS"],
+        "REAL": part.real,
         "CHIRP": 0 if part.chirped is None else part.chirped[0],
         "SCALED": part.scale != 1,
         "KNOWN": fixed,
