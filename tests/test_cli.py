@@ -165,6 +165,7 @@ def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
         (["--threads", "0"], 2, "threads"),
         (["--algorithm", "bogo"], 2, "bogo"),
         (["--against", "c:bogo"], 2, "c:bogo"),
+        (["--against", ""], 2, "no reference is named"),
         (["--device", "no-such-device"], 3, "no-such-device"),
         (["missing.npy"], 2, "missing.npy"),
         (["--csv", "no/such/folder/x.csv"], 2, "no/such/folder"),
@@ -219,6 +220,31 @@ def test_bad_files_are_one_sentence_and_leave_nothing(tmp_path, name):
     result = oclab("sort", tmp_path / name, "-o", tmp_path / "out.npy", *QUICK)
     assert result.returncode == 2 and one_sentence(result), result.stderr
     assert not list(tmp_path.glob("*out*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shape", "name", "words"),
+    [
+        (["sort"], (2, 3, 5), "out.csv", "two dimensions, not 3"),
+        (["dft"], (2, 3, 5), "out.txt", "two dimensions, not 3"),
+        (["conv2d", "--filter", "box"], (2, 9, 9), "out.png", "shape (2, 9, 9)"),
+    ],
+)
+def test_what_a_file_cannot_hold_is_refused_before_the_run(
+    tmp_path, monkeypatch, capsys, arguments, shape, name, words
+):
+    monkeypatch.setattr("opencl_lab.cli.operation.run_comparison", pytest.fail)
+    np.save(tmp_path / "in.npy", np.ones(shape, np.float32))
+    files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / name)]
+    assert main([*arguments, *files]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_columns_of_a_text_file_hold_the_rows_of_any_shape(tmp_path):
+    np.save(tmp_path / "in.npy", np.ones((2, 3, 5), np.float32))
+    files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / "out.csv")]
+    assert main(["dft", "--rate", "10", "--quiet", *files, *QUICK]) == 0
+    assert np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1).shape == (3, 1 + 6 * 3)
 
 
 def test_options_that_a_file_already_answers(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from opencl_lab.cli.common import (
     WholeNumber,
@@ -27,9 +28,9 @@ from opencl_lab.comparison.table import (
     comparison_table,
     write_csv,
 )
-from opencl_lab.device import Selection
+from opencl_lab.device import Device, Selection
 from opencl_lab.errors import BuildError
-from opencl_lab.files import check_output, read_stored, write_array
+from opencl_lab.files import check_array, check_output, read_stored, write_array
 from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.reference.descriptor import Arrays
 
@@ -126,6 +127,14 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
         problem, make_inputs, arrays, options = _problem(chosen, files, options, seed)
+        if output_file is not None:
+            blank = _blank_outputs(chosen, problem, selection.device)
+            check_array(
+                output_file,
+                chosen.present(arrays, blank),
+                partial(chosen.columns, arrays, blank, **options),
+                like=arrays.get(chosen.inputs[0]),
+            )
         used = {**options, **dict(zip(chosen.inputs, files, strict=True))}
         if not arrays:
             used = {**used_options(chosen, options), "seed": seed}
@@ -157,10 +166,13 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 pictures = chosen.pictures(problem, *data) if outputs else None
                 plot_comparison(plot_path, comparison.measurements, title, pictures)
         if output_file is not None and comparison.outputs:
-            result = chosen.present(arrays, comparison.outputs)
-            columns = chosen.columns(arrays, comparison.outputs, **options)
-            source = (arrays or comparison.inputs)[chosen.inputs[0]]
-            write_array(output_file, result, columns, like=source)
+            outputs = comparison.outputs
+            write_array(
+                output_file,
+                chosen.present(arrays, outputs),
+                partial(chosen.columns, arrays, outputs, **options),
+                like=(arrays or comparison.inputs)[chosen.inputs[0]],
+            )
         elif output_file is not None:
             click.echo(
                 f"oclab: {output} is not written: no algorithm gave a right result", err=True
@@ -208,6 +220,16 @@ def _problem(
     arrays = {name: item.array for name, item in zip(chosen.inputs, stored, strict=True)}
     problem, inputs = chosen.problem_of(arrays, **options)
     return problem, lambda: inputs, arrays, options
+
+
+def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> Arrays:
+    """Return zeros in the shapes and types of the outputs, which take no memory."""
+    algorithm = chosen.choose(problem, device)
+    plan = algorithm.plan(problem, algorithm.configure(problem, device), device)
+    return {
+        buffer.name: np.broadcast_to(buffer.dtype.type(0), buffer.shape)
+        for buffer in plan.with_role("out")
+    }
 
 
 def _title(chosen: Operation[Any], problem: Problem) -> str:

@@ -110,6 +110,8 @@ def _references(
 ) -> tuple[list[Reference], bool]:
     """Return the references to run, and whether each was asked for by name."""
     names = _names(wanted)
+    if not names and isinstance(wanted, str):
+        raise InvalidConfig("no reference is named; take a name, all or none")
     if names == ["none"] or not names:
         return [], False
     if names == ["all"]:
@@ -296,7 +298,7 @@ def compare(
     algorithms : str or sequence of str
         Names, ``"auto"`` (the one the library would take) or ``"all"``.
     against : str or sequence of str
-        Names of references, ``"all"`` or ``"none"``.
+        Names of references, ``"all"`` or ``"none"``, as is an empty list.
     repeats : int
         Timed runs of each implementation.
     seed : int

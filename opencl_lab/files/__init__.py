@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files.convert import convert
-from opencl_lab.files.pictures import read_picture, write_picture
+from opencl_lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.files.sound import read_sound
-from opencl_lab.files.text import read_text, write_columns, write_text
+from opencl_lab.files.text import check_text, read_text, write_columns, write_text
 from opencl_lab.paths import replace_file
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "PICTURES",
     "SOUNDS",
     "Stored",
+    "check_array",
     "check_output",
     "convert",
     "read_array",
@@ -32,6 +33,9 @@ FORMATS = (".npy", ".npz", ".csv", ".txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
 SOUNDS = (".wav",)  # to be read only
 TEXTS = {".csv": ",", ".txt": " "}
+
+Columns: TypeAlias = Callable[[], Mapping[str, np.ndarray[Any, Any]] | None]
+"""Makes what text files hold in place of an array: real numbers below their names, or None."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,34 @@ def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
         raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
 
 
+def check_array(
+    path: Path,
+    array: np.ndarray[Any, Any],
+    columns: Columns | None = None,
+    *,
+    like: np.ndarray[Any, Any] | None = None,
+) -> None:
+    """Check early that `write_array` could write an array of this shape and type to `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        If the format of the file cannot hold it.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix in PICTURES:
+            check_picture(array, like)
+        elif suffix in TEXTS and array.ndim > 2 and (columns is None or columns() is None):
+            check_text(array)  # columns are asked for only where it matters: they take time
+    except ValueError as error:
+        raise InvalidProblem(f"cannot write {path}: {error}") from error
+
+
 def write_array(
     path: Path,
     array: np.ndarray[Any, Any],
-    columns: Mapping[str, np.ndarray[Any, Any]] | None = None,
+    columns: Columns | None = None,
     *,
     like: np.ndarray[Any, Any] | None = None,
 ) -> None:
@@ -133,8 +161,9 @@ def write_array(
     ----------
     path : Path
     array : numpy.ndarray
-    columns : mapping of str to numpy.ndarray, optional
-        What text files hold in its place: real numbers below their names.
+    columns : callable, optional
+        Asked by text files only: what they hold in its place, real numbers below their names, if
+        it is not None.
     like : numpy.ndarray, optional
         The image that a picture was made of, see `pictures.write_picture`.
 
@@ -153,8 +182,8 @@ def write_array(
                 np.save(temporary, array, allow_pickle=False)
             elif suffix == ".npz":
                 np.savez(temporary, array)
-            elif columns is not None:
-                write_columns(temporary, columns, TEXTS[suffix])
+            elif columns is not None and (named := columns()) is not None:
+                write_columns(temporary, named, TEXTS[suffix])
             else:
                 write_text(temporary, array, TEXTS[suffix])
     except OSError as error:

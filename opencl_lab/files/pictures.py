@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["read_picture", "write_picture"]
+__all__ = ["check_picture", "read_picture", "write_picture"]
 
 
 def read_picture(path: Path) -> np.ndarray[Any, Any]:
@@ -45,6 +45,26 @@ def _white(image: np.ndarray[Any, Any]) -> int:
     )
 
 
+def check_picture(array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None) -> None:
+    """Check that `write_picture` could write an array of this shape, and the values of `like`.
+
+    Raises
+    ------
+    ValueError
+        If the array is no picture, or nobody knows which value is white.
+    """
+    if not array.size or (array.ndim != 2 and not _is_coloured(array)):
+        raise ValueError(
+            "a picture has rows and columns, and 3 or 4 colours or none, "
+            f"not the shape {array.shape}"
+        )
+    _white(array if like is None else like)
+
+
+def _is_coloured(array: np.ndarray[Any, Any]) -> bool:
+    return array.ndim == 3 and array.shape[-1] in (3, 4)
+
+
 def write_picture(
     path: Path, suffix: str, array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None
 ) -> None:
@@ -65,16 +85,12 @@ def write_picture(
     Raises
     ------
     ValueError
-        If the array is no picture.
+        As from `check_picture`.
     """
     from PIL import Image
 
-    coloured = array.ndim == 3 and array.shape[-1] in (3, 4)
-    if not array.size or (array.ndim != 2 and not coloured):
-        raise ValueError(
-            "a picture has rows and columns, and 3 or 4 colours or none, "
-            f"not the shape {array.shape}"
-        )
+    check_picture(array, like)
+    coloured = _is_coloured(array)
     white = _white(array if like is None else like)
     deep = white == 65535 and not coloured and suffix in (".png", ".pgm")
     top, dtype = (65535, np.uint16) if deep else (255, np.uint8)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["read_text", "write_columns", "write_text"]
+__all__ = ["check_text", "read_text", "write_columns", "write_text"]
 
 ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
 
@@ -63,16 +63,23 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def write_text(path: Path, array: np.ndarray[Any, Any], delimiter: str) -> None:
-    """Write one or two dimensions so that reading gives the same numbers.
+def check_text(array: np.ndarray[Any, Any]) -> None:
+    """Check that `write_text` could write an array of this shape.
 
     Raises
     ------
     ValueError
-        If there are more.
+        If it has more than two dimensions.
     """
     if array.ndim > 2:
-        raise ValueError(f"text files hold at most two dimensions, not {array.ndim}")
+        raise ValueError(
+            f"text files hold at most two dimensions, not {array.ndim}; .npy holds any number"
+        )
+
+
+def write_text(path: Path, array: np.ndarray[Any, Any], delimiter: str) -> None:
+    """Write what `check_text` lets pass so that reading gives the same numbers."""
+    check_text(array)
     digits = _digits(array)
     if array.dtype.kind == "c":
         digits = f"{digits}{digits.replace('%', '%+')}j"
