@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+import threading
 
 # Before opencl_lab is imported anywhere: discovery reads the reports in the
 # cache, and collection reads the devices.
@@ -55,6 +57,26 @@ def pytest_generate_tests(metafunc):
 def queue(device):
     """The library's own queue on the device under test."""
     return default_queue(device)
+
+
+@pytest.fixture
+def check_end():
+    """Return what checks that a process can be ended though Ctrl-C has struck in `Popen.poll`.
+
+    That takes a lock, which it leaves taken in an unlucky instant.
+    """
+
+    def check(process, end):
+        assert process._waitpid_lock.acquire(False)
+        ending = threading.Thread(target=end, daemon=True)
+        ending.start()
+        ending.join(timeout=10)
+        hung = ending.is_alive()
+        process._waitpid_lock.release()
+        ending.join(timeout=10)
+        assert not hung and process.returncode == -signal.SIGKILL
+
+    return check
 
 
 @pytest.fixture

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,6 +17,7 @@ from opencl_lab import device as device_module
 from opencl_lab.cli.doctor import render_table
 from opencl_lab.device import Capabilities, Device, devices, probe_file
 from opencl_lab.doctor import diagnose, probes, toolchain
+from opencl_lab.doctor.bench import Bench
 from opencl_lab.doctor.diagnose import PROBES, Finding, Probe, Report, examine, store
 from opencl_lab.doctor.peaks import Peaks
 
@@ -147,12 +150,34 @@ def test_leaving_early_kills_the_children(planted: Path, device: Device) -> None
     assert time.monotonic() - begin < 5
 
 
+def test_an_interrupt_while_it_asks_for_a_probe_does_not_hang(
+    planted: Path, device: Device, check_end: Callable[..., None]
+) -> None:
+    child = diagnose._Child(plant("hang"), device, planted, 60)
+    check_end(child.process, child.kill)
+
+
 def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
     assert findings["barriers_in_loops"].verdict == "ok"
     assert findings["fp64"].verdict in ("ok", "no")
     assert findings["int64_atomics"].verdict in ("ok", "no")
     assert isinstance(findings["forward_progress"].value, bool)
     assert findings["visible_writes"].verdict in ("ok", "no")
+
+
+@pytest.mark.parametrize(
+    ("seen", "old", "told"),
+    [(0, 0, "in 50 of 50 launches no group saw that all had written"), (1, 3, "150 of ")],
+)
+def test_writes_that_others_do_not_see_are_told_from_those_that_come_late(
+    device: Device, monkeypatch: pytest.MonkeyPatch, seen: int, old: int, told: str
+) -> None:
+    def run(bench: Bench, *arguments: Any) -> None:
+        arguments[7][1:] = seen, old  # of the counts
+
+    monkeypatch.setattr(Bench, "run", run)
+    *_, last = probes.visible_writes(device)
+    assert not last["value"] and last["detail"].startswith(told)
 
 
 def test_each_capability_and_each_peak_has_a_probe() -> None:

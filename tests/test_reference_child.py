@@ -158,6 +158,12 @@ def test_close_ends_a_busy_child():
     assert child._process.poll() is not None
 
 
+def test_an_interrupt_while_it_asks_for_the_child_does_not_hang(check_end):
+    child = ChildProcess(work)
+    child.load(Task(), {}, 1)
+    check_end(child._process, child.close)
+
+
 def test_modules_in_the_current_folder_are_not_imported(tmp_path, monkeypatch):
     (tmp_path / "numpy.py").write_text("raise RuntimeError('wrong module')")
     monkeypatch.chdir(tmp_path)

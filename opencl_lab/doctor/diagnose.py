@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from opencl_lab.device import Capabilities, Device, probe_file
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.paths import write_json
+from opencl_lab.processes import end, signal_name
 
 __all__ = ["PROBES", "Finding", "Probe", "Report", "examine", "report", "store"]
 
@@ -168,9 +168,7 @@ class _Child:
 
     def kill(self) -> None:
         """End the child and whatever it has started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        end(self.process, group=True)
         self.pipe.close()
 
     def finding(self, timed_out: bool) -> Finding:
@@ -205,7 +203,7 @@ class _Child:
         if timed_out:
             reason = f"no answer within {self.time_limit:g} s"
         elif status is not None and status < 0:
-            reason = f"the driver crashed ({_signal_name(-status)})"
+            reason = f"the driver crashed ({signal_name(-status)})"
         elif status and "trying" in step:
             reason = f"the driver ended the process with status {status}{self._last_words()}"
         else:
@@ -224,13 +222,6 @@ class _Child:
         lines = self._stderr.read_text(encoding="utf-8", errors="replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return f" ({said[-1][:120]})" if said else ""
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _environment(private: Path) -> dict[str, str]:

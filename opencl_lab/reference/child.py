@@ -29,6 +29,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
+from opencl_lab.processes import end
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = ["ChildProcess"]
@@ -146,8 +147,7 @@ class ChildProcess:
 
     def close(self) -> None:
         """End the child, also in the middle of a run; it has nothing to save."""
-        self._process.kill()
-        self._process.wait()
+        end(self._process)
         for stream in (self._process.stdin, self._process.stdout, self._stderr):
             with suppress(OSError):  # unsent bytes, which nobody waits for any more
                 stream.close()  # type: ignore[union-attr]

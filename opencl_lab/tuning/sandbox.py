@@ -7,7 +7,6 @@ import math
 import os
 import pickle
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from opencl_lab.errors import InvalidProblem, LaunchError
+from opencl_lab.processes import end, signal_name
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.task import Task
@@ -111,19 +111,12 @@ class _Worker:
         self._stderr.seek(0)
         said = self._stderr.read().decode(errors="replace").split("\n")
         line = next((line.strip() for line in reversed(said) if line.strip()), "")
-        how = _signal_name(-code) if code < 0 else f"exit status {code}"
+        how = signal_name(-code) if code < 0 else f"exit status {code}"
         return f"the process died: {how}" + (f" ({line[:160]})" if line else "")
 
     def kill(self) -> None:
         """End it and whatever it has started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        if self.process.returncode is None:
-            # Not by Popen.wait(): Ctrl-C in the middle of Popen.poll() may leave its lock taken.
-            status = int(signal.SIGKILL)
-            with suppress(ChildProcessError):  # that poll() has reaped it already
-                _, status = os.waitpid(self.process.pid, 0)
-            self.process.returncode = os.waitstatus_to_exitcode(status)
+        end(self.process, group=True)
         for stream in (self.process.stdin, self.process.stdout, self._stderr):
             with suppress(OSError):  # unsent bytes, which nobody waits for any more
                 stream.close()  # type: ignore[union-attr]
@@ -270,10 +263,3 @@ def _opening(task: Task) -> bytes:
         preparation = spawn.get_preparation_data("worker")
         preparation.pop("authkey", None)  # a secret of multiprocessing, of no use there
     return pickle.dumps(preparation) + content
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

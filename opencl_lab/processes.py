@@ -1,0 +1,42 @@
+"""The end of child processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+
+__all__ = ["end", "signal_name"]
+
+
+def end(process: subprocess.Popen[bytes], *, group: bool = False) -> None:
+    """Kill a process if it still runs, and wait until it has ended.
+
+    Not by `Popen.wait`, which would wait for ever: Ctrl-C in the middle of `Popen.poll` may leave
+    its lock taken.
+
+    Parameters
+    ----------
+    process : subprocess.Popen
+    group : bool
+        Whether to kill all that it has started too; it must lead a group of its own.
+    """
+    with suppress(ProcessLookupError):
+        if group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    if process.returncode is None:
+        status = int(signal.SIGKILL)
+        with suppress(ChildProcessError):  # that poll() has reaped it already
+            _, status = os.waitpid(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGSEGV."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
