@@ -432,6 +432,7 @@ def test_cache_info_and_clear(tmp_path):
     assert "empty" in oclab("cache", "info", **environment).stdout
     (tmp_path / "cache" / "c").mkdir(parents=True)
     (tmp_path / "cache" / "c" / "x.so").write_bytes(b"12345")
+    assert "c: 1 file, 5 bytes" in oclab("cache", "info", **environment).stdout
     content = json.loads(oclab("cache", "info", "--json", **environment).stdout)
     assert {"name": "c", "files": 1, "bytes": 5} in content["sections"]
     assert oclab("cache", "clear", **environment).returncode == 0

@@ -352,9 +352,9 @@ def test_files_of_real_signals_and_back(n, rng, queue):
     for arrays, options, message in (
         ({"signal": signal}, {"dtype": "float32", "n": n}, "n is given by the input file"),
         (given, {**back, "batch": 2}, "batch is given by the input file"),
-        (given, {**back, "n": n + 2}, "frequencies are not those of"),
+        (given, {**back, "n": n + 2}, "frequencies, not "),
         ({"signal": dirty[..., :1]}, back, "fewer than two frequencies"),
-        ({"signal": dirty[..., :1]}, {**back, "n": 0}, "not those of 0 real samples"),
+        ({"signal": dirty[..., :1]}, {**back, "n": 0}, "0 real samples has 0 frequencies"),
         ({"signal": dirty[..., :1]}, {**back, "n": -1}, "must not be negative"),
         (given, {"dtype": "float32"}, "cannot convert complex numbers to float32"),
         ({"signal": [1e5] * signal}, {"dtype": "float16"}, "cannot be converted to float16"),

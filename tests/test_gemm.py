@@ -318,7 +318,7 @@ def test_wrong_sides_and_queues(rng, queue):
         ({"a": np.ones((2, 3), np.complex64)}, "a is complex64"),
         ({"c": np.ones((2, 4), np.float64), "beta": 1}, "c is float64"),
         ({"a": np.ones((5, 2, 3), np.float32)}, "a has 3 dimensions; .*batches are not supported"),
-        ({"b": np.ones(3, np.float32)}, "b has 1 dimensions, not 2; reshape"),
+        ({"b": np.ones(3, np.float32)}, "b has 1 dimension, not 2; reshape"),
         ({"trans_a": True}, "sums of length 2 and b of length 3: a is 2 x 3, transposed"),
         ({"b": np.ones((4, 4), np.float32)}, "sums of length 3 and b of length 4"),
         ({"beta": 0.5}, "beta is 0.5, so c is needed"),

@@ -367,7 +367,7 @@ def test_nothing_is_adopted_when_nothing_is_right(overlay, answer):
     result = adopt(found, task_of(found, PAPER))
     assert result.best is None and not result.stored and database.entries() == []
     impossible = replace(found, evaluations=[tiled(64, 4, 1.0)])
-    with pytest.raises(InvalidProblem, match="none of its 1"):
+    with pytest.raises(InvalidProblem, match=r"correct configurations \(1\)"):
         adopt(impossible, task_of(impossible, PAPER))
 
 

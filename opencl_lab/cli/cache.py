@@ -11,6 +11,7 @@ from opencl_lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import cache_dir
 from opencl_lab.plan import size_text
+from opencl_lab.words import counted
 
 __all__ = ["cache_command"]
 
@@ -45,7 +46,7 @@ def info_command() -> None:
         return
     settings().say(str(cache_dir()))
     for name, files, size in sections:
-        settings().say(f"  {name}: {files} files, {size_text(size)}")
+        settings().say(f"  {name}: {counted(files, 'file')}, {size_text(size)}")
     if not sections:
         settings().say("  empty")
 

@@ -31,6 +31,7 @@ from opencl_lab.tuning.result import TuneResult, share_of_peak
 from opencl_lab.tuning.strategies import STRATEGIES
 from opencl_lab.tuning.task import Task
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, make_task, run_tuning
+from opencl_lab.words import counted
 
 __all__ = ["tune_command", "tune_operation_command"]
 
@@ -279,13 +280,14 @@ def _print(result: TuneResult) -> None:
     pruning = result.pruning
     about = "" if pruning.exact else "about "
     removed = "; removed:" if pruning.removed else ""
-    say(f"space: {pruning.total} combinations, {about}{pruning.left} can run here{removed}")
+    total = counted(pruning.total, "combination")
+    say(f"space: {total}, {about}{pruning.left} can run here{removed}")
     for index, (reason, count) in enumerate(pruning.removed.items()):
         if verbose or index < REASONS:
             say(f"  {about}{count}: {reason}")
     more = 0 if verbose else len(pruning.removed) - REASONS
     if more > 0:
-        say(f"  and {more} reasons more, which -v shows")
+        say(f"  and {counted(more, 'reason')} more, which -v shows")
     why = {
         "complete": "all that the strategy asked for",
         "budget": "the budget",
@@ -294,7 +296,7 @@ def _print(result: TuneResult) -> None:
     }
     resumed = f", {result.resumed} of them known from before" if result.resumed else ""
     say(
-        f"evaluated {len(result.evaluations)} configurations{resumed}, in "
+        f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
         f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
     )
     failed = [item for item in result.evaluations if item.status != "correct"]

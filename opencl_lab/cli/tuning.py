@@ -24,6 +24,7 @@ from opencl_lab.tuning.entry import Entry, kernel_digest, parse
 from opencl_lab.tuning.entry import document as entries_document
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
 from opencl_lab.tuning.runs import read_run, runs
+from opencl_lab.words import counted
 
 __all__ = ["show_operation_command", "tuning_command"]
 
@@ -120,7 +121,7 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
         best = "none correct" if run.best is None else f"best {run.best.time_ms:.4g} ms"
         settings().say(
             f"{run.path}: {run.operation} {run.algorithm} {_pairs(run.problem)} on {run.device}: "
-            f"{len(run.evaluations)} evaluations, {best}"
+            f"{counted(len(run.evaluations), 'evaluation')}, {best}"
         )
 
 
@@ -345,7 +346,7 @@ def _import_overlay(path: Path, text: str, replace: bool) -> int:
         return 0
     kept = len(new) - taken
     settings().say(
-        f"{taken} entries taken over"
+        f"{counted(taken, 'entry', 'entries')} taken over"
         + "".join(f", {states.count(s)} {s}" for s in ("stale", "unknown") if s in states)
         + (f"; {kept} older than yours left out (--replace takes them)" if kept else "")
     )
@@ -386,7 +387,7 @@ def _tell(adoption: Adoption, recording: Recording) -> None:
     for note in recording.notes:
         say(f"note: {note}")
     if adoption.refused:
-        say(f"{adoption.refused} configurations cannot run here")
+        say(f"{counted(adoption.refused, 'configuration')} cannot run here")
     for index, item in enumerate(adoption.evaluations):
         result = f"{item.time_ms:.4g} ms" if item.times_ms else f"{item.status}: {item.reason}"
         say(f"{result}  {item.config}" + ("  (in use before)" if index == 0 else ""))
@@ -425,5 +426,6 @@ def clear_command(
         print_json(document("tuning clear", entries=removed, runs=len(journals)))
         return
     settings().say(
-        f"{removed} entries deleted" + (f", {len(journals)} journals" if with_runs else "")
+        f"{counted(removed, 'entry', 'entries')} deleted"
+        + (f", {counted(len(journals), 'journal')}" if with_runs else "")
     )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.words import counted
+
 __all__ = ["read_sound"]
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
@@ -41,7 +43,8 @@ def read_sound(path: Path) -> tuple[np.ndarray[Any, Any], int]:
         raise ValueError(f"it is damaged: {error}") from error
     if not channels or not rate or not frame or frame % channels:
         raise ValueError(
-            f"it is damaged: {channels} channels in {frame} bytes, {rate} times a second"
+            f"it is damaged: {counted(channels, 'channel')} in {counted(frame, 'byte')}, "
+            f"{counted(rate, 'time')} a second"
         )
     data = chunks[b"data"]
     samples = _samples(data[: len(data) // frame * frame], form, frame // channels)

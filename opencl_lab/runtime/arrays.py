@@ -16,6 +16,7 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
+from opencl_lab.words import counted
 
 __all__ = [
     "AnyArray",
@@ -192,7 +193,9 @@ class Rows:
         except TypeError:
             raise InvalidProblem(f"axis must be a whole number, not {axis!r}") from None
         if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
-            raise InvalidProblem(f"axis {axis} is out of bounds for {array.ndim} dimensions")
+            raise InvalidProblem(
+                f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}"
+            )
         axis %= array.ndim
         n = array.shape[axis]
         rows = math.prod(array.shape[d] for d in range(array.ndim) if d != axis)

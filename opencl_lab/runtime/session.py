@@ -21,6 +21,7 @@ from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, restore_cache
 from opencl_lab.template import Source, render
+from opencl_lab.words import counted
 
 __all__ = ["Executable", "KernelInfo", "Session", "default_queue", "session_of"]
 
@@ -168,7 +169,7 @@ def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
     """Compare the plan's argument names with the kernel's own, where the driver tells them."""
     if kernel.num_args != len(launch.arguments):
         raise LaunchError(
-            f"kernel {launch.kernel} takes {kernel.num_args} arguments, "
+            f"kernel {launch.kernel} takes {counted(kernel.num_args, 'argument')}, "
             f"the plan gives {len(launch.arguments)}"
         )
     for index, name in enumerate(launch.arguments):
@@ -269,8 +270,8 @@ class Session:
         limit = info(cl.kernel_work_group_info.WORK_GROUP_SIZE)
         if launch.work_group > limit:
             raise InvalidConfig(
-                f"kernel {launch.kernel} runs with at most {limit} items in a work-group on "
-                f"{self.device.name}, not {launch.work_group}"
+                f"kernel {launch.kernel} runs with at most {counted(limit, 'item')} in a "
+                f"work-group on {self.device.name}, not {launch.work_group}"
             )
 
     def executable(self, key: Hashable, make_plan: Callable[[], Plan]) -> Executable:

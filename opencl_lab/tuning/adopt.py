@@ -152,7 +152,7 @@ def adopt(
     allowed = [config for item in correct if (config := _allowed(task, item.config)) is not None]
     if not allowed:
         raise InvalidProblem(
-            f"none of its {len(correct)} correct configurations can run as {task.operation.name} "
+            f"none of its correct configurations ({len(correct)}) can run as {task.operation.name} "
             f"by {task.algorithm_name} on {task.device.name}"
         )
     chosen = list(dict.fromkeys(config for config in allowed if config != present))[:limit]

@@ -31,6 +31,7 @@ from typing import Any
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording, parse_json, values_of
+from opencl_lab.words import counted
 
 __all__ = ["from_clblast"]
 
@@ -73,7 +74,9 @@ def _recording(content: Mapping[str, Any]) -> Recording:
     if unused:
         notes.append(f"{', '.join(sorted(unused))} correspond to nothing here and are left out")
     if without:
-        notes.append(f"{without} results without local tiles or without a time are left out")
+        notes.append(
+            f"left out: {counted(without, 'result')} without local tiles or without a time"
+        )
     evaluations = sorted(best.values(), key=lambda evaluation: evaluation.time_ms)
     sizes = {
         ours: int(content[f"arg_{theirs}"])

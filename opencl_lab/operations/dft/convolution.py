@@ -19,6 +19,7 @@ from opencl_lab.operations.dft.transform import (
     without_warnings,
 )
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array
+from opencl_lab.words import counted
 
 __all__ = ["convolve"]
 
@@ -34,7 +35,9 @@ def convolve(a: Any, b: Any, mode: str, queue: Any) -> AnyArray:
     if is_device_array(first) != is_device_array(second):
         raise InvalidProblem("both arrays must be on the host, or both on a device")
     if first.ndim != second.ndim or not first.ndim:
-        raise InvalidProblem(f"cannot convolve {first.ndim} dimensions with {second.ndim}")
+        raise InvalidProblem(
+            f"cannot convolve {counted(first.ndim, 'dimension')} with {second.ndim}"
+        )
     if not (first.size and second.size):
         raise InvalidProblem("cannot convolve empty arrays")
     if mode == "valid":

@@ -42,6 +42,7 @@ from opencl_lab.reference.host_dft import (
     torch_dft,
     vkfft_dft,
 )
+from opencl_lab.words import counted
 
 __all__ = ["DFT", "TOLERANCE", "Dft", "complex_dtype"]
 
@@ -192,8 +193,8 @@ class Dft(Operation[DftProblem]):
         given = np.atleast_1d(arrays["signal"])
         if given.shape[-1] != length:
             raise InvalidProblem(
-                f"{given.shape[-1]} frequencies are not those of {problem.n} real samples, which "
-                f"have {length}"
+                f"the transform of {counted(problem.n, 'real sample')} has "
+                f"{counted(length, 'frequency', 'frequencies')}, not {given.shape[-1]}"
             )
         signal = convert(given, dtype).reshape(batch, length, 1)
         return problem, {

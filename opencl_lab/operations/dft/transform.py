@@ -28,6 +28,7 @@ from opencl_lab.runtime.arrays import (
     native,
     queue_for,
 )
+from opencl_lab.words import counted
 
 __all__ = [
     "as_complex",
@@ -136,7 +137,7 @@ def axis_of(array: AnyArray, axis: int) -> int:
     """Return `axis` counted from the front."""
     axis = whole(axis, "axis")
     if not -array.ndim <= axis < array.ndim:
-        raise InvalidProblem(f"axis {axis} is out of bounds for {array.ndim} dimensions")
+        raise InvalidProblem(f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}")
     return int(axis % array.ndim)
 
 
@@ -150,13 +151,17 @@ def axes_and_lengths(
     if axes is None:
         first = 0 if s is None else array.ndim - len(s)
         if first < 0:
-            raise InvalidProblem(f"s has {len(s or ())} lengths for {array.ndim} dimensions")
+            raise InvalidProblem(
+                f"s has {counted(len(s or ()), 'length')} for {counted(array.ndim, 'dimension')}"
+            )
         axes = range(first, array.ndim)
     order = [axis_of(array, axis) for axis in axes]
     if s is None:
         return order, [array.shape[axis] for axis in order]
     if len(s) != len(order):
-        raise InvalidProblem(f"s has {len(s)} lengths for {len(order)} axes")
+        raise InvalidProblem(
+            f"s has {counted(len(s), 'length')} for {counted(len(order), 'axis', 'axes')}"
+        )
     pairs = zip(s, order, strict=True)
     return order, [array.shape[axis] if n in (-1, None) else whole(n, "s") for n, axis in pairs]
 

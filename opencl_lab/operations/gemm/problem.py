@@ -12,6 +12,7 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain
+from opencl_lab.words import counted
 
 __all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "settle"]
 
@@ -103,7 +104,8 @@ def _check_matrices(matrices: Mapping[str, AnyArray]) -> None:
             )
         if matrix.ndim < 2:
             raise InvalidProblem(
-                f"{name} has {matrix.ndim} dimensions, not 2; reshape a vector to one row or column"
+                f"{name} has {counted(matrix.ndim, 'dimension')}, not 2; reshape a vector to one "
+                "row or column"
             )
     if len({is_device_array(matrix) for matrix in matrices.values()}) > 1:
         raise InvalidProblem(
