@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are imported; nothing but the standard library is needed for it."""
+"""Ctrl-C while modules are imported, and SIGTERM for it; nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-__all__ = ["exit_at_interrupt", "interrupted"]
+__all__ = ["exit_at_interrupt", "interrupt_at_termination", "interrupted"]
 
 STATUS = 130
 
@@ -37,3 +37,27 @@ def exit_at_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def interrupt_at_termination() -> Iterator[None]:
+    """Take SIGTERM, by which batch schedulers and CI end a process, for Ctrl-C.
+
+    Only the first one, as some send it twice. It waits for the end of a call into a driver, which
+    may hang, so this is for what leaves such calls to other processes.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or before is not signal.SIG_DFL:
+        yield
+        return
+
+    def interrupt(*signal_and_frame: Any) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -140,8 +140,9 @@ def _interrupt(environment, number, evaluations=3):
     return process.returncode, output, errors
 
 
-def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(environment):
-    status, output, errors = _interrupt(environment, signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(environment, number):
+    status, output, errors = _interrupt(environment, number)
     assert status == 130
     assert "the same command goes on" in errors and "Traceback" not in errors
     assert "ended by an interrupt" in output and "winner:" in output and "stored:" in output

@@ -23,6 +23,7 @@ from opencl_lab.comparison.plots import check_plot
 from opencl_lab.comparison.table import number
 from opencl_lab.device import Selection
 from opencl_lab.doctor.peaks import stored_peaks
+from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.plots import plot_tuning
@@ -106,7 +107,7 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
         task = make_task(chosen, algorithm=algorithm, device=selection.device, seed=seed, **options)
         settings().say(f"device: {selection.device}: {selection.reason}")
         settings().say(f"{_title(task)}")
-        with _watch(task) as progress:
+        with interrupt_at_termination(), _watch(task) as progress:
             result = run_tuning(
                 task,
                 strategy=strategy,
@@ -117,7 +118,8 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
                 progress=progress,
             )
         if result.stopped == "interrupted":  # the rest takes an instant
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
         if settings().json:
             print_json(_document(result, selection))
         else:

@@ -28,7 +28,8 @@ PREPARING_SECONDS = 3600
 
 def _isolate() -> None:
     """Arrange how this process may end: by itself when orphaned, first when memory is short."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tuner decides
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the tuner decides
     signal.alarm(PREPARING_SECONDS)
     with suppress(ImportError, ValueError, OSError):
         import resource
