@@ -75,6 +75,13 @@
 ${power} += ${step};
             ${power} -= ${power} >= n ? (index_vec_t)(n) : (index_vec_t)(0);\
 </%def>\
+<%def name="steps(v)">
+    vec_t step_re_${v}, step_im_${v};
+% for lane in lanes:
+    step_re_${v}${lane} = roots[k_${v}${lane}].x;
+    step_im_${v}${lane} = roots[k_${v}${lane}].y;
+% endfor
+</%def>\
 <%def name="products(blocks, unroll)">\
         /* Multiply by the inner roots. */
 % for v in vectors:
@@ -202,11 +209,11 @@ void dft_tiled(__global const sample_t *restrict signal,
     tile_step_${v}${lane} = (index_t)((ulong)k_${v}${lane} * ${TILE if RESEED else near * TILE} % n);
 % endfor
 % if RESEED:
-    vec_t step_re_${v}, step_im_${v};
+% if not staged:
+${steps(v)}\
+% endif
     index_vec_t seed_step_${v};
 % for lane in lanes:
-    step_re_${v}${lane} = roots[k_${v}${lane}].x;
-    step_im_${v}${lane} = roots[k_${v}${lane}].y;
     seed_step_${v}${lane} = (index_t)((ulong)k_${v}${lane} * ${RESEED} % n);
 % endfor
 % else:
@@ -253,6 +260,10 @@ ${gather(v, "power")}\
                 j < samples ? sample_at(row_samples, min(j, samples - 1), n) : (sample_t)(0);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+        /* Read here, as Intel's CPU runtime mixes up these values if they live over a barrier. */
+% for v in vectors:
+${steps(v)}\
+% endfor
 ${products(BLOCKS, unroll)}\
     }
 % else:
