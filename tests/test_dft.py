@@ -18,6 +18,7 @@ from opencl_lab.cli import main
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.dft import DFT, DftProblem, dft
 from opencl_lab.operations.dft.tables import root_table, roots_of_unity
+from opencl_lab.operations.dft.transform import converted
 from opencl_lab.runtime import session_of
 
 ALGORITHMS = ("direct-naive", "direct-tiled")
@@ -361,6 +362,23 @@ def test_files_of_real_signals_and_back(n, rng, queue):
     ):
         with pytest.raises(InvalidProblem, match=message):
             DFT.problem_of(arrays, **options)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64"]
+)
+def test_device_arrays_of_every_type_are_converted(dtype, device, queue, rng):
+    if not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    whole = np.dtype(dtype).kind in "biu"
+    host = rng.integers(-(2**63), 2**63, (4, 77)) if whole else rng.standard_normal((4, 77))
+    host = host.astype(dtype)
+    given = cl.array.to_device(queue, host)
+    for target in {"float64", "complex128"} - {dtype}:
+        for part in (np.s_[:], np.s_[1::2, 3:], np.s_[:0]):
+            result = converted(given[part], np.dtype(target))
+            assert result.dtype == target
+            np.testing.assert_array_equal(result.get(), host[part].astype(target))
 
 
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -23,19 +24,26 @@ __all__ = [
     "Transform",
     "any_length",
     "columns_as_rows",
+    "conversion",
     "mirror",
     "real_signal",
     "real_spectrum",
-    "widen",
     "widened",
 ]
 
 BLUESTEIN = "dft/bluestein.cl.mako"
+CONVERT = "dft/convert.cl.mako"
 MIRROR = "dft/mirror.cl.mako"
 REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
 SCALES = "dft/scales.cl.mako"
 WIDEN = "common/widen.cl.mako"
+C_TYPES = {
+    **{f"{sign}{8 * size}": f"{'u' * (sign == 'uint')}{name}"
+       for sign in ("int", "uint")
+       for size, name in ((1, "char"), (2, "short"), (4, "int"), (8, "long"))},
+    "bool": "uchar", "float32": "float", "float64": "double",
+}  # fmt: skip
 WG_SIZES = (256, 128, 64)
 """Items of a group: fewer where more would leave a fifth of them without a point."""
 VECTOR_BYTES = 32
@@ -58,7 +66,7 @@ def _around(
     arguments: Arguments,
     wg_size: int | None = None,
     local_bytes: int = 0,
-    **params: int,
+    **params: int | str,
 ) -> None:
     """Add a launch with an item for each point of each row; plain numbers become indices."""
     index = steps.index(*(b.nbytes // b.dtype.itemsize for b in steps.buffers))
@@ -172,7 +180,7 @@ def _bluestein(
     )  # fmt: skip
 
 
-def widen(source: str, target: str, count: int, device: Device) -> Launch:
+def _widen(source: str, target: str, count: int, device: Device) -> Launch:
     """Return the launch that converts float16 to float32."""
     wg_size = _fit(_wg_size(count), device)
     return Launch(
@@ -183,6 +191,32 @@ def widen(source: str, target: str, count: int, device: Device) -> Launch:
         local_size=(wg_size,),
         arguments={"source": source, "target": target, "count": np.uint64(count)},
     )
+
+
+def conversion(
+    shape: tuple[int, ...], source: np.dtype[Any], target: np.dtype[Any], device: Device
+) -> Plan:
+    """Return the plan that converts real numbers ``source`` to a type that holds them, ``target``.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    source, target : numpy.dtype
+        float16 to float32, or any real type but float16 to float32, float64 or a complex type.
+    device : Device
+    """
+    buffers = [Buffer("source", "in", shape, source), Buffer("target", "out", shape, target)]
+    count = math.prod(shape)
+    if source == np.float16:
+        return Plan(tuple(buffers), (_widen("source", "target", count, device),))
+    complex_type = np.result_type(target, np.complex64)
+    steps = Steps(complex_type, real_dtype(complex_type), buffers)
+    arguments: Arguments = {"source": "source", "target": "target", "count": count}
+    _around(
+        steps, device, CONVERT, "convert", count, 1, arguments,
+        SOURCE_T=C_TYPES[source.name], COMPLEX=target.kind == "c",
+    )  # fmt: skip
+    return steps.finish()
 
 
 def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
@@ -213,7 +247,7 @@ def widened(steps: Steps, problem: DftProblem, device: Device) -> str:
     count = problem.n * problem.batch
     wide = steps.scratch("wide", count, steps.real)
     if count:
-        steps.launches.append(widen("signal", wide, count, device))
+        steps.launches.append(_widen("signal", wide, count, device))
     return wide
 
 
