@@ -1,0 +1,299 @@
+"""Sorting arrays of a device, queues of a user, and configurations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from test_sort import SHAPE, SMALL, VIEWS
+
+import opencl_lab as ol
+from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.runtime import session_of
+
+# -------------------------------------------------------------- device arrays
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+@pytest.mark.parametrize("view", VIEWS)
+def test_device_views(view, axis, rng, queue):
+    host = rng.integers(0, 50, SHAPE, np.int32)
+    keys = VIEWS[view](host)
+    if axis == 1 and keys.ndim == 1:
+        axis = 0
+    whole = cl.array.to_device(queue, host)
+    given = VIEWS[view](whole)
+    result = ol.sort(given, axis=axis, config=SMALL)
+    assert isinstance(result, cl.array.Array)
+    assert result.queue == queue
+    assert result.dtype == keys.dtype
+    np.testing.assert_array_equal(result.get(), np.sort(keys, axis=axis))
+    order = ol.argsort(given, axis=axis, config=SMALL)
+    assert order.queue == queue
+    assert order.dtype == np.int64
+    np.testing.assert_array_equal(order.get(), np.argsort(keys, axis=axis, kind="stable"))
+    np.testing.assert_array_equal(whole.get(), host)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_device_pairs(view, rng, queue):
+    keys, values = rng.integers(0, 50, SHAPE, np.int32), rng.standard_normal((2, *SHAPE))
+    values = values[0] + 1j * values[1]
+    given = (VIEWS[view](cl.array.to_device(queue, array)) for array in (keys, values))
+    a, b = ol.sort_by_key(*given, config=SMALL)
+    keys, values = VIEWS[view](keys), VIEWS[view](values)
+    assert a.queue == queue
+    assert b.queue == queue
+    assert b.dtype == values.dtype
+    np.testing.assert_array_equal(a.get(), np.sort(keys))
+    order = np.argsort(keys, kind="stable")
+    np.testing.assert_array_equal(b.get(), np.take_along_axis(values, order, -1))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (2, 0, 3)])
+def test_empty_device_arrays(shape, queue):
+    whole = cl.array.to_device(queue, np.zeros(shape, np.int32))
+    for keys in (whole, whole.T):
+        for axis in (0, -1, None):
+            expected = np.sort(np.zeros(keys.shape), axis=axis)
+            results = (
+                ol.sort(keys, axis=axis),
+                ol.argsort(keys, axis=axis),
+                *ol.sort_by_key(keys, keys, axis=axis),
+            )
+            for result in results:
+                assert isinstance(result, cl.array.Array)
+                assert result.shape == expected.shape
+                assert result.queue == queue
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize(
+    ("shape", "view"),
+    [
+        (SHAPE, lambda a: a),
+        (SHAPE[::-1], lambda a: a.T),
+        ((*SHAPE[:2], 2 * SHAPE[2]), lambda a: a[:, :, ::2]),
+        ((SHAPE[0] + 4, *SHAPE[1:]), lambda a: a[2:-2]),
+        (SHAPE, lambda a: a[::-1]),
+    ],
+    ids=["fresh", "transposed", "strided", "offset", "reversed"],
+)
+def test_device_out(shape, view, axis, rng, queue):
+    keys = rng.integers(0, 50, SHAPE, np.int32)
+    given = cl.array.to_device(queue, keys)
+    host = np.full(shape, -1, np.int32)
+    whole = cl.array.to_device(queue, host)
+    out = view(whole)
+    assert ol.sort(given, axis=axis, out=out, config=SMALL) is out
+    view(host)[...] = np.sort(keys, axis=axis)
+    np.testing.assert_array_equal(whole.get(), host)  # and nothing around the view
+    np.testing.assert_array_equal(given.get(), keys)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("view", VIEWS)
+def test_device_out_may_be_the_input(view, axis, rng, queue):
+    host = rng.integers(0, 50, SHAPE, np.int32)
+    whole = cl.array.to_device(queue, host)
+    out = VIEWS[view](whole)
+    assert ol.sort(out, axis=axis, out=out, config=SMALL) is out
+    VIEWS[view](host)[...] = np.sort(VIEWS[view](host), axis=axis)
+    np.testing.assert_array_equal(whole.get(), host)
+
+
+def test_device_out_may_be_the_input_of_merging(rng, queue):
+    """Without a tile, the first launch writes elements that others have yet to read."""
+    keys = rng.integers(0, 500, (300, 2), np.int32)
+    given = cl.array.to_device(queue, keys)
+    config = {"WG_SIZE": 1, "TILE": 0, "WORK_PER_ITEM": 1, "BLOCKED": False, "NARROW": False}
+    ol.sort(given, out=given, config=config)
+    np.testing.assert_array_equal(given.get(), np.sort(keys))
+
+
+def test_device_argsort_into_the_memory_of_its_keys(rng, queue):
+    keys = rng.integers(0, 500, 1_000)
+    given = cl.array.to_device(queue, keys)
+    assert ol.argsort(given, out=given, config=SMALL) is given
+    np.testing.assert_array_equal(given.get(), np.argsort(keys, kind="stable"))
+
+
+def test_host_and_device_do_not_mix(queue):
+    host = np.arange(5, dtype=np.int32)
+    device = cl.array.to_device(queue, host)
+    for keys, out in ((host, device), (device, host)):
+        with pytest.raises(ol.InvalidProblem, match="out must be on the same side"):
+            ol.sort(keys, out=out, queue=queue)
+        with pytest.raises(ol.InvalidProblem, match="both be host arrays or both device arrays"):
+            ol.sort_by_key(keys, out, queue=queue)
+
+
+def test_device_scalar(queue):
+    scalar = cl.array.to_device(queue, np.array(5, np.int32))
+    with pytest.raises(ol.InvalidProblem, match="out of bounds for 0 dimensions"):
+        ol.sort(scalar)
+    assert ol.sort(scalar, axis=None).get().tolist() == [5]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", ">i4"])
+def test_device_keys_of_unsupported_type(dtype, queue):
+    keys = cl.array.to_device(queue, np.zeros(3, dtype))
+    with pytest.raises(ol.InvalidProblem, match="cannot sort keys of dtype"):
+        ol.sort(keys)
+
+
+# -------------------------------------------------------- queues and contexts
+
+
+QUEUES = {
+    "plain": 0,
+    "profiling": cl.command_queue_properties.PROFILING_ENABLE,
+    "out-of-order": cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE,
+}
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_queue_of_the_user_in_a_context_of_the_user(kind, device, rng):
+    context = cl.Context([device.handle])
+    mine = cl.CommandQueue(context, properties=QUEUES[kind])
+    keys = rng.integers(0, 500, 3_000, np.int32)
+    np.testing.assert_array_equal(ol.sort(keys, queue=mine, config=SMALL), np.sort(keys))
+    given = cl.array.to_device(mine, keys)
+    # Each step needs the one before, and scratch memory is shared between them.
+    once = ol.sort(given[::-1], config=SMALL)
+    twice = ol.sort(once[::-1], config=SMALL, descending=True)
+    order = ol.argsort(twice, config=SMALL)
+    _, places = ol.sort_by_key(given, given, config=SMALL)
+    assert order.queue is mine
+    assert order.context == context
+    np.testing.assert_array_equal(twice.get(), np.sort(keys)[::-1])
+    np.testing.assert_array_equal(order.get(), np.argsort(np.sort(keys)[::-1], kind="stable"))
+    np.testing.assert_array_equal(places.get(), np.sort(keys))
+
+
+def test_device_array_without_a_queue(rng, queue):
+    keys = rng.integers(0, 500, 1_000, np.int32)
+    homeless = cl.array.to_device(queue, keys).with_queue(None)
+    with pytest.raises(ol.InvalidProblem, match="the device array has no queue"):
+        ol.sort(homeless)
+    result = ol.sort(homeless, queue=queue, config=SMALL)
+    np.testing.assert_array_equal(result.with_queue(queue).get(), np.sort(keys))
+
+
+def test_queue_of_another_context(device, queue):
+    keys = cl.array.to_device(queue, np.arange(5, dtype=np.int32))
+    with pytest.raises(ol.InvalidProblem, match="different contexts"):
+        ol.sort(keys, queue=cl.CommandQueue(cl.Context([device.handle])))
+
+
+def test_arrays_of_different_contexts(device, queue):
+    keys = cl.array.to_device(queue, np.arange(5, dtype=np.int32))
+    other = cl.CommandQueue(cl.Context([device.handle]))
+    foreign = cl.array.zeros(other, 5, np.int32)
+    with pytest.raises(ol.InvalidProblem, match="different contexts"):
+        ol.sort(keys, out=foreign)
+    with pytest.raises(ol.InvalidProblem, match="different contexts"):
+        ol.sort_by_key(keys, foreign)
+
+
+def test_part_of_a_device(device, rng):
+    try:
+        parts = device.handle.create_sub_devices([cl.device_partition_property.EQUALLY, 1])
+    except cl.Error as error:
+        pytest.skip(f"the device cannot be divided: {error}")
+    mine = cl.CommandQueue(cl.Context(parts[:1]), parts[0])
+    keys = rng.integers(0, 500, 1_000, np.int32)
+    assert session_of(mine).device.compute_units == 1
+    np.testing.assert_array_equal(ol.sort(keys, queue=mine, config=SMALL), np.sort(keys))
+
+
+def test_default_device(rng):
+    keys = rng.integers(0, 500, 1_000, np.int32)
+    np.testing.assert_array_equal(ol.sort(keys), np.sort(keys))
+
+
+# --------------------------------------------- algorithms, configurations, limits
+
+
+def test_unknown_algorithm(queue):
+    with pytest.raises(ol.InvalidConfig, match="no algorithm 'bogo'; it has: auto, odd-even-merge"):
+        ol.sort([2, 1], algorithm="bogo", queue=queue)
+
+
+def test_algorithm_by_name(queue):
+    for algorithm in SORT.algorithms:
+        assert ol.sort([2, 1], algorithm=algorithm.name, queue=queue).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"NO_SUCH": 1}, "unknown parameter NO_SUCH"),
+        ([1], r"config must map parameters to values, not be \[1\]"),
+        ({"WG_SIZE": "64"}, "WG_SIZE must be int, not '64'"),
+        ({"WG_SIZE": True}, "WG_SIZE must be int, not True"),
+        ({"BLOCKED": 1}, "BLOCKED must be bool, not 1"),
+        ({"WG_SIZE": 0}, "WG_SIZE must be positive"),
+        ({"WG_SIZE": -8}, "WG_SIZE must be positive"),
+        ({"WORK_PER_ITEM": 0}, "WORK_PER_ITEM must be positive"),
+        ({"TILE": 100}, "0 or a power of two"),
+        ({"WG_SIZE": 64, "TILE": 32}, "multiple of WG_SIZE"),
+        ({"WG_SIZE": 64, "TILE": 64, "BLOCKED": True, "NARROW": True}, "NARROW is of no use"),
+        ({"WG_SIZE": 1, "BLOCKED": False, "NARROW": True}, "NARROW needs two items"),
+        ({"WG_SIZE": 1 << 20, "TILE": 0}, "work-group of 1048576 items"),
+        ({"TILE": 1 << 26}, "of local memory"),
+    ],
+)
+def test_configurations_that_cannot_run(config, message, queue):
+    with pytest.raises(ol.InvalidConfig, match=message):
+        ol.sort([2, 1], config=config, queue=queue)
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_values_between_the_listed_ones(blocked, rng, queue):
+    keys = rng.integers(0, 500, 1_003, np.int32)
+    config = {"WG_SIZE": 6, "TILE": 0, "WORK_PER_ITEM": 5, "BLOCKED": blocked, "NARROW": False}
+    np.testing.assert_array_equal(ol.sort(keys, config=config, queue=queue), np.sort(keys))
+
+
+@pytest.mark.parametrize(("wg_size", "work"), [(64, 3), (6, 1), (3, 1)])
+def test_narrow_needs_spans_that_divide_the_blocks(wg_size, work, device):
+    config = {
+        "WG_SIZE": wg_size,
+        "TILE": 0,
+        "WORK_PER_ITEM": work,
+        "BLOCKED": False,
+        "NARROW": True,
+    }
+    with pytest.raises(ol.InvalidConfig, match="NARROW"):
+        SORT.algorithms[0].configure(SORT.problem(), device, config)
+
+
+@pytest.mark.parametrize("extra", [0, 2**31, 2**40])
+@pytest.mark.parametrize("options", [{}, {"indices": True}, {"value_bytes": 16}])
+def test_arrays_too_large_for_the_device(extra, options, device, queue, monkeypatch):
+    def refuse(*args, **kwargs):
+        pytest.fail("something was allocated or built")
+
+    monkeypatch.setattr(cl, "Buffer", refuse)
+    monkeypatch.setattr(cl, "Program", refuse)
+    monkeypatch.setattr(type(session_of(queue)), "pool", refuse)
+    problem = SortProblem(device.max_allocation // 4 + 1 + extra, np.dtype(np.int32), **options)
+    with pytest.raises(ol.InvalidProblem, match=r"allocates at most|of device memory"):
+        SORT.run(problem, {}, queue=queue)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"n": -1}, "n must not be negative"),
+        ({"n": 5, "rows": -1}, "n must not be negative"),
+        ({"n": 5, "value_bytes": 3}, "values of 3 bytes"),
+        ({"n": 5, "dtype": np.dtype("complex64")}, "cannot sort keys"),
+        ({"n": 5, "dtype": np.dtype(">i4")}, "cannot sort keys"),
+    ],
+)
+def test_problems_that_make_no_sense(fields, message):
+    with pytest.raises(ol.InvalidProblem, match=message):
+        SortProblem(**{"dtype": np.dtype(np.int32), **fields})
