@@ -39,10 +39,9 @@ ROWS = "dft/rows.cl.mako"
 SCALES = "dft/scales.cl.mako"
 WIDEN = "common/widen.cl.mako"
 C_TYPES = {
-    **{f"{sign}{8 * size}": f"{'u' * (sign == 'uint')}{name}"
-       for sign in ("int", "uint")
-       for size, name in ((1, "char"), (2, "short"), (4, "int"), (8, "long"))},
-    "bool": "uchar", "float32": "float", "float64": "double",
+    "bool": "uchar", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort",
+    "int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong",
+    "float32": "float", "float64": "double",
 }  # fmt: skip
 WG_SIZES = (256, 128, 64)
 """Items of a group: fewer where more would leave a fifth of them without a point."""
