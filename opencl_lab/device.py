@@ -64,10 +64,12 @@ class Capabilities:
     event_timing : bool
         Event times agree with the host's clock.
     forward_progress : bool
-        Work-groups of one launch progress independently of each other.
+        Work-groups of one launch progress independently of each other. Taken for granted on
+        NVIDIA's GPUs.
     visible_writes : bool
         What a work-group wrote before an atomic operation is there for a group of the same
-        launch that sees its result. Taken for granted on CPUs, whose caches are coherent.
+        launch that sees its result. Taken for granted on CPUs, whose caches are coherent, and
+        on NVIDIA's GPUs, with a fence in PTX.
     """
 
     usable: bool = True
