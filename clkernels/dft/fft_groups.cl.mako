@@ -70,8 +70,10 @@
  *   FEW_ROOTS    whether most roots are products of about 2 sqrt(R) loaded ones
  *   CHIRP        0, or a length n for transforms of n points as convolutions of N >= 2n - 1, see
  *                bluestein.cl.mako: all of it happens here, forth and back, in local memory
- *   REAL         split, join or nothing: real rows of 2N numbers are packed as N complex ones, and
- *                to these belong N + 1 frequencies on the way out or in, see real.cl.mako
+ *   REAL         nothing for complex rows on both sides; split or join: real rows of 2N numbers
+ *                are packed as N complex ones, and to these belong N + 1 frequencies on the way out
+ *                or in, see real.cl.mako; from or to: real rows, with the lower half of their
+ *                frequencies on the other side, have an imaginary part of zero here
  *   SCALED       whether to multiply by `scale`
  *   KNOWN        numbers that follow from the length, which are no arguments
  *   TILES        of two steps: groups of a transform
@@ -98,7 +100,7 @@
         tables = [f"{kept}roots"]
         if step["SHIFT"]:
             tables += ["restrict shift_high", "restrict shift_low"]
-        if step["REAL"]:
+        if step["REAL"] in ("split", "join"):
             tables += ["restrict real_roots"]
         if step["CHIRP"]:
             tables += [f"{kept}chirp", "restrict kernel_roots"]

@@ -19,6 +19,8 @@
     padded = T * N + (T * N // LOCAL_PAD if LOCAL_PAD else 0)
     first, second = ("y", "x") if INVERSE else ("x", "y")
     array = {"re": "local_re", "im": "local_re" if EXCHANGE == "turns" else "local_im"}
+    length = CHIRP or N
+    stored = length // 2 + 1 if REAL == "from" else CHIRP  # positions, or 0 for all
     halves = -(-(N // 2 + 1) // W)  # pairs of opposite frequencies for each item
 
     def points_of(lane, position, step, count):
@@ -267,12 +269,14 @@ void step_${STEP}(const index_t group, __local real_t *space, ${", ".join(parame
     /* Load. */
     {
         const index_t c = first_lane + lane_0;
-        __global const complex_t *from = source + (source_offset + b * source_batch
-            + o * source_outer + c * source_lane);
+        __global const ${"real_t" if REAL == "from" else "complex_t"} *from = ${"(__global const real_t *)" if REAL == "from" else ""}source
+            + (source_offset + b * source_batch + o * source_outer + c * source_lane);
 % for turn in range(turns[0]):
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(0, turn)}\
+% if REAL in ("", "split"):
             __global const complex_t *from_j = from + j * source_position;
+% endif
 % for i in range(RADICES[0]):
             ${f"if (j + {i * (N // RADICES[0])} < {CHIRP}) " if CHIRP else ""}{
 <% at = f"{i * (N // RADICES[0])} * source_position" %>\
@@ -285,6 +289,12 @@ ${owned(0, turn)}\
                 const complex_t odd = (complex_t)(a.x - b.x, a.y + b.y);
                 const complex_t x = (complex_t)(even.x - odd.y * w.x + odd.x * w.y,
                                                 even.y + odd.x * w.x + odd.y * w.y);
+% elif REAL == "from":
+                const complex_t x = (complex_t)(from[j + ${i * (N // RADICES[0])}], 0);
+% elif REAL == "to":
+                const uint p = j + ${i * (N // RADICES[0])};
+                complex_t x = from[min(p, ${length} - p)];
+                x.y = p == 0 ? 0 : p > ${length // 2} ? -x.y : x.y;
 % elif LOOSE_LOAD:
                 const complex_t x = vload2(${at}, (__global const real_t *)from_j);
 % else:
@@ -365,17 +375,17 @@ ${store_real(f"{N} - k", "(real_t)0.5 * (complex_t)(opposite.x, -opposite.y)")}\
     {
 <% last = passes - 1 %>\
         const index_t c = first_lane + lane_${last};
-        __global complex_t *to = target + (target_offset + b * target_batch
-            + o * target_outer + c * target_lane);
+        __global ${"real_t" if REAL == "to" else "complex_t"} *to = ${"(__global real_t *)" if REAL == "to" else ""}target
+            + (target_offset + b * target_batch + o * target_outer + c * target_lane);
 % for turn in range(turns[last]):
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(last, turn)}\
-            __global complex_t *to_j = to + j * target_position;
+            __global ${"real_t" if REAL == "to" else "complex_t"} *to_j = to + j * target_position;
 % if SHIFT:
 ${turn_between_steps(last, turn)}\
 % endif
 % for i in range(RADICES[last]):
-            ${f"if (j + {i * before[last]} < {CHIRP}) " if CHIRP else ""}{
+            ${f"if (j + {i * before[last]} < {stored}) " if stored else ""}{
 <% at = f"{i * before[last]} * target_position" %>\
                 complex_t x = (complex_t)(re_${last}_${turn}_${i}, im_${last}_${turn}_${i});
 % if CHIRP:
@@ -385,7 +395,9 @@ ${turn_between_steps(last, turn)}\
 % if SCALED:
                 x *= scale;
 % endif
-% if LOOSE_STORE:
+% if REAL == "to":
+                to_j[${at}] = x.${first};
+% elif LOOSE_STORE:
                 vstore2(${"x.yx" if INVERSE else "x"}, ${at}, (__global real_t *)to_j);
 % else:
                 to_j[${at}] = ${"x.yx" if INVERSE else "x"};

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.dft.factors import is_smooth, next_smooth
+from opencl_lab.operations.dft.factors import convolution_length, is_smooth
 from opencl_lab.operations.dft.problem import DftProblem, real_dtype
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import chirp, chirp_kernel, stepped_roots
@@ -103,8 +103,9 @@ def _fit(wg_size: int, device: Device) -> int:
     return min(wg_size, device.capabilities.max_work_group, device.max_work_items[0])
 
 
-Packed: TypeAlias = Callable[[Steps, Ends, bool, float], bool]
-"""Adds transforms of real rows of even length, or to them, or returns False: it cannot."""
+Whole: TypeAlias = Callable[[Steps, Ends, bool, bool, float], bool]
+"""Adds transforms of real rows, or to them, or returns False: it cannot. The first flag says that
+neighbours of even rows are the parts of a complex number, and the second that it is the inverse."""
 Convolution: TypeAlias = Callable[[Steps, Ends, int, bool, float], bool]
 """Adds transforms as convolutions of the length given, or returns False: it cannot."""
 
@@ -119,7 +120,7 @@ def any_length(transform: Transform, convolution: Convolution | None, device: De
         if is_smooth(ends.n):
             transform(steps, ends, inverse, scale)
             return
-        m = next_smooth(2 * ends.n - 1, 64)
+        m = convolution_length(ends.n)
         if convolution is None or not convolution(steps, ends, m, inverse, scale):
             _bluestein(steps, ends, m, inverse, scale, transform, device)
 
@@ -251,12 +252,11 @@ def widened(steps: Steps, problem: DftProblem, device: Device) -> str:
 
 
 def real_signal(
-    steps: Steps, problem: DftProblem, transform: Transform, packed: Packed | None, device: Device
+    steps: Steps, problem: DftProblem, transform: Transform, whole: Whole | None, device: Device
 ) -> None:
     """Add the transform of real rows to their first n // 2 + 1 frequencies.
 
-    `packed` is preferred for even lengths where it can. There is one where the items of a group
-    may work together.
+    `whole` is preferred where it can. There is one where the items of a group may work together.
     """
     n, batch, scale = problem.n, problem.batch, problem.scale
     signal = widened(steps, problem, device)
@@ -265,7 +265,7 @@ def real_signal(
         h = n // 2
         pairs_of, bins_of = (h * batch, 1, h), ((h + 1) * batch, 1, h + 1)
         ends = Ends(h, 1, batch, signal, "spectrum", pairs_of, bins_of)
-        if packed is not None and packed(steps, ends, False, scale):
+        if whole is not None and whole(steps, ends, True, False, scale):
             return
         half = steps.scratch("half_rows", h * batch)
         transform(steps, Ends.rows(h, batch, signal, half), False, scale)
@@ -275,9 +275,13 @@ def real_signal(
         arguments = {"half_rows": half, "spectrum": "spectrum", "roots": roots, "h": h}
         _around(steps, device, REAL, "real_split", h // 2 + 1, batch, arguments, ALONE=True)
         return
+    samples_of, bins_of = (n * batch, 1, n), ((n // 2 + 1) * batch, 1, n // 2 + 1)
+    ends = Ends(n, 1, batch, signal, "spectrum", samples_of, bins_of)
+    if whole is not None and whole(steps, ends, False, False, scale):
+        return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
-    shared = _scales(steps, device, signal, n, 1, batch, packed is not None)
+    shared = _scales(steps, device, signal, n, 1, batch, whole is not None)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"signal": signal, "rows": rows, **sizes}
@@ -324,11 +328,11 @@ def _scales(
 
 
 def real_spectrum(
-    steps: Steps, problem: DftProblem, transform: Transform, packed: Packed | None, device: Device
+    steps: Steps, problem: DftProblem, transform: Transform, whole: Whole | None, device: Device
 ) -> None:
     """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows.
 
-    `packed` is that of `real_signal`.
+    `whole` is that of `real_signal`.
     """
     n, batch, scale = problem.n, problem.batch, problem.scale
     arguments: Arguments
@@ -336,7 +340,7 @@ def real_spectrum(
         h = n // 2
         pairs_of, bins_of = (h * batch, 1, h), ((h + 1) * batch, 1, h + 1)
         ends = Ends(h, 1, batch, "signal", "spectrum", bins_of, pairs_of)
-        if packed is not None and packed(steps, ends, True, scale):
+        if whole is not None and whole(steps, ends, True, True, scale):
             return
         half = steps.scratch("half_rows", h * batch)
         roots = steps.table(
@@ -346,10 +350,14 @@ def real_spectrum(
         _around(steps, device, REAL, "real_join", h // 2 + 1, batch, arguments, ALONE=True)
         transform(steps, Ends.rows(h, batch, half, "spectrum"), True, scale)
         return
+    samples_of, bins_of = (n * batch, 1, n), ((n // 2 + 1) * batch, 1, n // 2 + 1)
+    ends = Ends(n, 1, batch, "signal", "spectrum", bins_of, samples_of)
+    if whole is not None and whole(steps, ends, False, True, scale):
+        return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
     # The imaginary part of frequency 0 is taken for 0.
-    shared = _scales(steps, device, "signal", n + 1, 2, batch, packed is not None)
+    shared = _scales(steps, device, "signal", n + 1, 2, batch, whole is not None)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"spectrum": "signal", "rows": rows, **sizes}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from functools import cache
 
-__all__ = ["RADICES", "is_smooth", "largest_prime", "next_smooth", "pairs_of", "radices_of"]
+__all__ = [
+    "RADICES",
+    "convolution_length",
+    "is_smooth",
+    "largest_prime",
+    "next_smooth",
+    "pairs_of",
+    "radices_of",
+]
 
 RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 25, 27, 32)
 """The radices that have a butterfly, see ``clkernels/dft/codelets.mako``."""
@@ -77,3 +85,8 @@ def next_smooth(n: int, multiple: int = 1) -> int:
             three *= 3
         five *= 5
     return best
+
+
+def convolution_length(n: int) -> int:
+    """Return the length of the convolutions that a transform of any length `n` becomes."""
+    return next_smooth(2 * n - 1, 64)

@@ -156,14 +156,14 @@ class Fft(Algorithm[DftProblem]):
         def convolution(steps: Steps, ends: Ends, m: int, inverse: bool, scale: float) -> bool:
             return groups_convolution(steps, ends, m, inverse, scale, config, device)
 
-        def packed(steps: Steps, ends: Ends, inverse: bool, scale: float) -> bool:
-            return groups_real(steps, ends, inverse, scale, config, device)
+        def real(steps: Steps, ends: Ends, packed: bool, inverse: bool, scale: float) -> bool:
+            return groups_real(steps, ends, packed, inverse, scale, config, device)
 
         transform = any_length(smooth, None if lanes else convolution, device)
         if problem.kind == "r2c":
-            real_signal(steps, problem, transform, None if lanes else packed, device)
+            real_signal(steps, problem, transform, None if lanes else real, device)
         elif problem.kind == "c2r":
-            real_spectrum(steps, problem, transform, None if lanes else packed, device)
+            real_spectrum(steps, problem, transform, None if lanes else real, device)
         elif problem.inner == 1:
             ends = Ends.rows(problem.n, problem.batch, "signal", "spectrum")
             transform(steps, ends, problem.inverse, problem.scale)

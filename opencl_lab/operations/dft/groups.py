@@ -11,7 +11,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.dft.factors import is_smooth, radices_of
+from opencl_lab.operations.dft.factors import convolution_length, is_smooth, radices_of
 from opencl_lab.operations.dft.splits import (
     Limits,
     StepShape,
@@ -56,8 +56,8 @@ class _Part:
     """One step of a transform: where it reads and writes, and what else it does.
 
     `shift` is the order of the roots between steps, and how many lanes share one;
-    `chirped` the length and direction of a transform that is done as a convolution; `real` says
-    whether spectra of packed real rows are to "split" at the end, or to "join" first.
+    `chirped` the length and direction of a transform that is done as a convolution; `real` is
+    the parameter REAL of the template.
     """
 
     ends: Ends
@@ -172,9 +172,7 @@ def groups_convolution(
     device: Device,
 ) -> bool:
     """Add one launch of transforms of any length as convolutions of length `m`, if it fits."""
-    limits = Limits.of(m, steps.real.itemsize, config, device)
-    if config["EXCHANGE"] == "auto":
-        limits = replace(limits, exchange="pairs")
+    limits = _chirp_limits(m, steps, config, device)
     if not limits.fits(m, 1):
         return False
     part = _Part(replace(ends, n=m), scale=scale, chirped=(ends.n, inverse))
@@ -184,20 +182,44 @@ def groups_convolution(
 
 
 def groups_real(
-    steps: Steps, ends: Ends, inverse: bool, scale: float, config: Config, device: Device
+    steps: Steps,
+    ends: Ends,
+    packed: bool,
+    inverse: bool,
+    scale: float,
+    config: Config,
+    device: Device,
 ) -> bool:
     """Add one launch of transforms of real rows, or to them, if a group can do one.
 
-    `ends` is of rows of complex numbers: pairs of neighbours on one side, and one number more
-    on the other.
+    If `packed`, two neighbours of a row are a complex number, of which `ends` counts, and there is
+    one more on the other side. Else the real rows are complex ones without imaginary part, and
+    the lower half of their frequencies is on the other side.
     """
-    limits = Limits.of(ends.n, steps.real.itemsize, config, device)
-    exchanged = is_smooth(ends.n) and len(radices_of(ends.n, limits.max_radix)) > 1
-    if not exchanged or lengths_of(ends.n, ends.count, 1, limits) != (ends.n,):
+    n, chirped = ends.n, None
+    limits = Limits.of(n, steps.real.itemsize, config, device)
+    if not is_smooth(n):
+        if packed:
+            return False
+        n, chirped = convolution_length(n), (n, inverse)
+        limits = _chirp_limits(n, steps, config, device)
+        if not limits.fits(n, 1):
+            return False
+    elif lengths_of(n, ends.count, 1, limits) != (n,):
         return False
-    part = _Part(ends, scale=scale, real="join" if inverse else "split")
-    _launch(steps, [_step(steps, part, config, limits, True)], inverse, device)
+    if packed and len(radices_of(n, limits.max_radix)) == 1:  # no local memory to meet in
+        return False
+    real = ("join" if inverse else "split") if packed else ("to" if inverse else "from")
+    part = _Part(replace(ends, n=n), scale=scale, chirped=chirped, real=real)
+    step = _step(steps, part, config, limits, True)
+    _launch(steps, [step], inverse and chirped is None, device)
     return True
+
+
+def _chirp_limits(m: int, steps: Steps, config: Config, device: Device) -> Limits:
+    """Return the limits of convolutions of length `m`, which gain from pairs."""
+    limits = Limits.of(m, steps.real.itemsize, config, device)
+    return replace(limits, exchange="pairs") if config["EXCHANGE"] == "auto" else limits
 
 
 def _parts(
@@ -312,7 +334,7 @@ def _step(
                 name, count, steps.dtype, stepped_roots, count, step, order, steps.dtype
             )
         numbers["shift_inner"] = inner
-    if part.real:
+    if part.real in ("split", "join"):
         arguments["real_roots"] = steps.table(
             "real_roots", n, steps.dtype, stepped_roots, n, 1, 2 * n, steps.dtype
         )
