@@ -104,6 +104,19 @@ def test_real_signals(form, kind):
     check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
 
 
+@pytest.mark.parametrize("exchange", ["parts", "pairs", "turns"])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
+    """Frequencies meet their opposites in local memory, or rows have no imaginary part."""
+    config = {**GROUPS, "EXCHANGE": exchange}
+    for n, launches in ((96, 1), (90, 1), (99, 1), (97, 1), (16, 2), (34, 2), (3**9, 6)):
+        problem = DftProblem(n, batch=3, kind="c2r" if inverse else "r2c", scale=0.5)
+        plan = FFT.plan(problem, FFT.configure(problem, select_device(), config), select_device())
+        assert len(plan.launches) == launches
+        if n < 3**9:
+            check(problem, config)
+
+
 @pytest.mark.parametrize("dtype", EPS)
 def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
     """Two of them share a transform, whatever their sizes, and if one is not finite."""
