@@ -1,13 +1,15 @@
 """Verify and time the transforms on a GPU, device-resident, beside cuFFT and VkFFT.
 
-    python tools/gpu_dft.py [--device SPEC] [--out FILE] [--sweep] [--seconds 50] [--cases 0,3]
+    python tools/gpu_dft.py [--device SPEC] [--out FILE] [--cases 0,3] [--sweep] [--seconds 50]
+    python tools/gpu_dft.py [--device SPEC] --real
 
 cuFFT is that of CuPy or PyTorch, VkFFT that of pyvkfft, built for OpenCL; what is not installed
 is left out. Complex64; each result is checked against cuFFT in double precision, or NumPy where
 there is no cuFFT. Times are medians of event times: of all kernels of a transform for opencl_lab,
 between events or markers around it for the others. TB/s counts one read and one write of the
 signal. `--sweep` also tries configurations of the groups form, one parameter and then
-combinations, best first; `--seconds` bounds the whole run.
+combinations, best first; `--seconds` bounds the whole run. `--real` takes float32 to its spectrum
+and back in place of all that, beside whole calls of `rfft` and `irfft`, between events.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,6 +46,16 @@ CASES = [
     (5**7, 0),
     (1000, 0),
     (1009, 0),
+]
+REAL_CASES = [
+    (256, 65_536),
+    (1024, 16_384),
+    (4096, 4096),
+    (1 << 20, 16),
+    (1000, 16_777),
+    (1001, 16_384),
+    (1009, 16_627),
+    (3**13, 8),
 ]
 DIRECT = (32_768, 1)
 SINGLE = {
@@ -81,6 +94,7 @@ class Peer:
         cupy.zeros(1)
         self.put, self.fetch = cupy.asarray, cupy.asnumpy
         self.fft = lambda x: cupy.fft.fft(x, axis=-1)
+        self.rfft, self.irfft = cupy.fft.rfft, cupy.fft.irfft
         self.event = cupy.cuda.Event
         self.elapsed = cupy.cuda.get_elapsed_time
         self.free = cupy.get_default_memory_pool().free_all_blocks
@@ -92,18 +106,20 @@ class Peer:
         self.put = lambda x: torch.from_numpy(x).cuda()
         self.fetch = lambda x: x.cpu().numpy()
         self.fft = torch.fft.fft
+        self.rfft, self.irfft = torch.fft.rfft, torch.fft.irfft
         self.event = lambda: torch.cuda.Event(enable_timing=True)
         self.elapsed = lambda a, b: a.elapsed_time(b)
         self.free = torch.cuda.empty_cache
 
-    def time(self, signal: np.ndarray) -> float:
-        """Return the median time of a transform in milliseconds."""
+    def time(self, signal: np.ndarray, transform: Callable[[Any], Any] | None = None) -> float:
+        """Return the median time of a transform, forward if none is given, in milliseconds."""
         source = self.put(signal)
+        transform = transform or self.fft
         times = []
         for _ in range(RUNS + 2):
             begin, end = self.event(), self.event()
             begin.record()
-            self.fft(source)
+            transform(source)
             end.record()
             end.synchronize()
             times.append(float(self.elapsed(begin, end)))
@@ -180,6 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--real", action="store_true")
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--seconds", type=float, default=50.0)
     parser.add_argument("--cases", default="")
@@ -192,6 +209,11 @@ def main() -> None:
     print(f"{device}; cuFFT through {peer.name or 'nothing'}")
     rows: list[dict[str, Any]] = []
     rng = np.random.default_rng(0)
+    if arguments.real:
+        for n, batch in REAL_CASES:
+            signal = rng.standard_normal((max(1, batch // arguments.shrink), n), np.float32)
+            _real(device, peer, signal)
+        return
     picked = [int(part) for part in arguments.cases.split(",") if part]
     cases = [(*case, "fft") for case in CASES] + [(*DIRECT, "direct-tiled")]
     cases = [case for i, case in enumerate(cases) if not picked or i in picked]
@@ -223,6 +245,30 @@ def main() -> None:
             rows += _sweep(device, row, problem, source, check, left / (len(prepared) - index))
     if arguments.out:
         arguments.out.write_text(json.dumps({"device": device.as_dict(), "rows": rows}, indent=1))
+
+
+def _real(device: ol.Device, peer: Peer, signal: np.ndarray) -> None:
+    """Print the times of real rows to their spectrum and back."""
+    batch, n = signal.shape
+    some = [0, batch - 1]
+    for inverse in (False, True):
+        data = np.fft.rfft(signal).astype(np.complex64) if inverse else signal
+        right = signal[some] if inverse else np.fft.rfft(signal[some].astype(float))
+        scale = 1 / n if inverse else 1.0
+        problem = DftProblem.of(n, signal.dtype, batch, inverse, scale)
+        shape, _ = problem.signal
+        source = cl.array.to_device(default_queue(device), data.reshape(shape))
+        ms, each, result, _ = ours(device, problem, source, "fft", {})
+        rows = result.get().reshape(batch, -1)[some]
+        error = max(np.linalg.norm(rows - right, axis=1) / np.linalg.norm(right, axis=1))
+        line = f"{'irfft' if inverse else 'rfft'} {n} x {batch}"
+        line = f"{line:>28} {ms:9.4f} ms  error {error:.1e}"
+        if peer.name:
+            call = partial(peer.irfft, n=n) if inverse else peer.rfft
+            other = peer.time(data, call)
+            line += f"  cuFFT {other:8.4f} ms ({other / ms:.2f}x)"
+            peer.free()
+        print(line, " [" + " ".join(f"{part:.3f}" for part in each) + "]", flush=True)
 
 
 def _sweep(
