@@ -104,6 +104,16 @@ def test_real_signals(form, kind):
     check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
 
 
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+@pytest.mark.parametrize("exchange", ["pairs", "turns"])
+def test_real_signals_of_even_length_in_one_launch(exchange, kind):
+    problem = DftProblem(50, batch=3, kind=kind, scale=0.5)
+    config = {**GROUPS, "EXCHANGE": exchange, "LOCAL_PAD": 24}
+    settled = FFT.configure(problem, select_device(), config)
+    assert len(FFT.plan(problem, settled, select_device()).launches) == 1
+    check(problem, config)
+
+
 @pytest.mark.parametrize("dtype", EPS)
 def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
     """Two of them share a transform, whatever their sizes, and if one is not finite."""
