@@ -64,12 +64,12 @@ class Capabilities:
     event_timing : bool
         Event times agree with the host's clock.
     forward_progress : bool
-        Work-groups of one launch progress independently of each other. Taken for granted on
-        NVIDIA's GPUs.
+        Work-groups of one launch that have started make progress, whatever others wait for.
+        Taken for granted on GPUs of NVIDIA.
     visible_writes : bool
-        What a work-group wrote before an atomic operation is there for a group of the same
-        launch that sees its result. Taken for granted on CPUs, whose caches are coherent, and
-        on NVIDIA's GPUs, with a fence in PTX.
+        What a work-group wrote before a fence and an atomic operation is there for a group of
+        the same launch that sees its result. Taken for granted on CPUs, whose caches are
+        coherent, and on GPUs of NVIDIA, where the fence is one of PTX.
     """
 
     usable: bool = True

@@ -34,7 +34,7 @@ from opencl_lab.operations.dft.transform import (
     to_real,
     without_warnings,
 )
-from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.arrays import AnyArray, contiguous
 
 __all__ = [
     "convolve",
@@ -161,7 +161,7 @@ def hfft(
     Its spectrum is real. Parameters are those of `irfft`.
     """
     x, queue = prepared(a, queue)
-    x = _conjugate(as_complex(x))
+    x = _conjugate(contiguous(as_complex(x), queue))  # pyopencl conjugates no other
     return finish(to_real(x, n, axis, _other_way(norm), queue), out, queue)
 
 

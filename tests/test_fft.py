@@ -293,7 +293,7 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
         monkeypatch.setattr(groups, "AHEAD_POINTS", ahead * problem.n // units)
     config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "JOIN": "always", **config}
     progressing = replace(device.capabilities, forward_progress=True)
-    made = replace(device, compute_units=units, capabilities=progressing)
+    made = replace(device, kind="gpu", compute_units=units, capabilities=progressing)
     plan = FFT.plan(problem, FFT.configure(problem, device, config), made)
     (launch,) = plan.launches
     assert len(launch.params["STEPS"]) == 2
@@ -529,8 +529,9 @@ def test_shifts_and_mirrored_signals(side, rng, queue):
     same = ol.fft.fftshift(given_x, ())
     assert same is not given_x
     assert ol.fft.fftshift([1, 2, 3], queue=queue).tolist() == [3, 1, 2]
-    spectrum = on_host(ol.fft.hfft(given_x, axis=1))
-    assert relative(spectrum, np.fft.hfft(x, axis=1)) < 1e-6
+    for part in (np.s_[:], np.s_[:, 1:], np.s_[::2]):
+        spectrum = on_host(ol.fft.hfft(given_x[part], axis=1))
+        assert relative(spectrum, np.fft.hfft(x[part], axis=1)) < 1e-6
     real = np.ascontiguousarray(x.real)
     given_real = cl.array.to_device(queue, real) if side == "device" else real
     assert relative(on_host(ol.fft.ihfft(given_real)), np.fft.ihfft(real)) < 1e-6

@@ -32,6 +32,15 @@ def steps(n, batch=1, config=None, device=CPU):
     ]
 
 
+def test_steps_share_a_launch_where_its_fence_reaches_other_groups():
+    fenced = replace(CPU, capabilities=replace(CPU.capabilities, inline_ptx=True))
+    for device, count in ((CPU, 1), (APART, 2), (fenced, 2)):
+        assert (
+            len(launches(2**16, config={"FORM": "lanes", "SPLIT": "always"}, device=device))
+            == count
+        )
+
+
 def test_an_estimate_grows_with_the_work_and_not_below_a_launch():
     cost = nanoseconds(SHAPE, 2)
     assert cost > LAUNCH

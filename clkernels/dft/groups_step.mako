@@ -282,11 +282,12 @@ ${owned(0, turn)}\
 <% at = f"{i * (N // RADICES[0])} * source_position" %>\
 % if REAL == "join":
                 const uint p = j + ${i * (N // RADICES[0])};
-                complex_t a = from[p], b = from[${N} - p];
+                complex_t here = from[p], opposite = from[${N} - p];
                 if (p == 0)
-                    a.y = b.y = 0;
-                const complex_t w = real_roots[p], even = (complex_t)(a.x + b.x, a.y - b.y);
-                const complex_t odd = (complex_t)(a.x - b.x, a.y + b.y);
+                    here.y = opposite.y = 0;
+                const complex_t even = (complex_t)(here.x + opposite.x, here.y - opposite.y);
+                const complex_t odd = (complex_t)(here.x - opposite.x, here.y + opposite.y);
+                const complex_t w = real_roots[p];
                 const complex_t x = (complex_t)(even.x - odd.y * w.x + odd.x * w.y,
                                                 even.y + odd.x * w.x + odd.y * w.y);
 % elif REAL == "from":

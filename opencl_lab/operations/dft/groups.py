@@ -271,9 +271,11 @@ def _parts(
 def _joint(parts: list[_Part], config: Config, limits: Limits, device: Device) -> _Joint | None:
     """Return how two steps of rows share a launch, or None if they had better not.
 
-    JOIN may say to share always where that can be, or never.
+    JOIN may say to share always where that can be, or never. CPUs never do: PoCL's compiler, which
+    makes loops of what lies between barriers, makes wrong code of some barriers in conditions.
     """
     able = device.capabilities.forward_progress and device.capabilities.visible_writes
+    able = able and device.kind != "cpu"
     if len(parts) != 2 or not parts[1].last or not able or config["JOIN"] == "never":
         return None
     first, second = parts[0].shape, parts[1].shape

@@ -70,7 +70,7 @@ def _split(ends: Ends, word: int, config: Config, device: Device) -> int:
         return 0
     width, largest = config.integer("VECTOR_WIDTH"), config.integer("MAX_RADIX")
     units, block = device.compute_units, config.integer("BLOCK")
-    joined = device.capabilities.visible_writes
+    joined = _sees_writes(device)
     cost, split = best_split(
         ends.n, ends.count, width, block, largest, word, units, LONGEST, joined
     )
@@ -123,9 +123,17 @@ def _four_steps(
         _step(steps, second, radices_of(rows, largest), False, scale, config, room, twist=True),
     ]
     countable = all(part.tasks < 1 << 31 for part in parts)  # by 32-bit counters
-    joined = device.capabilities.visible_writes and countable
+    joined = _sees_writes(device) and countable
     for launch in [parts] if joined else [[part] for part in parts]:
         _launch(steps, launch, inverse, config, device)
+
+
+def _sees_writes(device: Device) -> bool:
+    """Return whether units see what others have written before the fence of this form.
+
+    It is the one of OpenCL C, which NVIDIA compiles to a fence for the own group alone.
+    """
+    return device.capabilities.visible_writes and not device.capabilities.inline_ptx
 
 
 def _block(lanes: int, width: int, most: int, fitting: int) -> int:
