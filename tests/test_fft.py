@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import DFT, DftProblem, groups
+from opencl_lab.operations.dft import DFT, DftProblem, costs, groups
 from opencl_lab.operations.dft.factors import (
     RADICES,
     is_smooth,
@@ -80,6 +80,15 @@ def test_every_butterfly(form):
 def test_lengths_of_many_radices(form, dtype):
     for n, batch in ((360, 9), (1001, 2), (1024, 2)):
         check(DftProblem(n, np.dtype(dtype), batch), FORMS[form])
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
+    monkeypatch.setattr(costs, "CACHED", 0)
+    for n, batch, inner in ((1024, 5, 1), (64, 3, 1), (45, 21, 1), (7, 9, 1), (48, 2, 21)):
+        check(DftProblem(n, np.dtype(dtype), batch, inner), {"FORM": "lanes"})
+    for n in (1 << 12, 5**5):
+        check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "lanes", "SPLIT": "always"})
 
 
 @pytest.mark.parametrize("inner", [3, 8, 21])

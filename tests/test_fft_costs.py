@@ -8,7 +8,7 @@ import pytest
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.operations.dft import DFT, DftProblem
-from opencl_lab.operations.dft.costs import LAUNCH, Shape, best_split, nanoseconds
+from opencl_lab.operations.dft.costs import LAUNCH, Shape, best_split, nanoseconds, worth_fetching
 
 FFT = DFT.algorithm("fft")
 CPU = Device(
@@ -123,6 +123,23 @@ def test_the_second_step_is_in_place_where_no_vectors_overlap():
             assert second["TAIL"] == "none" and second["LOAD"] == second["STORE"] == "columns"
             for axis in ("outer", "position", "lane"):
                 assert arguments[f"source_{axis}_1"] == arguments[f"target_{axis}_1"]
+
+
+def test_memory_is_fetched_ahead_where_no_cache_holds_it():
+    def fetched(n, batch=1, inner=1, device=CPU):
+        problem = DftProblem(n, batch=batch, inner=inner)
+        plan = FFT.plan(problem, FFT.configure(problem, device, {"FORM": "lanes"}), device)
+        return {step["FETCH"] for launch in plan.launches for step in launch.params["STEPS"]}
+
+    assert fetched(1024, 64) == fetched(1 << 14) == fetched(1 << 18) == {"none"}
+    assert fetched(1024, 1024) == fetched(1000, 1024) == fetched(945, 1024) == {"both"}
+    assert fetched(1024, 1024, device=replace(CPU, compute_units=16)) == {"none"}
+    for other in ({"kind": "gpu"}, {"simulated": True}):
+        assert fetched(1024, 1024, device=replace(CPU, **other)) == {"none"}
+    # Columns that are written fight for lines of the cache where they are many.
+    assert fetched(64, 16, 1024) == {"both"} and fetched(1024, 1, 1024) == {"source"}
+    assert fetched(1 << 20) == {"both", "source"}
+    assert worth_fetching(1 << 40, 1 << 40, False, 2) == "both"
 
 
 def test_tuned_entries_serve_lengths_with_the_same_largest_prime():

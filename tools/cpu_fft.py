@@ -6,12 +6,18 @@ A case is length x batch of complex64. Launches are enqueued on buffers of the d
 for; FFTW runs a plan made with FFTW_MEASURE on aligned arrays. Every result is checked against
 NumPy in double precision. Figures are medians, ratios above 1 mean that opencl_lab is faster.
 `--direct` measures the direct transform beside a product with a prebuilt matrix.
+
+A runtime may bind the thread that calls it to a processor, which threads that others start from
+it would inherit: each is called on the processors that it left the thread on, and the libraries
+on all. Intel's runtime binds it with DPCPP_CPU_CU_AFFINITY=close and DPCPP_CPU_PLACES=cores in
+the environment; else its second thread often waits for the processor that the first one has.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import time
 from collections.abc import Callable
@@ -25,7 +31,9 @@ from opencl_lab.operations.dft import DFT, DftProblem
 from opencl_lab.runtime import default_queue, session_of
 
 CASES = "1024x1024,4096x256,256x4096,1000x1024,16384x1,65536x1,262144x1,1048576x1,4194304x1"
-BUDGET = 1.0  # seconds of measuring a case
+BUDGET = 2.0  # seconds of measuring a case
+CALLS = 5  # timed calls of a turn
+REST = 0.03  # seconds before a turn
 
 
 def ours(device: ol.Device, n: int, signal: np.ndarray, algorithm: str, config: dict) -> tuple:
@@ -80,20 +88,42 @@ def peers(signal: np.ndarray, threads: int) -> dict[str, Callable[[], object]]:
     return found  # not PyTorch, whose threads spin between its turns and slow down the others
 
 
-def in_turns(functions: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the median time of each in microseconds."""
+def processors(chosen: set[int] | None = None) -> set[int] | None:
+    """Return those that this thread may run on, if the system tells; move it to `chosen` before."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    if chosen is not None:
+        os.sched_setaffinity(0, chosen)
+    return os.sched_getaffinity(0)
+
+
+def in_turns(
+    functions: dict[str, Callable[[], object]], bound: set[int] | None = None
+) -> dict[str, float]:
+    """Return the median time of each in microseconds; "ours" runs on the processors `bound`.
+
+    A turn is one call that nobody times and then some that count. Before it the process rests
+    until no thread of another library spins: FFTW's, of OpenMP, do so for 10 ms after a
+    transform, and would keep a compute unit from whoever comes next.
+    """
     times: dict[str, list[float]] = {name: [] for name in functions}
+    everywhere = processors()
     for function in functions.values():
         function()
     begin = time.perf_counter()
     turns = list(functions.items())
     order = random.Random(0)
-    while time.perf_counter() - begin < BUDGET or len(times[turns[0][0]]) < 5:
-        order.shuffle(turns)  # who follows whom matters: caches, and threads that are awake
+    while time.perf_counter() - begin < BUDGET or len(times[turns[0][0]]) < 3 * CALLS:
+        order.shuffle(turns)  # who follows whom matters: caches
         for name, function in turns:
-            start = time.perf_counter()
+            processors(bound if name == "ours" else everywhere)
+            time.sleep(REST)
             function()
-            times[name].append((time.perf_counter() - start) * 1e6)
+            for _ in range(CALLS):
+                start = time.perf_counter()
+                function()
+                times[name].append((time.perf_counter() - start) * 1e6)
+    processors(everywhere)
     return {name: median(values) for name, values in times.items()}
 
 
@@ -113,9 +143,13 @@ def main() -> None:
     parser.add_argument("--config", action="append", default=[])
     parser.add_argument("--direct", action="store_true")
     arguments = parser.parse_args()
+    everywhere = processors()
     device = ol.select_device(arguments.device)
     print(device)
     rng = np.random.default_rng(0)
+    ours(device, 1024, np.zeros(1 << 16, np.complex64), "fft", {})[0]()
+    bound = processors()
+    processors(everywhere)
     configs = [json.loads(text) for text in arguments.config] or [{}]
     cases = "2048x1,8192x1" if arguments.direct and arguments.cases == CASES else arguments.cases
     for case in cases.split(","):
@@ -131,7 +165,7 @@ def main() -> None:
         for config in configs:
             algorithm = "direct-tiled" if arguments.direct else "fft"
             run, fetch = ours(device, n, signal, algorithm, config)
-            times = in_turns({"ours": run, **others})
+            times = in_turns({"ours": run, **others}, bound)
             error = np.linalg.norm(fetch() - right) / np.linalg.norm(right)
             report(case, times, float(error))
             if len(configs) > 1:

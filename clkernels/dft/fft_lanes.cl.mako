@@ -78,6 +78,8 @@
  *   TWIST         whether lanes are transformed at fractions of a frequency
  *   SCALED        whether to multiply by `scale`
  *   GAP           positions between two arrays, so that equal places are in different sets of a cache
+ *   FETCH         what passes fetch ahead into the cache: none, the source of the next task, or
+ *                 both that and the target of their own
  */
 <%page args="REAL_T, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, PATIENCE"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
@@ -100,6 +102,19 @@ ${vectors.types(REAL_T, V)}\
 typedef ${INDEX_T} index_t;
 
 ${vectors.lane_moves(V, INVERSE)}\
+
+% if any(step["FETCH"] != "none" for step in STEPS):
+/* Fetch a line of memory to read it, or to write it. `prefetch` of OpenCL C does nothing on PoCL. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+#define FETCH_LINE(address, writing) __builtin_prefetch((const void *)(address), writing, 3)
+#endif
+#endif
+#if !defined(FETCH_LINE)
+#define FETCH_LINE(address, writing)
+#endif
+
+% endif
 
 % for s, step in enumerate(STEPS):
 <%include file="lanes_step.mako" args="STEP=s, REAL_T=REAL_T, VECTOR_WIDTH=V, WORK=WORK, INVERSE=INVERSE, **step"/>\

@@ -1,6 +1,6 @@
 ## One step of transforms by single items with explicit vectors, as a function that does a task:
 ## see fft_lanes.cl.mako, which says what the names mean.
-<%page args="STEP, REAL_T, VECTOR_WIDTH, WORK, INVERSE, BLOCK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, TWIST, SCALED, GAP"/>\
+<%page args="STEP, REAL_T, VECTOR_WIDTH, WORK, INVERSE, BLOCK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, TWIST, SCALED, GAP, FETCH"/>\
 <%namespace name="codelets" file="codelets.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
 <%
@@ -38,8 +38,31 @@
     twists = [2 * sum(radix - 1 for radix in RADICES[:index]) for index in range(passes + 1)]
     lane_factor = lambda index, i, part: f"twist_at[{twists[index] + 2 * (i - 1) + part}]"
     vector_lane = f" + v * {V}" if K > 1 else ""
+    # What the next task reads is fetched in the last pass, and what this one writes in the one before.
+    fetching = {passes - 1: [("next", "source", LOAD)]} if FETCH != "none" else {}
+    if FETCH == "both" and passes > 1:
+        fetching[passes - 2] = [("to", "target", STORE)]
+    lines = max(2 * V * (4 if REAL_T == "float" else 8) // 64, 1)  # of a vector in memory
     first_re, first_im = ("im", "re") if INVERSE else ("re", "im")
 %>\
+<%def name="fetch(index, j)">\
+% for base, side, layout in fetching.get(index, ()):
+% for i in range(RADICES[index]):
+<%
+    vector = f"({j} * {RADICES[index]} + {i})"
+    if within:
+        at = f"{vector} * {V}"
+    elif layout == "rows":
+        at = f"({vector} % {V}{vector_lane}) * {side}_lane + {vector} / {V} * {V}"
+    else:
+        at = f"{vector} * {side}_position{vector_lane}"
+%>\
+% for line in range(lines):
+            FETCH_LINE((size_t)(${base} + ${at}) + ${64 * line}, ${int(side == "target")});
+% endfor
+% endfor
+% endfor
+</%def>\
 <%def name="load_global(i, step)">\
 <% offset = f" + {i * step}" + ("" if within else " * source_position") if i else "" %>\
 % if TAIL == "few":
@@ -158,6 +181,7 @@ ${arrays()}\
         for (uint j = 0; j < ${N // R}; j += ${V}) {
             const uint at = ${"j" if N // R % V == 0 else f"min(j, (uint){N // R - V})"};
             __global const complex_t *from_at = from + at;
+${fetch(index, f"(j / {V})")}\
             vec_t ${", ".join(f"re_{i}, im_{i}" for i in points)};
 % for i in points:
 ${load_global(i, N // R)}\
@@ -191,6 +215,7 @@ ${factors(index)}\
 % endif
             const uint j = g * ${blocks} + k;
             const uint at = g * ${blocks * R} + k;
+${fetch(index, "j")}\
 % if reader is None:
             __global const complex_t *from_at = from + j * source_position${vector_lane};
 % else:
@@ -288,6 +313,13 @@ static inline __attribute__((always_inline)) void step_${STEP}(
 % endif
     __global const complex_t *from =
         source + (task / blocks * source_outer + first * source_lane);
+% if FETCH != "none":
+    /* The next block; there is none after the last one, but fetching does not fault. */
+    const index_t ahead = (task + 1) % blocks * ${1 if within else V * K};
+    __global const complex_t *next = source
+        + ((task + 1) / blocks * source_outer
+           + ${f"min(ahead, lanes - {V * K})" if TAIL == "overlap" else "ahead"} * source_lane);
+% endif
     __global const real_t *reals_from = (__global const real_t *)from;
     __global complex_t *to = target + (task / blocks * target_outer + first * target_lane);
 

@@ -14,7 +14,7 @@ from functools import cache
 
 from opencl_lab.operations.dft.factors import pairs_of, radices_of
 
-__all__ = ["LAUNCH", "Shape", "best_split", "nanoseconds"]
+__all__ = ["LAUNCH", "Shape", "best_split", "nanoseconds", "worth_fetching"]
 
 LAUNCH = 12_000.0
 """Nanoseconds of a launch, until its units work and after they do."""
@@ -28,6 +28,8 @@ MOVE = 0.10
 LEVELS = ((48 << 10, 1.0), (256 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
 """Up to so many bytes of work a task, a move costs so many times as much; then `FAR`."""
 FAR = 6.0
+CACHED = 2 << 20
+"""Bytes of what a launch reads and writes that a unit may find in its caches."""
 TURN = 0.3
 """Multiplying a point by the root between two steps, in the passes of the second."""
 TRANSPOSE = 0.45
@@ -86,6 +88,27 @@ def nanoseconds(shape: Shape, units: int) -> float:
     each = sum(FLOP * _operations(radix) + move for radix in shape.radices)
     each += TURN * shape.turned + TRANSPOSE * shape.transposed + STRIDED * shape.strided
     return LAUNCH + points * each * shape.word / 4
+
+
+def worth_fetching(moved: int, held: int, columns: bool, units: int) -> str:
+    """Return what the items of a launch had better fetch ahead: none, source or both.
+
+    A processor foresees one long run of addresses, and a task has many short ones. Nothing is
+    gained where the caches hold all that a launch moves. Columns that are written lie far
+    apart: they fight for the same lines of a cache, unless they are few.
+
+    Parameters
+    ----------
+    moved, held : int
+        Bytes that are read and written by a step, and of the arrays of a task.
+    columns : bool
+        Whether columns of a matrix are written.
+    units : int
+        Compute units that share the work.
+    """
+    if moved <= CACHED * units:
+        return "none"
+    return "source" if columns and held > LEVELS[0][0] else "both"
 
 
 def _operations(radix: int) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.dft.around import columns_as_rows
-from opencl_lab.operations.dft.costs import Shape, best_split, nanoseconds
+from opencl_lab.operations.dft.costs import Shape, best_split, nanoseconds, worth_fetching
 from opencl_lab.operations.dft.factors import radices_of
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import pass_roots, twist_roots
@@ -52,8 +52,7 @@ def lanes_transform(
     radices = _within(ends.n, config) if _are_rows(ends) else None
     within = radices is not None
     radices = radices or radices_of(ends.n, config.integer("MAX_RADIX"))
-    room = device.capabilities.local_memory
-    part = _step(steps, ends, radices, within, scale, config, room)
+    part = _step(steps, ends, radices, within, scale, config, device)
     _launch(steps, [part], inverse, config, device)
 
 
@@ -117,10 +116,9 @@ def _four_steps(
     across = (n, columns, 1)
     first = Ends(columns, count, rows, ends.source, middle, (n, rows, 1), (n, 1, columns))
     second = Ends(rows, count, columns, middle, ends.target, across, across)
-    room = device.capabilities.local_memory
     parts = [
-        _step(steps, first, radices_of(columns, largest), False, 1.0, config, room),
-        _step(steps, second, radices_of(rows, largest), False, scale, config, room, twist=True),
+        _step(steps, first, radices_of(columns, largest), False, 1.0, config, device),
+        _step(steps, second, radices_of(rows, largest), False, scale, config, device, twist=True),
     ]
     countable = all(part.tasks < 1 << 31 for part in parts)  # by 32-bit counters
     joined = _sees_writes(device) and countable
@@ -167,7 +165,7 @@ def _step(
     within: bool,
     scale: float,
     config: Config,
-    room: int,
+    device: Device,
     twist: bool = False,
 ) -> _Step:
     width = config.integer("VECTOR_WIDTH")
@@ -176,7 +174,8 @@ def _step(
     one = 2 * (ends.n // unit + gap) * width * steps.real.itemsize  # bytes of a vector's array
     block, tail = 1, "none"
     if not within and 1 in (ends.source_strides[2], ends.target_strides[2]):
-        block = _block(ends.lanes, width, config.integer("BLOCK"), room // one - 1)
+        fitting = device.capabilities.local_memory // one - 1
+        block = _block(ends.lanes, width, config.integer("BLOCK"), fitting)
     if not within and ends.lanes % (width * block):
         tail = "overlap" if ends.lanes > width else "few"
     blocks = ends.lanes if within else -(-ends.lanes // (width * block))
@@ -195,6 +194,13 @@ def _step(
         arguments["twist"] = steps.table(
             "twist", factors, steps.real, twist_roots, radices, ends.lanes, width, block, steps.real
         )
+    load = "rows" if not within and ends.source_strides[2] != 1 else "columns"
+    store = "rows" if not within and ends.target_strides[2] != 1 else "columns"
+    fetch = "none"
+    if device.kind == "cpu" and not device.simulated:
+        moved = 2 * ends.n * ends.count * steps.dtype.itemsize
+        columns = not within and store == "columns"
+        fetch = worth_fetching(moved, (block + 1) * one, columns, device.compute_units)
     index = steps.index(ends.n * ends.count)
     numbers: dict[str, Any] = {"outer": ends.outer, "lanes": ends.lanes}
     for side, strides in (("source", ends.source_strides), ("target", ends.target_strides)):
@@ -208,13 +214,14 @@ def _step(
         "RADICES": radices,
         "LANES": "within" if within else "across",
         # A vector of positions is loaded and stored as neighbours are, in columns.
-        "LOAD": "rows" if not within and ends.source_strides[2] != 1 else "columns",
-        "STORE": "rows" if not within and ends.target_strides[2] != 1 else "columns",
+        "LOAD": load,
+        "STORE": store,
         "TAIL": tail,
         "FEW": ends.lanes if tail == "few" else 0,
         "TWIST": twist,
         "SCALED": scale != 1,
         "GAP": gap,
+        "FETCH": fetch,
     }
     # Each vector of a block has an array, and they share one more.
     return _Step(ends.outer * blocks, (block + 1) * one, index, params, arguments)
