@@ -47,9 +47,11 @@
  * TILE           samples of a block
  * BLOCKS         blocks that share the roots
  * RESEED         steps between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
+ * REREAD         whether items of a group read the step between roots anew in each block, as Intel's
+ *                compiler for CPUs mixes up these values if they live over a barrier
  * KIND           c2c, r2c or c2r: which sides are complex
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, KIND"/>\
+<%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, REREAD, KIND"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
 <%
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH
@@ -209,7 +211,7 @@ void dft_tiled(__global const sample_t *restrict signal,
     tile_step_${v}${lane} = (index_t)((ulong)k_${v}${lane} * ${TILE if RESEED else near * TILE} % n);
 % endfor
 % if RESEED:
-% if not staged:
+% if not (staged and REREAD):
 ${steps(v)}\
 % endif
     index_vec_t seed_step_${v};
@@ -260,10 +262,11 @@ ${gather(v, "power")}\
                 j < samples ? sample_at(row_samples, min(j, samples - 1), n) : (sample_t)(0);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        /* Read here, as Intel's CPU runtime mixes up these values if they live over a barrier. */
+% if REREAD:
 % for v in vectors:
 ${steps(v)}\
 % endfor
+% endif
 ${products(BLOCKS, unroll)}\
     }
 % else:

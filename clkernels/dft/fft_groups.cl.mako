@@ -79,7 +79,10 @@
  *   TILES        of two steps: groups of a transform
  */
 <%page args="REAL_T, INDEX_T, INVERSE, LOCAL, STEPS, PTX, AHEAD"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double', DEVICE_FENCE=('ptx' if PTX else 'opencl') if len(STEPS) > 1 else None"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+% if len(STEPS) > 1:
+<%include file="/fence.cl.mako" args="PTX=PTX"/>\
+% endif
 <%
     joined = len(STEPS) > 1
     numbers = ["outer", "lanes"] + [

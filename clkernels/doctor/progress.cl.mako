@@ -1,5 +1,5 @@
 <%page args="PTX"/>\
-<%include file="/prelude.cl.mako" args="DEVICE_FENCE='ptx' if PTX else 'opencl'"/>\
+<%include file="/fence.cl.mako" args="PTX=PTX"/>\
 /*
  * Probe: do work-groups of one launch progress independently of each other, and see what
  * others have written?

@@ -203,7 +203,8 @@ class DirectTiled(_Direct):
         """Plan one launch, a group for as many frequencies as its items have."""
         span = config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
         local = self._local_bytes(config, problem) if config.integer("WG_SIZE") > 1 else 0
-        return self._plan(problem, config, device, span, local)
+        params = {**config, "REREAD": device.kind == "cpu"}
+        return self._plan(problem, params, device, span, local)
 
 
 def _sums(config: Config) -> int:
