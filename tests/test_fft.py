@@ -428,6 +428,15 @@ def test_local_memory_is_what_the_kernel_declares(made):
             assert launch.local_memory == declared * word + tickets
 
 
+def test_sharing_a_launch_is_tuned_where_two_steps_can():
+    def values(n, device=DEVICES[0]):
+        space = FFT.search_space(DftProblem(n, batch=512), device)
+        return next(p.values for p in space.parameters if p.name == "JOIN")
+
+    assert set(values(2**15)) == {"auto", "never", "always"}
+    assert len(values(1024)) == len(values(2**24)) == len(values(2**15, DEVICES[1])) == 1
+
+
 def test_many_transforms_do_not_meet_the_limits_of_a_grid():
     """CUDA devices take 65,535 groups beyond the first dimension."""
     cuda = replace(DEVICES[0], compute_capability=(9, 0))

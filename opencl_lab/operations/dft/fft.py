@@ -17,7 +17,12 @@ from opencl_lab.operations.dft.around import (
     real_spectrum,
 )
 from opencl_lab.operations.dft.groups import TEMPLATE as GROUPS_TEMPLATE
-from opencl_lab.operations.dft.groups import groups_convolution, groups_real, groups_transform
+from opencl_lab.operations.dft.groups import (
+    can_join,
+    groups_convolution,
+    groups_real,
+    groups_transform,
+)
 from opencl_lab.operations.dft.lanes import TEMPLATE as LANES_TEMPLATE
 from opencl_lab.operations.dft.lanes import lanes_transform
 from opencl_lab.operations.dft.problem import DftProblem
@@ -136,7 +141,8 @@ class Fft(Algorithm[DftProblem]):
             launches = self.plan(problem, default, device).launches
             steps = [step for launch in launches for step in launch.params.get("STEPS", ())]
             alone = not any(step["SHIFT"] for step in steps)
-            idle |= {"LAST_TRANSFORMS", "JOIN"} if alone else {"WG_SIZE"}
+            idle |= {"LAST_TRANSFORMS"} if alone else {"WG_SIZE"}
+            idle |= set() if len(steps) == 2 and can_join(device) and not alone else {"JOIN"}
             idle |= {"TRANSFORMS"} if alone and problem.inner == 1 else set()
         elif problem.inner > 1:
             idle.add("SPLIT")

@@ -28,7 +28,7 @@ from opencl_lab.operations.dft.tables import chirp, chirp_kernel, group_roots, s
 from opencl_lab.plan import Argument, Launch
 from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "groups_convolution", "groups_real", "groups_transform"]
+__all__ = ["TEMPLATE", "can_join", "groups_convolution", "groups_real", "groups_transform"]
 
 TEMPLATE = "dft/fft_groups.cl.mako"
 KNOWN = ("shift_inner", "source_position", "source_lane", "target_position", "target_lane")
@@ -268,15 +268,22 @@ def _parts(
     return parts
 
 
+def can_join(device: Device) -> bool:
+    """Return whether two steps can share a launch.
+
+    CPUs cannot: PoCL's compiler, which makes loops of what lies between barriers, makes wrong
+    code of some barriers in conditions.
+    """
+    able = device.capabilities.forward_progress and device.capabilities.visible_writes
+    return able and device.kind != "cpu"
+
+
 def _joint(parts: list[_Part], config: Config, limits: Limits, device: Device) -> _Joint | None:
     """Return how two steps of rows share a launch, or None if they had better not.
 
-    JOIN may say to share always where that can be, or never. CPUs never do: PoCL's compiler, which
-    makes loops of what lies between barriers, makes wrong code of some barriers in conditions.
+    JOIN may say to share always where that can be, or never.
     """
-    able = device.capabilities.forward_progress and device.capabilities.visible_writes
-    able = able and device.kind != "cpu"
-    if len(parts) != 2 or not parts[1].last or not able or config["JOIN"] == "never":
+    if len(parts) != 2 or not parts[1].last or config["JOIN"] == "never" or not can_join(device):
         return None
     first, second = parts[0].shape, parts[1].shape
     assert first is not None and second is not None  # columns in, or columns out
