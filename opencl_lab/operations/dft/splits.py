@@ -45,6 +45,8 @@ CANDIDATES = 16
 TURNS = 8192
 """Bytes of the real parts of a transform, in one step or several, from which on they and the
 others take turns: in most steps of long ones that was the faster way on an H200."""
+NEAR = 1e-5
+"""Costs that differ by less may be equal."""
 MOST_COLUMNS = 32
 MOST_STEPS = 7
 
@@ -271,7 +273,12 @@ def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...
     fewest = 0
     for count in range(1, MOST_STEPS + 1):
         for lengths in _factorings(n, count, limits.longest):
-            cost = launch * count + sum(_costs(n, batch, inner, lengths, limits))
+            cost, left = launch * count, count
+            for step in _costs(n, batch, inner, lengths, limits):
+                cost, left = cost + step, left - 1
+                if cost + left > best[0] + NEAR:  # those that are left cost 1 each at least
+                    cost = math.inf
+                    break
             # Of equals, the one with the shortest columns first: those are furthest apart.
             best = min(
                 best, (cost, lengths), key=lambda found: (round(found[0], 6), found[1] or ())
