@@ -178,6 +178,7 @@ import os, signal, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
 from opencl_lab.reference.child import ChildProcess
 from test_reference_child import Task, work
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
 child = ChildProcess(work)
 child.load(Task(), {{}}, 1)
 try:
