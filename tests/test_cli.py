@@ -76,7 +76,7 @@ def test_json_is_one_document_and_nothing_else(position):
     rows = {row["implementation"]: row for row in content["results"]}
     assert all(set(row) == ROW_KEYS for row in rows.values())
     ours = rows["opencl:odd-even-merge"]
-    assert ours["ok"] and ours["status"] == "correct" and ours["max_abs_diff"] == 0
+    assert ours["ok"] and ours["status"] == "correct" and ours["max_abs_diff"] == 0, ours
     assert ours["total_ms"]["runs"] == 2 and ours["total_ms"]["min"] <= ours["total_ms"]["median"]
     assert ours["kernel_ms"] > 0 and ours["transfer_ms"] == 0 and ours["build_ms"] >= 0
     assert ours["speedup"] == pytest.approx(
