@@ -38,10 +38,10 @@ if TYPE_CHECKING:
         OclabError,
         ReferenceUnavailable,
     )
-    from opencl_lab.operations.conv2d import conv2d
-    from opencl_lab.operations.dft import dft
-    from opencl_lab.operations.gemm import gemm
-    from opencl_lab.operations.sort import argsort, sort, sort_by_key
+    from opencl_lab.operations.conv2d.functions import conv2d
+    from opencl_lab.operations.dft.functions import dft
+    from opencl_lab.operations.gemm.functions import gemm
+    from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
     from opencl_lab.tuning.result import TuneResult
     from opencl_lab.tuning.tuner import tune
 
@@ -86,10 +86,10 @@ _HOMES = {
         "OclabError",
         "ReferenceUnavailable",
     ),
-    "operations.dft": ("dft",),
-    "operations.conv2d": ("conv2d",),
-    "operations.gemm": ("gemm",),
-    "operations.sort": ("argsort", "sort", "sort_by_key"),
+    "operations.dft.functions": ("dft",),
+    "operations.conv2d.functions": ("conv2d",),
+    "operations.gemm.functions": ("gemm",),
+    "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
     "tuning.result": ("TuneResult",),
     "tuning.tuner": ("tune",),
 }

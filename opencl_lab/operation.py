@@ -1,10 +1,10 @@
-"""What an operation and an algorithm are, and the registry that everything iterates."""
+"""What a problem, an algorithm and an operation are."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
@@ -17,10 +17,12 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.files import FORMATS
 from opencl_lab.plan import Plan, Work, check_plan
 from opencl_lab.reference.descriptor import Arrays, Reference
-from opencl_lab.runtime import Execution, default_queue, execute, is_device_array, session_of
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.execute import Execution, execute
+from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config, SearchSpace
+from opencl_lab.template import kernel_digest, recent_digest
 from opencl_lab.tuning import database
-from opencl_lab.tuning.entry import kernel_digest
 
 __all__ = [
     "Algorithm",
@@ -29,8 +31,6 @@ __all__ = [
     "Operation",
     "Option",
     "Problem",
-    "get_operation",
-    "operations",
 ]
 
 
@@ -138,6 +138,8 @@ class Algorithm(ABC, Generic[P]):
     space: ClassVar[SearchSpace]
     templates: ClassVar[tuple[str, ...]] = ()
     """Templates of its kernels; tuned configurations hold until one of them changes."""
+    replanned: ClassVar[bool] = False
+    """Whether `plan` is asked at every call: what it calls may change while a kernel is written."""
     operation: str = ""
     """Name of the operation that lists it; set by that class."""
 
@@ -181,7 +183,7 @@ class Algorithm(ABC, Generic[P]):
             return self._configure(problem, device, values)
         # This is on the way of every call, so the answer is kept.
         return database.remember(
-            (self, problem, device, database.enabled()),
+            (self, recent_digest(self.templates), problem, device, database.enabled()),
             lambda: self._configure(problem, device, {}),
         )
 
@@ -379,36 +381,13 @@ class Operation(ABC, Generic[P]):
         chosen = self.choose(problem, session.device, algorithm)
         settled = chosen.configure(problem, session.device, config)
         executable = session.executable(
-            (self.name, chosen.name, problem, settled),
+            (chosen, _code(chosen.plan), problem, settled),
             lambda: chosen.plan(problem, settled, session.device),
+            replan=chosen.replanned,
         )
         return execute(executable, inputs, queue, out)
 
 
-_registry: dict[str, Operation[Any]] = {}
-
-
-def register(new: Operation[Any]) -> None:
-    """Add an operation to the registry; `opencl_lab.operations` does so at import."""
-    _registry[new.name] = new
-
-
-def operations() -> dict[str, Operation[Any]]:
-    """Return every operation by name."""
-    import opencl_lab.operations  # noqa: F401  (fills the registry)
-
-    return dict(_registry)
-
-
-def get_operation(name: str) -> Operation[Any]:
-    """Return an operation by name.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is none of that name.
-    """
-    known = operations()
-    if name not in known:
-        raise InvalidProblem(f"there is no operation {name!r}; there are: {', '.join(known)}")
-    return known[name]
+def _code(method: Callable[..., Any]) -> Any:
+    """Return what tells a method from one that was defined anew, also in place."""
+    return getattr(method, "__code__", method)

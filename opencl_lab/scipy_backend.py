@@ -18,7 +18,7 @@ import numpy as np
 
 from opencl_lab import fft as transforms
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.runtime import is_device_array
+from opencl_lab.runtime.arrays import is_device_array
 
 __all__ = ["__ua_domain__", "__ua_function__", "calls"]
 

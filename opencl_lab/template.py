@@ -1,15 +1,21 @@
-"""Strict rendering of Mako templates into OpenCL C."""
+"""Strict rendering of Mako templates into OpenCL C, and what a template is at this moment.
+
+Files may change while a process runs, which is how kernels are written: nothing that was made of
+a template is used once its text, or that of a file it includes, is another.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mako.exceptions import MakoException, text_error_template
 from mako.lookup import TemplateLookup
@@ -17,7 +23,15 @@ from mako.template import Template
 
 from opencl_lab.errors import BuildError
 
-__all__ = ["Source", "render"]
+__all__ = ["Source", "kernel_digest", "recent_digest", "render"]
+
+ROOT = Path(str(files("clkernels")))
+DIGEST_LENGTH = 16
+INCLUDED = re.compile(r"<%(?:include|namespace|inherit)\b[^>]*?\bfile\s*=\s*[\"']([^\"'$]+)[\"']")
+LOOK_INTERVAL = 0.1
+"""Seconds between two looks at the package's own files on the way of every call."""
+
+_Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -33,17 +47,96 @@ class Source:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-@cache
-def _lookup() -> TemplateLookup:
+@dataclass(frozen=True)
+class _Content:
+    """The digest of templates, and by what to see that one of their files has changed."""
+
+    digest: str
+    stamps: Mapping[Path, _Stamp]
+    own: bool
+    """Whether all of them are the package's own."""
+
+    @property
+    def current(self) -> bool:
+        try:
+            return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
+        except OSError:
+            return False
+
+
+_contents: dict[tuple[str, ...], _Content] = {}
+_looked: dict[tuple[str, ...], float] = {}
+
+
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def _folders(template: str) -> tuple[Path, ...]:
+    """Return where a template finds what it includes: beside itself, then in the package."""
+    path = Path(template)
+    return (path.parent, ROOT) if path.is_absolute() else (ROOT,)
+
+
+def _read(templates: tuple[str, ...]) -> _Content:
+    digest, stamps = hashlib.sha256(), dict[Path, _Stamp]()
+    waiting = [(ROOT / name, _folders(name)) for name in templates]  # absolute paths stay so
+    while waiting:
+        path, folders = waiting.pop(0)
+        if path in stamps:
+            continue
+        try:
+            stamps[path] = _stamp(path)  # before the text: a change between them is seen
+            text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise BuildError(f"template {path} cannot be read: {error}") from error
+        digest.update(f"{len(text)}\n{text}".encode())
+        for included in INCLUDED.findall(text):
+            places = [path.parent] if not included.startswith("/") else folders
+            paths = [place / included.lstrip("/") for place in places]
+            found = next((item for item in paths if item.is_file()), paths[-1])
+            waiting.append((found, folders))
+    own = all(path.is_relative_to(ROOT) for path in stamps)
+    return _Content(digest.hexdigest()[:DIGEST_LENGTH], stamps, own)
+
+
+def kernel_digest(templates: tuple[str, ...]) -> str:
+    """Return a digest of template files, and of all that they include, as they are now.
+
+    Parameters
+    ----------
+    templates : tuple of str
+        As `render` takes them.
+
+    Raises
+    ------
+    BuildError
+        If a template cannot be read.
+    """
+    known = _contents.get(templates)
+    if known is None or not known.current:
+        known = _read(templates)
+    _looked[templates] = time.monotonic()  # first: another thread that finds the one has both
+    _contents[templates] = known
+    return known.digest
+
+
+def recent_digest(templates: tuple[str, ...]) -> str:
+    """Return `kernel_digest`, which for the package's own files may be a tenth of a second old."""
+    known = _contents.get(templates)
+    if known is not None and known.own and time.monotonic() < _looked[templates] + LOOK_INTERVAL:
+        return known.digest
+    return kernel_digest(templates)
+
+
+@lru_cache(maxsize=256)
+def _compiled(name: str, digest: str) -> Template:
+    """Return a compiled template; `digest` tells its versions, and those of its parts, apart."""
     # Undefined names must not render as text into a kernel.
-    return TemplateLookup([str(files("clkernels"))], strict_undefined=True)
-
-
-def _template(name: str) -> Template:
-    path = Path(name)
-    if not path.is_absolute():
-        return _lookup().get_template(f"/{name}")
-    return Template(filename=name, lookup=_lookup(), strict_undefined=True)
+    folders = [str(folder) for folder in _folders(name)]
+    lookup = TemplateLookup(folders, strict_undefined=True, filesystem_checks=False)
+    return lookup.get_template(f"/{Path(name).name if Path(name).is_absolute() else name}")
 
 
 def _declared(template: Template) -> tuple[set[str], set[str]]:
@@ -70,7 +163,7 @@ def render(template: str, params: Mapping[str, Any]) -> Source:
         or a name in the body is not declared.
     """
     try:
-        compiled = _template(template)
+        compiled = _compiled(template, kernel_digest((template,)))
         known, required = _declared(compiled)
         missing, unknown = sorted(required - set(params)), sorted(set(params) - known)
         if missing or unknown:

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from opencl_lab.device import devices, select_device
-from opencl_lab.runtime import default_queue
+from opencl_lab.runtime.session import default_queue
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
 

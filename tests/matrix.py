@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.conv2d import BOUNDARIES, IMAGE_TYPES, MODES
-from opencl_lab.operations.sort import KEY_TYPES, ORDERS, SortProblem
+from opencl_lab.operations.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES
+from opencl_lab.operations.sort.operation import ORDERS
+from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.plan import check_plan
 
 TRIES = 2000

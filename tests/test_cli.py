@@ -16,7 +16,8 @@ import pytest
 from opencl_lab.cli import main
 from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.operation import Difference, operations
+from opencl_lab.operation import Difference
+from opencl_lab.registry import operations
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
@@ -420,7 +421,7 @@ def test_a_sweep_may_begin_with_nothing(tmp_path):
 
 def test_no_right_result_is_nothing_to_write(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
-        "opencl_lab.operations.sort.Sort.compare", lambda *args: Difference(1.0, 1.0, False)
+        "opencl_lab.operations.sort.operation.Sort.compare", lambda *args: Difference(1.0, 1.0, False)
     )
     target = tmp_path / "out.npy"
     assert main(["sort", "--n", "9", "-o", str(target), *QUICK]) == 1

@@ -11,7 +11,7 @@ from PIL import Image
 from scipy import ndimage
 from test_cli import QUICK, oclab, one_sentence
 
-from opencl_lab.operations.conv2d import named_filter
+from opencl_lab.operations.conv2d.filters import named_filter
 
 
 @pytest.fixture

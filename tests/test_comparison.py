@@ -17,7 +17,9 @@ from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
 from opencl_lab.operation import Difference
-from opencl_lab.operations.sort import SORT, OddEvenMerge, SortProblem
+from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort

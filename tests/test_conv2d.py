@@ -17,15 +17,11 @@ from scipy import ndimage, signal
 from opencl_lab import files
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.conv2d import (
-    BOUNDARIES,
-    CONV2D,
-    FILTERS,
-    Conv2dProblem,
-    conv2d,
-    host,
-    named_filter,
-)
+from opencl_lab.operations.conv2d import host
+from opencl_lab.operations.conv2d.filters import FILTERS, named_filter
+from opencl_lab.operations.conv2d.functions import conv2d
+from opencl_lab.operations.conv2d.operation import CONV2D
+from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
 from opencl_lab.plan import check_plan
 from opencl_lab.template import render
 
@@ -164,7 +160,8 @@ def test_a_filter_in_parts_of_local_memory(rng, queue):
     check_plan(plan, small)
     parts = plan.launches[0].arguments
     assert parts["part_height"] < 21 and parts["part_width"] <= 27
-    from opencl_lab.runtime import execute, session_of
+    from opencl_lab.runtime.execute import execute
+    from opencl_lab.runtime.session import session_of
 
     executable = session_of(queue).executable(("parts", problem), lambda: plan)
     inputs = {"image": image[None, ..., None], "weights": weights.astype(np.float32)}

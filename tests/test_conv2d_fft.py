@@ -14,8 +14,10 @@ from opencl_lab.comparison import contestants
 from opencl_lab.device import Device, select_device
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.conv2d import BOUNDARIES, CONV2D, Conv2dProblem, conv2d
 from opencl_lab.operations.conv2d.fft import Blocks
+from opencl_lab.operations.conv2d.functions import conv2d
+from opencl_lab.operations.conv2d.operation import CONV2D
+from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
 
 FFT = CONV2D.algorithm("fft")
 MANY = {"BLOCK": 32, "PAIRS": 3}  # blocks of a small image, so that there are several

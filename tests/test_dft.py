@@ -16,10 +16,12 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.cli import main
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import DFT, DftProblem, dft
+from opencl_lab.operations.dft.functions import dft
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.operations.dft.tables import root_table, roots_of_unity
 from opencl_lab.operations.dft.transform import converted
-from opencl_lab.runtime import session_of
+from opencl_lab.runtime.session import session_of
 
 ALGORITHMS = ("direct-naive", "direct-tiled")
 BOUND = {"complex64": 1e-6, "complex128": 1e-14}

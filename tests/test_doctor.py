@@ -16,10 +16,11 @@ from rich.console import Console
 from opencl_lab import device as device_module
 from opencl_lab.cli.doctor import render_table
 from opencl_lab.device import Capabilities, Device, devices, probe_file
-from opencl_lab.doctor import diagnose, probes, toolchain
+from opencl_lab.doctor import diagnose, probes
 from opencl_lab.doctor.bench import Bench
 from opencl_lab.doctor.diagnose import PROBES, Finding, Probe, Report, examine, store
 from opencl_lab.doctor.peaks import Peaks
+from opencl_lab.doctor.toolchain import toolchain
 
 PLANTED = """
 import ctypes, os, time

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import DFT, DftProblem, costs, groups
+from opencl_lab.operations.dft import costs, groups
 from opencl_lab.operations.dft.factors import (
     RADICES,
     is_smooth,
@@ -27,10 +27,12 @@ from opencl_lab.operations.dft.factors import (
     pairs_of,
     radices_of,
 )
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.execute import prepare
-from opencl_lab.runtime import default_queue, execute, session_of
-from opencl_lab.runtime.session import Executable
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import Executable, default_queue, session_of
 from opencl_lab.template import render
 
 FFT = DFT.algorithm("fft")

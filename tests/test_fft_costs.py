@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from opencl_lab.device import Capabilities, Device
-from opencl_lab.operations.dft import DFT, DftProblem
 from opencl_lab.operations.dft.costs import LAUNCH, Shape, best_split, nanoseconds, worth_fetching
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
 
 FFT = DFT.algorithm("fft")
 CPU = Device(

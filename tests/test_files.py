@@ -11,7 +11,7 @@ from scipy.io import wavfile
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import PICTURES, SOUNDS, convert, read_array, read_stored, write_array
-from opencl_lab.operation import get_operation
+from opencl_lab.registry import get_operation
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,11 @@ import pytest
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.gemm import GEMM, GemmProblem, algorithms, gemm, operation
+from opencl_lab.operations.gemm import algorithms, operation
 from opencl_lab.operations.gemm import problem as problems
+from opencl_lab.operations.gemm.functions import gemm
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import check_plan
 from opencl_lab.template import render
 

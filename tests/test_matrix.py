@@ -9,8 +9,8 @@ import pytest
 from conftest import devices_under_test
 from matrix import ROWS, around_parameters, corners, sample
 
-from opencl_lab.operation import operations
-from opencl_lab.runtime import default_queue
+from opencl_lab.registry import operations
+from opencl_lab.runtime.session import default_queue
 
 GUARD = 4096  # bytes; a multiple of the alignment that any device asks of sub-buffers
 POISON = 0xA5

@@ -17,8 +17,8 @@ from opencl_lab.doctor.bench import Bench, Wrong
 from opencl_lab.doctor.diagnose import Finding, store
 from opencl_lab.doctor.peaks import Peaks, fraction_of_peak, rate_text, refusal, stored_peaks
 from opencl_lab.doctor.probes import throughput
-from opencl_lab.operation import get_operation
 from opencl_lab.plan import Work
+from opencl_lab.registry import get_operation
 from opencl_lab.template import Source
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)

@@ -17,7 +17,7 @@ import pytest
 
 from opencl_lab import pocl
 from opencl_lab.errors import BuildError
-from opencl_lab.runtime import session_of
+from opencl_lab.runtime.session import session_of
 from opencl_lab.template import Source
 
 pytestmark = pytest.mark.skipif(

@@ -1,7 +1,10 @@
 """The public names."""
 
+import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
 
 import opencl_lab
 
@@ -28,3 +31,82 @@ def test_importing_the_package_does_not_import_opencl():
 
 def test_unknown_names_are_attribute_errors():
     assert not hasattr(opencl_lab, "no_such_name")
+
+
+def test_first_use_from_many_threads_at_once():
+    code = """
+import threading, warnings
+
+warnings.simplefilter("ignore")
+import opencl_lab as ol
+
+x = [[1.0, 2.0], [3.0, 4.0]]
+calls = (
+    lambda: ol.fft.fft(x), lambda: ol.dft(x), lambda: ol.conv2d(x, [[1.0]]), lambda: ol.gemm(x, x),
+    lambda: ol.sort(x), lambda: ol.scipy_backend, lambda: ol.compare, lambda: ol.tune,
+)
+start, failures = threading.Barrier(len(calls)), []
+
+def first_use(call):
+    start.wait()
+    try:
+        call()
+    except BaseException as error:
+        failures.append(error)
+
+threads = [threading.Thread(target=first_use, args=(call,)) for call in calls]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not failures, failures
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+FACADES = {"opencl_lab.cli", "opencl_lab.doctor.probes", "opencl_lab.files"}
+FACADES.add("opencl_lab.tuning.strategies")
+"""Packages that hand on the names of their modules, which nobody else imports."""
+
+
+def _parents(name):
+    """Return the packages around a module, but for the outermost one."""
+    parts = name.split(".")
+    return {".".join(parts[:count]) for count in range(2, len(parts))}
+
+
+def _imports(path, known):
+    """Return the modules that importing a module imports, and the packages around all of them."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module in FACADES:
+            found.add(node.module)
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{item.name}" for item in node.names}
+            found |= (names & known.keys()) or {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {item.name for item in node.names}
+    return {item for name in found for item in (name, *_parents(name)) if item in known}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    # Threads that enter a circle at different places wait for each other.
+    root = Path(opencl_lab.__file__).parent
+    known = {
+        ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for path in root.rglob("*.py")
+    }
+    graph = {}
+    for name, path in known.items():
+        needed = _imports(path, known) | _parents(name)
+        inside = next(iter(FACADES & {name, *_parents(name)}), None)
+        for item in needed - {name}:
+            facade = next(iter(FACADES & _parents(item)), inside)
+            assert facade == inside, f"{name} reaches past {facade} for {item}"
+        if inside is not None:  # a facade and its modules count as one
+            needed = {item for item in needed if inside not in {item, *_parents(item)}}
+        graph.setdefault(inside or name, set()).update(needed - {name})
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference.build import compiler, load
 from opencl_lab.reference.descriptor import CReference
 from opencl_lab.reference.execute import prepare

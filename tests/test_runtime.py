@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
+import planted
 import pyopencl as cl
 import pyopencl.array
 import pytest
@@ -21,11 +23,12 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.device import Device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
-from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table
-from opencl_lab.runtime import default_queue, execute, session_of
 from opencl_lab.runtime import session as session_module
-from opencl_lab.runtime.session import Session
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import Session, default_queue, session_of
 from opencl_lab.template import Source
 
 INT32 = np.dtype(np.int32)
@@ -483,6 +486,53 @@ def test_executables_are_planned_once_and_failures_not_kept(fresh, plan_of):
         session.executable("key", broken)
     made = session.executable("key", plan_of)
     assert session.executable("key", broken) is made
+
+
+def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatch, rng):
+    template = tmp_path / "planted.cl.mako"
+    text = Path(planted.TEMPLATE).read_text()
+    monkeypatch.setattr(planted, "TEMPLATE", str(template))
+    template.write_text(text)
+    operation = planted.make(("none",))
+    problem = operation.problem(n=100)
+    arrays = operation.generate(problem, 0)
+
+    def factor(operation):
+        queue = default_queue(device)
+        doubled = operation.run(problem, arrays, queue=queue).outputs["doubled"]
+        return np.unique((doubled / arrays["source"]).round(3)).tolist()
+
+    assert factor(operation) == [2]
+    template.write_text(text.replace("2.0f", "3.0f"))
+    assert factor(operation) == [3]
+    half = replace(problem, n=50)
+
+    def plan_of_half(given, config, device):
+        made = plan_of_all(half, config, device)
+        return replace(made, buffers=plan_of_all(given, config, device).buffers)
+
+    # What a user's function calls may change too, as in a notebook.
+    plan_of_all = planted.plan
+    operation.algorithms[0]._plan = lambda *given: plan(*given)
+    plan = plan_of_all
+    assert factor(operation) == [3]
+    plan = plan_of_half
+    out = {"doubled": np.zeros(100, np.float32)}
+    operation.run(problem, arrays, queue=default_queue(device), out=out)
+    assert not out["doubled"][64:].any()
+
+
+def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
+    keys = rng.integers(0, 99, 500, np.int32)
+    queue = default_queue(device)
+    ol.sort(keys, queue=queue)
+
+    def broken(self, problem, config, device):
+        raise InvalidConfig("asked")
+
+    monkeypatch.setattr(type(SORT.algorithms[0]), "plan", broken)
+    with pytest.raises(InvalidConfig, match="asked"):
+        ol.sort(keys, queue=queue)
 
 
 def test_the_executables_used_least_recently_are_dropped(fresh, plan_of, monkeypatch):

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opencl_lab as ol
-from opencl_lab.operations.sort import KEY_TYPES, ORDERS, SORT, SortProblem
+from opencl_lab.operations.sort.operation import ORDERS, SORT
+from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 
 # Small tiles, so that small arrays take merge passes too; one kernel for many sizes.
 SMALL = {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False, "NARROW": True}

@@ -9,8 +9,9 @@ import pytest
 from test_sort import SHAPE, SMALL, VIEWS
 
 import opencl_lab as ol
-from opencl_lab.operations.sort import SORT, SortProblem
-from opencl_lab.runtime import session_of
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.runtime.session import session_of
 
 # -------------------------------------------------------------- device arrays
 

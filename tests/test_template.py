@@ -65,9 +65,22 @@ def test_an_undeclared_name_is_an_error(body, template):
         render(template(f'<%page args="A"/>\n{body}\n'), {"A": 1})
 
 
+def test_an_edit_shows_at_once(template):
+    def text(own, part):
+        template(part, "part.mako")
+        return render(
+            template(f'<%page args="A"/>{own}<%include file="part.mako"/>'), {"A": 1}
+        ).text
+
+    # More often than any clock of a file system ticks, and of the same length.
+    for round_ in range(100, 120):
+        assert text("a", f"{round_}") == f"a{round_}"
+    assert text("b", "119") == "b119"
+    assert text("a", "119") == "a119"
+
+
 def test_our_own_templates_are_as_strict(template, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "files", lambda package: tmp_path)
-    monkeypatch.setattr(module, "_lookup", module._lookup.__wrapped__)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
     template('<%page args="A"/>${A}${UNDECLARED}', "planted.cl.mako")
     with pytest.raises(BuildError, match="UNDECLARED"):
         render("planted.cl.mako", {"A": 1})

@@ -14,11 +14,14 @@ import pytest
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import BuildError, InvalidConfig, OclabError
-from opencl_lab.operation import operations
-from opencl_lab.operations.gemm import GEMM, GemmProblem
-from opencl_lab.operations.sort import SORT, SortProblem
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.registry import operations
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning import database
-from opencl_lab.tuning.entry import document, entry_of, kernel_digest, parse
+from opencl_lab.tuning.entry import document, entry_of, parse
 from opencl_lab.tuning.task import Task
 
 F64 = np.dtype(np.float64)
@@ -163,7 +166,7 @@ def test_the_public_function_takes_it_from_the_next_call_on(queue, device, rng, 
     monkeypatch.setattr(type(algorithm), "plan", spy)
     special = algorithm.default_config(problem, device).replace(TILE=256, WORK_PER_ITEM=32)
     database.store(device, "sort", algorithm, problem, special, 1.0)
-    from opencl_lab.operations.sort import sort
+    from opencl_lab.operations.sort.functions import sort
 
     np.testing.assert_array_equal(sort(keys, queue=queue), np.sort(keys))
     assert special in seen
@@ -293,7 +296,6 @@ def test_a_stale_entry_is_not_mentioned_when_a_fresh_one_serves(caplog):
 
 def test_the_digest_covers_templates_and_what_they_include(tmp_path):
     def digest():
-        kernel_digest.cache_clear()
         return kernel_digest((str(template),))
 
     template, part = tmp_path / "a.cl.mako", tmp_path / "part.mako"
@@ -309,7 +311,6 @@ def test_the_digest_covers_templates_and_what_they_include(tmp_path):
     third = digest()
     template.write_text('<%include file="/prelude.cl.mako"/>int y;')
     assert digest() != third
-    kernel_digest.cache_clear()
     assert len({kernel_digest(item.templates) for item in GEMM.algorithms}) == 3
     with pytest.raises(BuildError, match="missing"):
         kernel_digest(("gemm/missing.cl.mako",))
@@ -436,7 +437,6 @@ def test_answers_that_were_on_the_way_while_something_was_stored_are_not_kept():
 WRITER = """
 import sys
 from dataclasses import replace
-from opencl_lab.operations.gemm import GemmProblem
 from opencl_lab.space import Config
 from opencl_lab.tuning import database
 from opencl_lab.tuning.entry import parse

@@ -12,7 +12,7 @@ import pytest
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.gemm import GEMM
+from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.space import Config
 from opencl_lab.tuning import database
 from opencl_lab.tuning.adopt import adopt, task_of

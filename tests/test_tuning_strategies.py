@@ -8,7 +8,7 @@ import pytest
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operation import get_operation
+from opencl_lab.registry import get_operation
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import EXACT, SAME, Points, points_of

@@ -19,9 +19,9 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.doctor.peaks import Peaks
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import get_operation
-from opencl_lab.tuning import database
+from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.registry import get_operation
+from opencl_lab.tuning import database, tuner
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal, journal_file, read_journal
 from opencl_lab.tuning.plots import plot_tuning
@@ -321,15 +321,37 @@ def test_another_task_has_another_journal(task):
 
 def test_a_changed_kernel_begins_a_new_journal(tmp_path):
     operation = planted.make(("none",))
+    algorithm = operation.algorithms[0]
     template = tmp_path / "kernel.cl.mako"
-    names = set()
-    for text in ("one", "another"):
-        # A new name as well: digests of files are kept for the life of the process.
-        path = template.with_name(f"{text}.cl.mako")
-        path.write_text(text)
-        vars(operation.algorithms[0])["templates"] = (str(path),)
-        names.add(journal_file(make_task(operation, device=GPU)))
-    assert len(names) == 2
+    vars(algorithm)["templates"] = (str(template),)
+    names = []
+    for text in ("one", "two", "one"):
+        template.write_text(text)
+        names.append(journal_file(make_task(operation, device=GPU)))
+    assert names[0] == names[2] != names[1]
+
+    def other_plan(problem, config, device):
+        made = planted.plan(problem, config, device)
+        twice = replace(made.launches[0], global_size=(2 * made.launches[0].global_size[0],))
+        return replace(made, launches=(twice,))
+
+    algorithm._plan = other_plan
+    assert journal_file(make_task(operation, device=GPU)) not in names
+
+
+def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch):
+    class Editing(Replay):
+        """Edits the template after its second answer."""
+
+        def evaluate(self, config, best_ms, seconds):
+            if len(self.asked) == 1:
+                monkeypatch.setattr(tuner, "kernel_digest", lambda templates: "edited")
+            return super().evaluate(config, best_ms, seconds)
+
+    runner = Editing(record(task, lambda config: 1.0))
+    with pytest.raises(OclabError, match="a template of tiled has changed while it was tuned"):
+        run_tuning(task, budget=50, runner=runner)
+    assert len(runner.asked) == 2 and len(Journal(task).known) == 1
 
 
 def test_a_full_disk_is_said_once_and_tuning_goes_on(task, monkeypatch):

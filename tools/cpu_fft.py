@@ -27,8 +27,9 @@ import numpy as np
 import pyopencl as cl
 
 import opencl_lab as ol
-from opencl_lab.operations.dft import DFT, DftProblem
-from opencl_lab.runtime import default_queue, session_of
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.runtime.session import default_queue, session_of
 
 CASES = "1024x1024,4096x256,256x4096,1000x1024,16384x1,65536x1,262144x1,1048576x1,4194304x1"
 BUDGET = 2.0  # seconds of measuring a case

@@ -26,9 +26,9 @@ import numpy as np
 import pyopencl.array
 
 import opencl_lab as ol
-from opencl_lab.operations.conv2d import CONV2D
+from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.settle import settle
-from opencl_lab.runtime import default_queue
+from opencl_lab.runtime.session import default_queue
 
 RUNS = 7
 WARM_UP = 2

@@ -30,8 +30,10 @@ import pyopencl as cl
 import pyopencl.array
 
 import opencl_lab as ol
-from opencl_lab.operations.dft import DFT, DftProblem
-from opencl_lab.runtime import default_queue, execute, session_of
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import default_queue, session_of
 
 RUNS = 7
 FILL = 128 << 20  # bytes of a signal where the length alone is given

@@ -17,8 +17,9 @@ import numpy as np
 import pyopencl.array
 
 import opencl_lab as ol
-from opencl_lab.operations.sort import SORT, SortProblem
-from opencl_lab.runtime import default_queue
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.runtime.session import default_queue
 
 RUNS = 9
 CONFIGS = (

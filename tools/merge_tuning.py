@@ -20,10 +20,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from opencl_lab.operation import operations
 from opencl_lab.paths import write_json
+from opencl_lab.registry import operations
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.database import shipped_file
-from opencl_lab.tuning.entry import Entry, document, kernel_digest, parse
+from opencl_lab.tuning.entry import Entry, document, parse
 
 
 def merged(operation: str, entries: list[Entry]) -> tuple[list[Entry], list[str]]:

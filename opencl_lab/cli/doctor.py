@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.cli.common import global_options, print_json, progress_bar, settings
-from opencl_lab.doctor import PROBES, Finding, Report, report
+from opencl_lab.doctor.diagnose import PROBES, Finding, Report, report
 
 __all__ = ["doctor_command", "render_table"]
 

@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
         named = [*super().list_commands(ctx), *self._homes]
         if self._operation_home:
             with exit_at_interrupt():
-                from opencl_lab.operation import operations
+                from opencl_lab.registry import operations
 
                 named.extend(operations())
         return sorted(named)
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
                 command: click.Command = _attribute(self._homes[cmd_name])
                 return command
             if self._operation_home is not None:
-                from opencl_lab.operation import operations
+                from opencl_lab.registry import operations
 
                 known = operations()
                 if cmd_name in known:

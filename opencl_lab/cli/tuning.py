@@ -16,11 +16,13 @@ from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
 from opencl_lab.device import devices
 from opencl_lab.errors import InvalidProblem, OclabError
-from opencl_lab.operation import Operation, operations
+from opencl_lab.operation import Operation
 from opencl_lab.paths import data_dir, replace_file
+from opencl_lab.registry import operations
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning import database
 from opencl_lab.tuning.adopt import Adoption, adopt, task_of
-from opencl_lab.tuning.entry import Entry, kernel_digest, parse
+from opencl_lab.tuning.entry import Entry, parse
 from opencl_lab.tuning.entry import document as entries_document
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
 from opencl_lab.tuning.runs import read_run, runs

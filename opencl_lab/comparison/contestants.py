@@ -23,7 +23,8 @@ from opencl_lab.errors import (
 from opencl_lab.operation import Difference, Operation, Problem
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
-from opencl_lab.runtime import Execution, default_queue
+from opencl_lab.runtime.execute import Execution
+from opencl_lab.runtime.session import default_queue
 
 __all__ = ["Contestant", "OpenCL", "ReferenceRun", "Task"]
 

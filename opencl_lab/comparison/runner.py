@@ -12,9 +12,10 @@ from opencl_lab.comparison.contestants import Contestant, OpenCL, ReferenceRun, 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import Operation, Problem, get_operation
+from opencl_lab.operation import Operation, Problem
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays, Reference
+from opencl_lab.registry import get_operation
 
 __all__ = [
     "BASELINE",

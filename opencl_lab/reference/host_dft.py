@@ -144,7 +144,7 @@ def cupy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 def _vkfft_plan(problem: Any, device: Any) -> Any:
     """Return VkFFT's transform of a real or complex array, out of place and not scaled."""
     vkfft = importlib.import_module("pyvkfft.opencl")
-    runtime = importlib.import_module("opencl_lab.runtime")
+    runtime = importlib.import_module("opencl_lab.runtime.session")
     shape = (problem.batch, problem.n, problem.inner)
     try:
         return vkfft.VkFFTApp(

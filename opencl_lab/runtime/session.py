@@ -20,7 +20,7 @@ from opencl_lab.device import Device, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, restore_cache
-from opencl_lab.template import Source, render
+from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
 
 __all__ = ["Executable", "KernelInfo", "Session", "default_queue", "session_of"]
@@ -88,6 +88,8 @@ class Executable:
     def __init__(self, plan: Plan, session: Session):
         begin = time.perf_counter()
         self.plan = plan
+        self._templates = tuple(dict.fromkeys(launch.template for launch in plan.launches))
+        self._digest = recent_digest(self._templates)  # before they are rendered
         self._lock = threading.Lock()  # arguments are state of the kernel objects
         self._kernels = [session.kernel(launch) for launch in plan.launches]
         self._tables = {spec.name: session.table(spec) for spec in plan.with_role("table")}
@@ -105,6 +107,11 @@ class Executable:
         ]
         self._zeros: dict[int, dict[str, DeviceMemory]] = {}
         self.build_seconds = time.perf_counter() - begin
+
+    @property
+    def current(self) -> bool:
+        """Whether its templates are still what it was built from."""
+        return recent_digest(self._templates) == self._digest
 
     def kernel_info(self) -> list[KernelInfo]:
         """Return what the device says of each launch's kernel, in order."""
@@ -274,12 +281,17 @@ class Session:
                 f"work-group on {self.device.name}, not {launch.work_group}"
             )
 
-    def executable(self, key: Hashable, make_plan: Callable[[], Plan]) -> Executable:
-        """Return the executable for `key`, planning and building it at the first request."""
+    def executable(
+        self, key: Hashable, make_plan: Callable[[], Plan], *, replan: bool = False
+    ) -> Executable:
+        """Return the executable for `key`, planning and building it at the first request.
+
+        It is made anew once one of its templates has changed, or, with `replan`, its plan has.
+        """
         with self._lock:
             known = self._executables.get(key)
-            if known is None:
-                plan = make_plan()
+            plan = make_plan() if known is None or replan or not known.current else known.plan
+            if known is None or not known.current or known.plan != plan:
                 check_plan(plan, self.device)
                 known = self._executables[key] = Executable(plan, self)
                 if len(self._executables) > MAX_EXECUTABLES:

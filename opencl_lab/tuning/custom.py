@@ -27,6 +27,8 @@ P = TypeVar("P", bound=Problem)
 class _KernelAlgorithm(Algorithm[P]):
     """The one algorithm of a `KernelOperation`."""
 
+    replanned = True
+
     def __init__(
         self,
         name: str,

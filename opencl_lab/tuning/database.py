@@ -26,13 +26,13 @@ from opencl_lab.device import Device
 from opencl_lab.errors import OclabError
 from opencl_lab.paths import data_dir, locked, write_json
 from opencl_lab.space import Config
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.entry import (
     Entry,
     Origin,
     Sized,
     document,
     entry_of,
-    kernel_digest,
     parse,
     to_bucket,
 )

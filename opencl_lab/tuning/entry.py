@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Protocol
 
 from opencl_lab.device import Device
-from opencl_lab.errors import BuildError, OclabError
+from opencl_lab.errors import OclabError
 from opencl_lab.space import Config
 
 __all__ = [
@@ -24,14 +20,11 @@ __all__ = [
     "Sized",
     "document",
     "entry_of",
-    "kernel_digest",
     "parse",
     "to_bucket",
 ]
 
 SCHEMA = "oclab-tuning/1"
-DIGEST_LENGTH = 16
-INCLUDED = re.compile(r"<%(?:include|namespace|inherit)\b[^>]*?\bfile\s*=\s*[\"']([^\"'$]+)[\"']")
 
 
 class Sized(Protocol):
@@ -203,36 +196,3 @@ def parse(text: str, shipped: bool = False) -> list[Entry]:
         return [Entry.from_dict(record, shipped) for record in content["entries"]]
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"it is no {SCHEMA}: {error!r}") from error
-
-
-@cache
-def kernel_digest(templates: tuple[str, ...]) -> str:
-    """Return a digest of raw template files and all that they include.
-
-    Parameters
-    ----------
-    templates : tuple of str
-        As `opencl_lab.template.render` takes them.
-
-    Raises
-    ------
-    BuildError
-        If a template cannot be read.
-    """
-    root = Path(str(files("clkernels")))
-    digest, waiting, seen = hashlib.sha256(), list(templates), set[Path]()
-    while waiting:
-        name = waiting.pop(0)
-        path = root / name  # an absolute path stays what it is
-        if path in seen:
-            continue
-        seen.add(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise BuildError(f"template {name} cannot be read: {error}") from error
-        digest.update(f"{len(text)}\n{text}".encode())
-        for included in INCLUDED.findall(text):
-            absolute = included.startswith("/")
-            waiting.append(str(root / included[1:] if absolute else path.parent / included))
-    return digest.hexdigest()[:DIGEST_LENGTH]

@@ -16,13 +16,13 @@ from typing import Any
 
 from opencl_lab.paths import data_dir
 from opencl_lab.space import Config
-from opencl_lab.tuning.entry import kernel_digest
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.task import Task
 
 __all__ = ["Journal", "journal_file", "read_journal"]
 
-VERSION = 2
+VERSION = 3
 
 
 def _identity(task: Task) -> dict[str, Any]:
@@ -36,10 +36,19 @@ def _identity(task: Task) -> dict[str, Any]:
         "data": dict(task.data),
         "device": task.device.key,
         "kernel": kernel_digest(task.algorithm.templates),
+        "plan": _plan_digest(task),
         "space": {parameter.name: list(parameter.values) for parameter in space.parameters},
         "constraints": [constraint.reason for constraint in space.constraints],
         "checks": [problem.as_dict() for problem in task.awkward_problems],
     }
+
+
+def _plan_digest(task: Task) -> str:
+    """Return a digest of what is launched without tuning; constants count by their shapes."""
+    algorithm, problem, device = task.algorithm, task.problem, task.device
+    plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+    buffers = [(item.name, item.role, item.shape, item.dtype.str) for item in plan.buffers]
+    return hashlib.sha256(f"{buffers} {plan.launches}".encode()).hexdigest()[:16]
 
 
 def journal_file(task: Task) -> Path:

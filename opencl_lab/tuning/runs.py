@@ -10,8 +10,8 @@ from typing import Any
 
 from opencl_lab.device import devices
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import operations
 from opencl_lab.paths import data_dir
+from opencl_lab.registry import operations
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording, values_of
 from opencl_lab.tuning.journal import read_journal

@@ -16,9 +16,11 @@ from typing import Any
 from opencl_lab.device import Device, select_device
 from opencl_lab.doctor.peaks import refusal, stored_peaks
 from opencl_lab.errors import InvalidProblem, OclabError
-from opencl_lab.operation import Operation, get_operation
+from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
+from opencl_lab.registry import get_operation
 from opencl_lab.space import Config
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
@@ -63,6 +65,7 @@ class _Tuning:
         self.task, self.points, self.runner, self.journal = task, points, runner, journal
         self.budget, self.time_limit = budget, time_limit
         self.report = report
+        self.kernel = kernel_digest(task.algorithm.templates)
         self.begin = time.monotonic()
         self.earlier = dict(journal.known)
         self.seen: dict[Config, Evaluation] = {}
@@ -107,7 +110,18 @@ class _Tuning:
         return evaluation
 
     def _believed(self, evaluation: Evaluation) -> Evaluation:
-        """Return a failure in place of a time that the device cannot have reached."""
+        """Return a failure in place of a time that the device cannot have reached.
+
+        Raises
+        ------
+        OclabError
+            If the kernel is no longer the one that this run tunes.
+        """
+        if kernel_digest(self.task.algorithm.templates) != self.kernel:
+            raise OclabError(
+                f"a template of {self.task.algorithm_name} has changed while it was tuned; the "
+                "same command tunes it as it is now"
+            )
         problem = self.task.problem
         dtype = getattr(problem, "dtype", None)
         peaks = stored_peaks(self.task.device)

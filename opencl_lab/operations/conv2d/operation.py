@@ -12,7 +12,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, PICTURES, read_array
-from opencl_lab.operation import Algorithm, Difference, Operation, Option, register
+from opencl_lab.operation import Algorithm, Difference, Operation, Option
 from opencl_lab.operations.conv2d import host
 from opencl_lab.operations.conv2d.algorithms import Naive, Tiled
 from opencl_lab.operations.conv2d.fft import Fft
@@ -320,4 +320,3 @@ def _is_coloured(image: np.ndarray[Any, Any]) -> bool:
 
 
 CONV2D = Conv2d()
-register(CONV2D)

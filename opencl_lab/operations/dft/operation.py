@@ -13,7 +13,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
-from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, register
+from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
 from opencl_lab.operations.dft.fft import Fft
 from opencl_lab.operations.dft.host import compare
@@ -310,4 +310,3 @@ class Dft(Operation[DftProblem]):
 
 
 DFT = Dft()
-register(DFT)

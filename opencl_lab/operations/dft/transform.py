@@ -15,7 +15,6 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.dft.around import conversion, mirror
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
-from opencl_lab.runtime import execute, session_of
 from opencl_lab.runtime.arrays import (
     AnyArray,
     Rows,
@@ -27,6 +26,8 @@ from opencl_lab.runtime.arrays import (
     native,
     queue_for,
 )
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
 from opencl_lab.words import counted
 
 __all__ = [

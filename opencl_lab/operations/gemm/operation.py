@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.operation import Difference, Operation, Option, register
+from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.gemm.algorithms import Blocked, Naive, Tiled
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, settle
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
@@ -184,4 +184,3 @@ def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[np.ndarray[Any, Any]
 
 
 GEMM = Gemm()
-register(GEMM)

@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.operation import Difference, Operation, Option, register
+from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
@@ -152,4 +152,3 @@ def _arrange(
 
 
 SORT = Sort()
-register(SORT)
