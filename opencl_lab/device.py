@@ -17,7 +17,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from opencl_lab.errors import DeviceNotFound
+from opencl_lab.errors import DeviceNotFound, LaunchError
 from opencl_lab.paths import cache_dir, read_json
 from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_bytes
 
@@ -26,6 +26,7 @@ __all__ = [
     "Device",
     "DeviceFallbackWarning",
     "Selection",
+    "check_fork",
     "choose_device",
     "devices",
     "probe_file",
@@ -315,6 +316,34 @@ def _discover() -> tuple[Device, ...]:
             except cl.Error:
                 continue
     return tuple(sorted(found, key=_preference))
+
+
+# The threads of a driver do not come along into a forked process, which waits for them for ever.
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _forked or _discover.cache_info().currsize > 0
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_fork() -> None:
+    """Check that drivers work in this process.
+
+    Raises
+    ------
+    LaunchError
+        If it was forked after OpenCL had started.
+    """
+    if _forked:
+        raise LaunchError(
+            "this process was forked after OpenCL had started, and drivers do not survive that; "
+            "start processes by multiprocessing's 'spawn' or 'forkserver', or fork before the "
+            "first use of opencl_lab"
+        )
 
 
 def devices() -> list[Device]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import subprocess
 import sys
 import threading
 import warnings
@@ -658,3 +659,39 @@ def test_a_table_that_is_not_what_the_plan_says(fresh, plan_of, table, message):
     plan = plan_with_table(plan_of, table, (100,))
     with pytest.raises(LaunchError, match=message):
         session_of(fresh).executable("wrong", lambda: plan)
+
+
+# --------------------------------------------------------------------- forking
+
+FORKING = """
+import multiprocessing, os, warnings
+import opencl_lab as ol
+
+warnings.simplefilter("ignore")
+
+def use(queue):
+    try:
+        queue.put(ol.sort([2, 1]).tolist())
+    except ol.LaunchError as error:
+        queue.put(str(error))
+
+def forked():
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=use, args=(queue,), daemon=True)
+    process.start()
+    return queue.get(timeout=30)
+
+assert forked() == [1, 2]  # before the first use
+ol.devices()
+assert "forked after OpenCL had started" in forked()
+assert ol.sort([2, 1]).tolist() == [1, 2]
+assert "start processes by multiprocessing's 'spawn'" in forked()
+"""
+
+
+def test_a_forked_process_works_or_says_why_not():
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.tools
 
-from opencl_lab.device import Device, device_of
+from opencl_lab.device import Device, check_fork, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, restore_cache
@@ -339,7 +339,14 @@ def _session(context_pointer: int, device_pointer: int) -> Session:
 
 
 def session_of(queue: cl.CommandQueue) -> Session:
-    """Return the session of a queue's context and device."""
+    """Return the session of a queue's context and device.
+
+    Raises
+    ------
+    LaunchError
+        In a process that was forked after OpenCL had started.
+    """
+    check_fork()
     with _making:
         return _session(queue.context.int_ptr, queue.device.int_ptr)
 
@@ -356,6 +363,13 @@ def _default_queue(handle: Any) -> tuple[cl.CommandQueue, cl.Context]:
 
 
 def default_queue(device: Device) -> cl.CommandQueue:
-    """Return the library's own queue on a device, in order and with profiling."""
+    """Return the library's own queue on a device, in order and with profiling.
+
+    Raises
+    ------
+    LaunchError
+        If there can be none, as in a process that was forked after OpenCL had started.
+    """
+    check_fork()
     with _making:
         return _default_queue(device.handle)[0]
