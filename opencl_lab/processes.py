@@ -1,4 +1,4 @@
-"""The end of child processes."""
+"""Processors of this process, and the end of child processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 from contextlib import suppress
 
-__all__ = ["end", "signal_name"]
+__all__ = ["default_threads", "end", "signal_name"]
 
 
 def end(process: subprocess.Popen[bytes], *, group: bool = False) -> None:
@@ -40,3 +40,10 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def default_threads() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -6,16 +6,25 @@ from typing import Any
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
+from opencl_lab.operations.conv2d import calls as conv2d_calls
 from opencl_lab.operations.conv2d.operation import CONV2D
+from opencl_lab.operations.dft import calls as dft_calls
 from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.gemm import calls as gemm_calls
 from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.sort import calls as sort_calls
 from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.reference.peers import Calls
 
-__all__ = ["get_operation", "operations"]
+__all__ = ["calls_of", "get_operation", "operations"]
 
-_OPERATIONS: dict[str, Operation[Any]] = {
-    operation.name: operation for operation in (CONV2D, DFT, GEMM, SORT)
-}
+_LISTED: tuple[tuple[Operation[Any], Calls], ...] = (
+    (CONV2D, conv2d_calls.CALLS),
+    (DFT, dft_calls.CALLS),
+    (GEMM, gemm_calls.CALLS),
+    (SORT, sort_calls.CALLS),
+)
+_OPERATIONS: dict[str, Operation[Any]] = {operation.name: operation for operation, _ in _LISTED}
 
 
 def operations() -> dict[str, Operation[Any]]:
@@ -34,3 +43,8 @@ def get_operation(name: str) -> Operation[Any]:
     if name not in _OPERATIONS:
         raise InvalidProblem(f"there is no operation {name!r}; there are: {', '.join(_OPERATIONS)}")
     return _OPERATIONS[name]
+
+
+def calls_of(operation: Operation[Any]) -> Calls:
+    """Return how users call an operation, here and in other libraries."""
+    return next(calls for listed, calls in _LISTED if listed is operation)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from opencl_lab.cli.calls import show_calls
 from opencl_lab.cli.common import (
     document,
     global_options,
@@ -22,6 +23,7 @@ from opencl_lab.cli.common import (
 )
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options, run_options, used_options
+from opencl_lab.comparison.calls import measure_calls
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
@@ -31,6 +33,7 @@ from opencl_lab.device import Selection
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.paths import replace_file, write_json
+from opencl_lab.registry import calls_of
 
 __all__ = ["bench_command"]
 
@@ -48,13 +51,17 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--sizes", required=True, metavar="A,B,C", help=f"Values of {chosen.size_option}."
     )
-    @click.option("--out", required=True, metavar="DIR", help="Folder for the results.")
+    @click.option("--out", metavar="DIR", help="Folder for the results.")
+    @click.option(
+        "--calls", is_flag=True, help="Measure what public calls cost, in rows, beside peers."
+    )
     @problem_options(chosen, without=(chosen.size_option,))
     @run_options
     @global_options
     def command(
         sizes: str,
-        out: str,
+        out: str | None,
+        calls: bool,
         algorithm: str,
         vary: tuple[str, ...],
         against: str,
@@ -82,9 +89,31 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                 threads=threads,
             )
             problems.append((value, problem, complete))
-        folder = _folder(out)
+        if out is None and not calls:
+            raise click.UsageError("--out is needed: the folder for tables and plots")
+        if calls and (algorithm != "auto" or vary):
+            raise click.UsageError("--calls measures public calls, which choose by themselves")
+        folder = None if out is None else _folder(out)
         used = {**used_options(chosen, options), "seed": seed}
         del used[chosen.size_option]
+        if calls or folder is None:
+            reports = []
+            with progress_bar(chosen.name) as progress:
+                for index, (value, problem, complete) in enumerate(problems):
+                    progress(index, len(problems), f"{chosen.size_option}={value}")
+                    data = chosen.generate(problem, seed, **complete)
+                    report = measure_calls(
+                        chosen,
+                        calls_of(chosen),
+                        problem,
+                        data,
+                        selection.device,
+                        seed=seed,
+                        rounds=repeats,
+                    )
+                    reports.append((value, report))
+            show_calls(chosen, selection, used, reports, folder)
+            return 0
         status = 0
         interrupt: KeyboardInterrupt | None = None
         with progress_bar(chosen.name) as progress:

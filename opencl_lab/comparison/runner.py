@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation, Problem
 from opencl_lab.plan import check_plan
+from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.registry import get_operation
 
@@ -23,7 +23,6 @@ __all__ = [
     "Progress",
     "check_comparison",
     "compare",
-    "default_threads",
     "run_comparison",
 ]
 
@@ -60,13 +59,6 @@ class Comparison:
             return 2
         wrong = any(row.status in ("correctness", "runtime") for row in self.measurements)
         return 1 if wrong else 0
-
-
-def default_threads() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _names(value: str | Sequence[str]) -> list[str]:

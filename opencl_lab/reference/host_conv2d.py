@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,13 @@ def torch_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """
     import torch  # type: ignore[import-not-found,unused-ignore]
 
+    torch.set_num_threads(threads)
+    arrays = {name: torch.from_numpy(inputs[name]) for name in ("image", "weights")}
+    return {"result": torch_sums(problem, torch, arrays).numpy()}
+
+
+def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
+    """Return the result of `torch_conv2d` as a tensor, for tensors on any of PyTorch's devices."""
     if problem.dtype not in (np.float32, np.float64) or problem.channels != 1:
         raise ReferenceUnavailable("PyTorch takes float32 or float64 images of one channel here")
     boundary, cval = problem.extension
@@ -152,9 +160,9 @@ def torch_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
             strict=True,
         )
     )
-    torch.set_num_threads(threads)
-    image = torch.from_numpy(inputs["image"].reshape(problem.batch, 1, *sizes))
-    weights = torch.from_numpy(_oriented(problem, inputs))[None, None]
+    image = arrays["image"].reshape(problem.batch, 1, *sizes)
+    weights = arrays["weights"].flip(0, 1) if problem.flip else arrays["weights"]
+    weights = weights[None, None]
     padding = (before_x, after_x, before_y, after_y)
     if boundary == "constant" and not cval and (before_y, before_x) == (after_y, after_x):
         sums = torch.nn.functional.conv2d(image, weights, padding=(before_y, before_x))
@@ -162,4 +170,4 @@ def torch_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
         value = {"value": cval} if boundary == "constant" else {}
         padded = torch.nn.functional.pad(image, padding, mode=TORCH_PADDING[boundary], **value)
         sums = torch.nn.functional.conv2d(padded, weights)
-    return {"result": sums.numpy().reshape(problem.result_shape)}
+    return sums.reshape(problem.result_shape)

@@ -1,0 +1,85 @@
+"""`oclab bench OPERATION --calls`: what a call costs and where its time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from opencl_lab.cli.common import document, print_json, settings
+from opencl_lab.comparison.calls import OURS, CallReport
+from opencl_lab.comparison.table import number
+from opencl_lab.device import Selection
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Operation
+from opencl_lab.paths import write_json
+from opencl_lab.plan import size_text
+from opencl_lab.words import counted
+
+__all__ = ["show_calls"]
+
+EXPLAINED = (
+    "launches: enqueueing them alone, with memory from a pool; memory: the driver's for the "
+    "result; python: the rest until the call returns; waiting: what the device still needs then"
+)
+
+
+def show_calls(
+    chosen: Operation[Any],
+    selection: Selection,
+    options: dict[str, Any],
+    series: Sequence[tuple[int, CallReport]],
+    folder: Path | None,
+) -> None:
+    """Print a table a size, or the JSON document, and write that to the folder."""
+    content = document(
+        "bench",
+        device={**selection.device.as_dict(), "reason": selection.reason},
+        problem={"operation": chosen.name, "sizes": [size for size, _ in series]},
+        options=options,
+        results=[{chosen.size_option: size, **report.as_dict()} for size, report in series],
+    )
+    if settings().json:
+        print_json(content)
+    else:
+        settings().say(f"device: {selection.device}: {selection.reason}")
+        for size, report in series:
+            settings().show(_table(f"{chosen.name}: {chosen.size_option}={size}", report))
+            _say_shares(report)
+        settings().say(EXPLAINED)
+    if folder is not None:
+        try:
+            write_json(folder / "calls.json", content)
+        except OSError as error:
+            raise InvalidProblem(f"cannot write to {folder}: {error.strerror or error}") from error
+        settings().say(f"written to {folder}: calls.json")
+
+
+def _table(title: str, report: CallReport) -> Table:
+    """Return a row a kind of call, the peers beside the public call on the same side."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("what is called in a row", no_wrap=True)
+    table.add_column("arrays", no_wrap=True)
+    for name in ("us a call", "of it host", "to our call"):
+        table.add_column(name, justify="right", no_wrap=True)
+    ours = {item.side: item for item in report.costs if item.what == OURS}
+    for item in report.costs:
+        ratio = f"{item.call_us / ours[item.side].call_us:.2f}x" if item.side in ours else "-"
+        table.add_row(
+            item.what, item.side or "-", number(item.call_us, 3), number(item.host_us, 3), ratio
+        )
+    return table
+
+
+def _say_shares(report: CallReport) -> None:
+    launches = counted(report.launches, "launch", "launches")
+    settings().say(
+        f"its {launches}: {number(report.kernel_us, 3)} us in kernels by their events; "
+        f"its result: {size_text(report.result_bytes)}"
+    )
+    shares = ", ".join(f"{name} {number(value, 3)}" for name, value in report.shares().items())
+    settings().say(f"us of a call on device arrays: {shares}")
+    for name, reason in report.left_out.items():
+        settings().say(f"{name} is left out: {reason}")

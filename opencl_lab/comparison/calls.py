@@ -1,0 +1,242 @@
+"""What a call costs, and where its time goes: long rows of calls beside the bare runtime and peers.
+
+Calls are made one after the other and waited for once, at the end, on all sides alike. A single
+call between two events or two looks at a clock holds gaps that rows of calls do not have.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operation import Operation, Problem
+from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.peers import Calls, libraries
+from opencl_lab.runtime.arrays import to_device
+from opencl_lab.runtime.bare import Bare
+from opencl_lab.runtime.session import Executable, default_queue
+
+__all__ = ["CallCost", "CallReport", "measure_calls"]
+
+OURS = "opencl_lab"
+LAUNCHES = "its launches alone"
+ALLOCATION = "an allocation of its result"
+ROUNDS = 5
+ROW_SECONDS = 0.05
+LEAST_CALLS, MOST_CALLS = 5, 100
+REST = 0.03  # seconds between rows: threads of other libraries spin for some time
+KERNEL_RUNS = 9
+
+Side = Literal["device", "host", ""]
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """The cost of one kind of call.
+
+    Parameters
+    ----------
+    what : str
+    side : str
+        Where the arrays are, ``host`` or ``device``; empty where there are none.
+    call_us : float
+        Time of one call in a row that is waited for at the end, in microseconds.
+    host_us : float
+        The part of it until the last call has returned, which may be before it is done.
+    calls : int
+        Calls in a row.
+    """
+
+    what: str
+    side: Side
+    call_us: float
+    host_us: float
+    calls: int
+
+
+@dataclass(frozen=True)
+class CallReport:
+    """All costs of one problem.
+
+    `kernel_us` is the time of its kernels by their events, `left_out` says why peers are missing.
+    """
+
+    problem: Problem
+    costs: tuple[CallCost, ...]
+    launches: int
+    kernel_us: float
+    result_bytes: int
+    left_out: Mapping[str, str]
+
+    def cost(self, what: str, side: Side = "") -> CallCost:
+        """Return one of the costs."""
+        return next(item for item in self.costs if (item.what, item.side) == (what, side))
+
+    def shares(self) -> dict[str, float]:
+        """Return where the time of a call on device arrays goes, in microseconds.
+
+        ``launches`` is the host's time to enqueue the same launches with pooled memory,
+        ``memory`` that of the driver for a result of this size, ``python`` the rest until the
+        call has returned, and ``waiting`` what the device still needs then.
+        """
+        ours, direct = self.cost(OURS, "device"), self.cost(LAUNCHES, "device")
+        memory = min(self.cost(ALLOCATION).call_us, max(0.0, ours.host_us - direct.host_us))
+        return {
+            "launches": direct.host_us,
+            "memory": memory,
+            "python": max(0.0, ours.host_us - direct.host_us - memory),
+            "waiting": max(0.0, ours.call_us - ours.host_us),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-able values."""
+        return {
+            "problem": self.problem.as_dict(),
+            "calls": [vars(item).copy() for item in self.costs],
+            "launches": self.launches,
+            "kernel_us": self.kernel_us,
+            "result_bytes": self.result_bytes,
+            "shares_us": self.shares(),
+            "left_out": dict(self.left_out),
+        }
+
+
+@dataclass(frozen=True)
+class _Caller:
+    """Something that is called in a row."""
+
+    what: str
+    side: Side
+    call: Callable[[], Any]
+    finish: Callable[[], None] = lambda: None
+
+    def row(self, calls: int) -> tuple[float, float]:
+        """Return the seconds until the last call has returned, and until all is done."""
+        begin = time.perf_counter()
+        for _ in range(calls):
+            self.call()
+        returned = time.perf_counter() - begin
+        self.finish()
+        return returned, time.perf_counter() - begin
+
+    def calls_in_a_row(self) -> int:
+        """Warm up, and return how many calls take long enough to be timed."""
+        self.row(2)
+        _, seconds = self.row(3)
+        return int(min(max(LEAST_CALLS, ROW_SECONDS * 3 / max(seconds, 1e-9)), MOST_CALLS))
+
+
+def measure_calls(
+    chosen: Operation[Any],
+    calls: Calls,
+    problem: Problem,
+    inputs: Arrays,
+    device: Device,
+    *,
+    seed: int = 0,
+    rounds: int = ROUNDS,
+) -> CallReport:
+    """Measure public calls, their launches alone, the bare runtime and other libraries in turns.
+
+    Parameters
+    ----------
+    chosen : Operation
+    calls : Calls
+        How the operation is called, here and elsewhere.
+    problem : Problem
+    inputs : dict of numpy.ndarray
+    device : Device
+    seed : int
+        Of the order of turns.
+    rounds : int
+        How often each has its turn; medians are reported.
+    """
+    queue = default_queue(device)
+    on_device = {name: to_device(np.ascontiguousarray(a), queue) for name, a in inputs.items()}
+    runs = [
+        chosen.run(problem, on_device, algorithm=calls.algorithm, queue=queue)
+        for _ in range(KERNEL_RUNS)
+    ]
+    plan = runs[0].executable.plan
+    peers, left_out = _peers(calls, problem, inputs, device)
+    callers = [*_ours(calls, problem, inputs, on_device, runs[0].executable, queue), *peers]
+    return CallReport(
+        problem,
+        _in_turns(callers, rounds, random.Random(seed)),
+        len(plan.launches),
+        median(run.kernel_ms for run in runs[2:]) * 1e3,
+        sum(item.nbytes for item in plan.with_role("out")),
+        left_out,
+    )
+
+
+def _ours(
+    calls: Calls,
+    problem: Problem,
+    inputs: Arrays,
+    on_device: Mapping[str, Any],
+    executable: Executable,
+    queue: Any,
+) -> list[_Caller]:
+    """Return the public call on arrays of both sides, and the pieces that it is made of."""
+    bare = Bare(queue)
+    resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
+    result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
+    public = partial(calls.ours, problem)
+    return [
+        _Caller(OURS, "device", partial(public, resident, queue), queue.finish),
+        _Caller(OURS, "host", partial(public, inputs, queue)),
+        _Caller(LAUNCHES, "device", bare.launches(executable, on_device), bare.finish),
+        _Caller("a bare launch", "", bare.launch, bare.finish),
+        _Caller("a bare launch, waited for", "", bare.launch_and_finish),
+        _Caller(ALLOCATION, "", partial(bare.allocate, result_bytes), bare.finish),
+    ]
+
+
+def _peers(
+    calls: Calls, problem: Problem, inputs: Arrays, device: Device
+) -> tuple[list[_Caller], dict[str, str]]:
+    """Return the calls of other libraries, and why some are left out."""
+    callers, left_out = [], {}
+    for library, module in libraries(cuda=device.compute_capability is not None):
+        if library.name not in calls.peers:
+            continue
+        try:
+            arrays = {name: library.put(module, array) for name, array in inputs.items()}
+            call = partial(calls.peers[library.name], problem, module, arrays)
+            caller = _Caller(library.name, library.side, call, partial(library.finish, module))
+            caller.row(1)
+            callers.append(caller)
+        except Exception as error:  # what a library cannot do it says in many ways
+            left_out[f"{library.name} ({library.side})"] = str(error).split("\n")[0]
+    return callers, left_out
+
+
+def _in_turns(
+    callers: Sequence[_Caller], rounds: int, order: random.Random
+) -> tuple[CallCost, ...]:
+    counts = [caller.calls_in_a_row() for caller in callers]
+    times: list[list[tuple[float, float]]] = [[] for _ in callers]
+    for _ in range(rounds):
+        for index in order.sample(range(len(callers)), len(callers)):
+            time.sleep(REST)
+            callers[index].row(1)
+            times[index].append(callers[index].row(counts[index]))
+    return tuple(
+        CallCost(
+            caller.what,
+            caller.side,
+            median(total for _, total in rows) / count * 1e6,
+            median(returned for returned, _ in rows) / count * 1e6,
+            count,
+        )
+        for caller, count, rows in zip(callers, counts, times, strict=True)
+    )

@@ -1,0 +1,39 @@
+"""2D convolution as users call it, here and in other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.operations.conv2d.functions import conv2d
+from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.processes import default_threads
+from opencl_lab.reference.host_conv2d import opencv_conv2d, scipy_conv2d, torch_sums
+from opencl_lab.reference.peers import Calls
+
+__all__ = ["CALLS"]
+
+
+def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any], queue: Any) -> Any:
+    return conv2d(
+        arrays["image"],
+        arrays["weights"],
+        mode=problem.mode,
+        boundary=problem.boundary,
+        cval=problem.cval,
+        flip=problem.flip,
+        channels_last=True,
+        saturate=problem.saturate,
+        queue=queue,
+    )
+
+
+def _scipy(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    return scipy_conv2d(problem, dict(arrays), 1)["result"]
+
+
+def _opencv(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    return opencv_conv2d(problem, dict(arrays), default_threads())["result"]
+
+
+CALLS = Calls(_ours, {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums}, ("image",))

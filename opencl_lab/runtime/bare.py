@@ -1,0 +1,62 @@
+"""What a runtime itself costs: a launch of nothing, an allocation, launches of an executable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyopencl as cl
+
+from opencl_lab.runtime.session import Executable, session_of
+
+__all__ = ["Bare"]
+
+NOTHING = "__kernel void nothing(void) {}"
+
+
+class Bare:
+    """A queue without profiling in the context of another, and what can be enqueued on it.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Whose context and device are taken.
+    """
+
+    def __init__(self, queue: cl.CommandQueue):
+        self.context = queue.context
+        self.queue = cl.CommandQueue(queue.context, queue.device)
+        self._nothing = cl.Kernel(cl.Program(queue.context, NOTHING).build(), "nothing")
+
+    def finish(self) -> None:
+        """Wait for all that was enqueued."""
+        self.queue.finish()
+
+    def launch(self) -> None:
+        """Enqueue a kernel of one work-item that does nothing."""
+        cl.enqueue_nd_range_kernel(self.queue, self._nothing, (1,), (1,))
+
+    def launch_and_finish(self) -> None:
+        """Enqueue that kernel and wait for it."""
+        self.launch()
+        self.queue.finish()
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return new memory of the driver's."""
+        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(nbytes, 1))
+
+    def launches(self, executable: Executable, inputs: Mapping[str, Any]) -> Callable[[], None]:
+        """Return what enqueues an executable on device arrays, with its results in pooled memory.
+
+        Nothing can be quicker from Python: no array is made, checked or looked up.
+        """
+        plan, pool = executable.plan, session_of(self.queue).pool(self.queue)
+        fixed = {name: array.base_data for name, array in inputs.items()}
+        specs = (*plan.with_role("out"), *plan.with_role("scratch"))
+        fresh = [(spec.name, max(spec.nbytes, 1)) for spec in specs]
+
+        def enqueue() -> None:
+            memory = {name: pool.allocate(nbytes) for name, nbytes in fresh}
+            executable.enqueue(self.queue, {**fixed, **memory})
+
+        return enqueue

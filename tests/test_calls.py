@@ -1,0 +1,115 @@
+"""What a call costs: the rows, the shares, the command."""
+
+import json
+
+import numpy as np
+import pytest
+
+from opencl_lab.cli import main
+from opencl_lab.comparison import calls as module
+from opencl_lab.comparison.calls import (
+    ALLOCATION,
+    LAUNCHES,
+    OURS,
+    CallCost,
+    CallReport,
+    measure_calls,
+)
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.reference.peers import Library, libraries
+from opencl_lab.registry import calls_of, operations
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(module, "ROW_SECONDS", 0.001)
+    monkeypatch.setattr(module, "REST", 0.0)
+    monkeypatch.setattr(module, "KERNEL_RUNS", 3)
+
+
+def small(operation):
+    """Return a problem whose calls take little."""
+    options = {"dft": {"n": 90, "batch": 2}}.get(operation.name, {operation.size_option: 20})
+    complete = operation.with_defaults(options)
+    problem = operation.problem(**complete)
+    return problem, operation.generate(problem, 0, **complete)
+
+
+@pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
+def test_public_calls_and_peers_solve_the_problem(operation):
+    problem, inputs = small(operation)
+    calls = calls_of(operation)
+    expected = operation.expected(problem, inputs)
+    right = expected[operation.output]
+
+    def check(result):
+        given = np.asarray(result, right.dtype).reshape(right.shape)
+        outputs = {**expected, operation.output: given}
+        assert operation.compare(problem, inputs, expected, outputs).ok
+
+    check(calls.ours(problem, inputs, None))
+    tried = 0
+    for library, loaded in libraries(cuda=False):
+        if library.name in calls.peers:
+            arrays = {name: library.put(loaded, array) for name, array in inputs.items()}
+            check(calls.peers[library.name](problem, loaded, arrays))
+            tried += 1
+    assert tried
+
+
+@pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
+def test_every_row_is_measured(operation, device):
+    problem, inputs = small(operation)
+    report = measure_calls(operation, calls_of(operation), problem, inputs, device, rounds=1)
+    rows = {(item.what, item.side) for item in report.costs}
+    assert {(OURS, "device"), (OURS, "host"), (LAUNCHES, "device"), (ALLOCATION, "")} <= rows
+    assert all(0 < item.host_us <= item.call_us for item in report.costs)
+    assert report.kernel_us > 0 and report.launches >= 1
+    assert report.result_bytes == operation.expected(problem, inputs)[operation.output].nbytes
+    assert not report.left_out
+
+
+def test_shares_add_up_to_the_call():
+    costs = (
+        CallCost(OURS, "device", 100.0, 70.0, 9),
+        CallCost(LAUNCHES, "device", 50.0, 20.0, 9),
+        CallCost(ALLOCATION, "", 5.0, 5.0, 9),
+    )
+    report = CallReport(SortProblem(10, np.dtype(np.int32)), costs, 1, 30.0, 40, {})
+    assert report.shares() == {"launches": 20, "memory": 5, "python": 45, "waiting": 30}
+
+
+def test_a_peer_that_fails_is_left_out_and_says_why(device, monkeypatch):
+    operation = operations()["sort"]
+    problem, inputs = small(operation)
+
+    def broken(library, array):
+        raise RuntimeError("no memory\nfor this")
+
+    found = [(Library("numpy", "numpy", put=broken), np)]
+    monkeypatch.setattr(module, "libraries", lambda cuda: found)
+    report = measure_calls(operation, calls_of(operation), problem, inputs, device, rounds=1)
+    assert report.left_out == {"numpy (host)": "no memory"}
+
+
+def test_libraries_that_are_missing_or_broken_are_no_peers():
+    def broken(library):
+        raise OSError("no driver")
+
+    assert Library("a", "no_such_module").load() is None
+    assert Library("a", "numpy", ready=broken).load() is None
+    assert Library("a", "numpy", ready=lambda library: False).load() is None
+    assert Library("a", "numpy").load() is np
+
+
+def test_the_command(tmp_path, capsys):
+    command = ["bench", "gemm", "--calls", "--sizes", "8,16", "--repeats", "1"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert text.count(LAUNCHES) == 2 and "us of a call on device arrays: launches" in text
+    assert main([*command, "--json", "--out", str(tmp_path / "calls")]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert [row["size"] for row in content["results"]] == [8, 16]
+    assert json.loads((tmp_path / "calls" / "calls.json").read_text()) == content
+    assert main(["bench", "gemm", "--sizes", "8"]) == 2
+    assert main([*command, "--algorithm", "tiled"]) == 2
