@@ -34,6 +34,7 @@ from opencl_lab.operations.dft.transform import (
     to_real,
     without_warnings,
 )
+from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray, contiguous
 
 __all__ = [
@@ -63,6 +64,7 @@ Shape = Sequence[int] | None
 Norm = str | None
 
 
+@replayed
 def fft(
     a: Any,
     n: int | None = None,
@@ -97,6 +99,7 @@ def fft(
     return finish(x, out, queue)
 
 
+@replayed
 def ifft(
     a: Any,
     n: int | None = None,
@@ -112,6 +115,7 @@ def ifft(
     return finish(x, out, queue)
 
 
+@replayed
 def rfft(
     a: Any,
     n: int | None = None,
@@ -129,6 +133,7 @@ def rfft(
     return finish(from_real(as_real(x), n, axis, norm, queue), out, queue)
 
 
+@replayed
 def irfft(
     a: Any,
     n: int | None = None,
@@ -147,6 +152,7 @@ def irfft(
     return finish(to_real(as_complex(x), n, axis, norm, queue), out, queue)
 
 
+@replayed
 def hfft(
     a: Any,
     n: int | None = None,
@@ -165,6 +171,7 @@ def hfft(
     return finish(to_real(x, n, axis, _other_way(norm), queue), out, queue)
 
 
+@replayed
 def ihfft(
     a: Any,
     n: int | None = None,
@@ -213,6 +220,7 @@ def ifftshift(x: Any, axes: int | Shape = None, *, queue: Any = None) -> AnyArra
     return rolled(x, axes, lambda n: -(n // 2), queue)
 
 
+@replayed
 def fftn(
     a: Any,
     s: Shape = None,
@@ -237,6 +245,7 @@ def fftn(
     return _every_axis(a, s, axes, norm, out, queue, False)
 
 
+@replayed
 def ifftn(
     a: Any,
     s: Shape = None,
@@ -250,6 +259,7 @@ def ifftn(
     return _every_axis(a, s, axes, norm, out, queue, True)
 
 
+@replayed
 def rfftn(
     a: Any,
     s: Shape = None,
@@ -273,6 +283,7 @@ def rfftn(
     return finish(x, out, queue)
 
 
+@replayed
 def irfftn(
     a: Any,
     s: Shape = None,
@@ -298,6 +309,7 @@ def irfftn(
     return finish(to_real(x, last, order[-1], norm, queue), out, queue)
 
 
+@replayed
 def fft2(
     a: Any,
     s: Shape = None,
@@ -311,6 +323,7 @@ def fft2(
     return fftn(a, s, axes, norm, out, queue=queue)
 
 
+@replayed
 def ifft2(
     a: Any,
     s: Shape = None,
@@ -324,6 +337,7 @@ def ifft2(
     return ifftn(a, s, axes, norm, out, queue=queue)
 
 
+@replayed
 def rfft2(
     a: Any,
     s: Shape = None,
@@ -337,6 +351,7 @@ def rfft2(
     return rfftn(a, s, axes, norm, out, queue=queue)
 
 
+@replayed
 def irfft2(
     a: Any,
     s: Shape = None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +13,10 @@ import pyopencl.array
 
 from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
+from opencl_lab.runtime.recording import Fresh, Step, note_step
 from opencl_lab.runtime.session import DeviceMemory, Executable, KernelInfo, session_of
 
-__all__ = ["Execution", "execute"]
+__all__ = ["Execution", "enqueue_steps", "execute"]
 
 FLAGS = cl.mem_flags
 
@@ -91,12 +93,68 @@ def execute(
     """
     on_device = any(isinstance(array, cl.array.Array) for array in inputs.values())
     run = _run_device if on_device else _run_host
+    given = frozenset(out or ())
+    with _explained(queue):
+        execution = run(executable, inputs, queue, dict(out or {}))
+    note_step(executable, inputs, execution.outputs, given, queue)
+    return execution
+
+
+@contextmanager
+def _explained(queue: cl.CommandQueue) -> Iterator[None]:
+    """Make errors of the driver those of this package."""
     try:
-        return run(executable, inputs, queue, dict(out or {}))
+        yield
     except cl.MemoryError as error:
         raise LaunchError(f"{queue.device.name.strip()} ran out of memory: {error}") from error
     except cl.Error as error:
         raise LaunchError(f"the launch failed on {queue.device.name.strip()}: {error}") from error
+
+
+def enqueue_steps(
+    queue: cl.CommandQueue, steps: Sequence[Step], arrays: Sequence[Any], fresh: Sequence[Fresh]
+) -> tuple[list[DeviceMemory], cl.Event]:
+    """Enqueue recorded steps on device arrays of a caller.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    steps : sequence of Step
+        At least one.
+    arrays : sequence of pyopencl.array.Array
+        Those that were recorded, or others of the same kind.
+    fresh : sequence of Fresh
+        New memory to take.
+
+    Returns
+    -------
+    memory : list
+        The new memory.
+    event : pyopencl.Event
+        The last one.
+
+    Raises
+    ------
+    LaunchError
+        As of `execute`.
+    """
+    with _explained(queue):
+        pool = session_of(queue).pool(queue)
+        made = [_new_memory(queue, item.nbytes, item.allocator) for item in fresh]
+        memory = [*(array.base_data for array in arrays), *made]
+        waits = [event for array in arrays for event in array.events]
+        for step in steps:
+            buffers = {name: memory[place] for name, place in step.places}
+            buffers.update(_scratch(step.executable, pool))
+            events = step.executable.enqueue(queue, buffers, waits)
+            waits = []
+    return made, events[-1]
+
+
+def _new_memory(queue: cl.CommandQueue, nbytes: int, allocator: Any) -> DeviceMemory:
+    if allocator is not None:
+        return allocator(nbytes)
+    return cl.Buffer(queue.context, FLAGS.READ_WRITE, nbytes)
 
 
 def _run_device(

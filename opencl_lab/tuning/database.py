@@ -44,6 +44,7 @@ __all__ = [
     "enabled",
     "entries",
     "forget",
+    "generation",
     "lookup",
     "overlay_file",
     "remember",
@@ -402,18 +403,23 @@ def _refresh() -> None:
             forget()
 
 
+def generation() -> int:
+    """Return a number that changes when tuned configurations may have: see `remember`."""
+    if time.monotonic() >= _next_check:
+        _refresh()
+    return _generation
+
+
 def remember(key: Hashable, make: Callable[[], T]) -> T:
     """Return what `make` returned for `key` before, as long as no file has changed since.
 
     Changes by this process count at once, those by others within a second.
     """
-    if time.monotonic() >= _next_check:
-        _refresh()
+    before = generation()
     full = (os.environ.get("OCLAB_DATA_DIR"), key)
     with suppress(KeyError):
         known: T = _remembered[full]
         return known
-    before = _generation
     made = make()
     with _lock:
         if before == _generation:  # else it may rest on what has just been replaced

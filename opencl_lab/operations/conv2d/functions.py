@@ -8,6 +8,7 @@ from typing import Any
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.settle import result_shape, settle
+from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -22,6 +23,7 @@ from opencl_lab.runtime.arrays import (
 __all__ = ["conv2d"]
 
 
+@replayed
 def conv2d(
     image: Any,
     weights: Any,

@@ -14,11 +14,13 @@ from opencl_lab.operations.dft.transform import (
     prepared,
     whole_spectrum,
 )
+from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray, Rows
 
 __all__ = ["dft"]
 
 
+@replayed
 def dft(
     x: Any,
     *,

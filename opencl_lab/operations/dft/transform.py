@@ -27,6 +27,7 @@ from opencl_lab.runtime.arrays import (
     queue_for,
 )
 from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.recording import note_fresh
 from opencl_lab.runtime.session import session_of
 from opencl_lab.words import counted
 
@@ -198,7 +199,7 @@ def _run(problem: DftProblem, data: AnyArray, queue: Any) -> AnyArray:
 
 def _empty(array: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], queue: Any) -> AnyArray:
     if is_device_array(array):
-        return pyopencl.array.empty(queue, shape, dtype, allocator=array.allocator)
+        return note_fresh(pyopencl.array.empty(queue, shape, dtype, allocator=array.allocator))
     return np.empty(shape, dtype)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import settle
+from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 
 __all__ = ["gemm"]
 
 
+@replayed
 def gemm(
     a: Any,
     b: Any,

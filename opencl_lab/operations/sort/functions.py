@@ -10,11 +10,13 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, is_device_array, native, queue_for
 
 __all__ = ["argsort", "sort", "sort_by_key"]
 
 
+@replayed
 def sort(
     a: Any,
     *,
@@ -82,6 +84,7 @@ def sort(
     return rows.restore(result, out, queue)
 
 
+@replayed
 def argsort(
     a: Any,
     *,
@@ -118,6 +121,7 @@ def argsort(
     return rows.restore(run.outputs["sorted_values"], out, queue)
 
 
+@replayed
 def sort_by_key(
     keys: Any,
     values: Any,

@@ -1,0 +1,168 @@
+"""What a call does with memory, seen while it runs: executables, the caller's arrays, new ones."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+if TYPE_CHECKING:
+    from opencl_lab.runtime.session import Executable
+
+__all__ = ["Fresh", "Recorder", "Step", "note_fresh", "note_step", "recording"]
+
+_local = threading.local()
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """An array that a call makes: on the host as NumPy makes them, on a device as plain memory."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
+    allocator: Any = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """An executable, and the places of the arrays that it reads and writes, by name.
+
+    Places count the caller's arrays first, then new ones.
+    """
+
+    executable: Executable
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+
+    @cached_property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """All of them."""
+        return (*self.inputs.items(), *self.outputs.items())
+
+
+class Recorder:
+    """Records one call.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Those of the caller, all on one side and none of them empty.
+
+    Attributes
+    ----------
+    steps : list of Step
+    fresh : list of Fresh
+        New arrays, in the order in which they were made.
+    queue : pyopencl.CommandQueue or None
+        Where executables ran.
+    lost : bool
+        Whether memory was read of which nobody knows where it came from.
+    """
+
+    def __init__(self, arrays: Sequence[Any]):
+        self.steps: list[Step] = []
+        self.fresh: list[Fresh] = []
+        self.lost = False
+        self.queue: cl.CommandQueue | None = None
+        self._count = len(arrays)
+        self._kept: list[Any] = []  # alive, so that no address comes twice
+        self._places: dict[int, tuple[int, int]] = {}
+        for place, array in enumerate(arrays):
+            self._places.setdefault(_address(array), (place, array.nbytes))
+            self._kept.append(array)
+
+    def place(self, array: Any) -> int | None:
+        """Return the place of the memory of an array, if it is known."""
+        known = self._places.get(_address(array))
+        if known is None:
+            return None
+        place, nbytes = known
+        if isinstance(array, np.ndarray) and (
+            nbytes != array.nbytes or not array.flags.c_contiguous
+        ):
+            return None  # another part of the same memory
+        return place
+
+    def add(self, array: Any) -> int:
+        """Give a new array a place and return it."""
+        place = self._count + len(self.fresh)
+        allocator = getattr(array, "allocator", None)
+        self.fresh.append(Fresh(tuple(array.shape), array.dtype, array.nbytes, allocator))
+        self._places[_address(array)] = (place, array.nbytes)
+        self._kept.append(array)
+        return place
+
+    def step(
+        self,
+        executable: Executable,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        given: frozenset[str],
+        queue: cl.CommandQueue,
+    ) -> None:
+        """Note what ran; `given` are the outputs that were there before."""
+        if self.queue is not None and self.queue != queue:
+            self.lost = True
+        self.queue = queue
+        arrays = (*inputs.values(), *outputs.values())
+        if not all(array.size for array in arrays):
+            self.lost = True
+            return
+        read = {name: self.place(array) for name, array in inputs.items()}
+        written = {
+            name: self.place(array) if name in given else self.add(array)
+            for name, array in outputs.items()
+        }
+        if None in read.values() or None in written.values():
+            self.lost = True
+            return
+        self.steps.append(Step(executable, read, written))  # type: ignore[arg-type]
+
+
+def _address(array: Any) -> int:
+    if isinstance(array, np.ndarray):
+        return int(array.ctypes.data)
+    data = array.base_data
+    return int(data.int_ptr) if data is not None else 0
+
+
+@contextmanager
+def recording(arrays: Sequence[Any]) -> Iterator[Recorder | None]:
+    """Record what this thread does; None inside of another recording, which sees it too."""
+    if getattr(_local, "recorder", None) is not None:
+        yield None
+        return
+    _local.recorder = Recorder(arrays)
+    try:
+        yield _local.recorder
+    finally:
+        _local.recorder = None
+
+
+def note_fresh(array: pyopencl.array.Array) -> pyopencl.array.Array:
+    """Tell the recording, if there is one, of new memory on the device, and return it."""
+    recorder = getattr(_local, "recorder", None)
+    if recorder is not None and array.size:
+        recorder.add(array)
+    return array
+
+
+def note_step(
+    executable: Executable,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    given: frozenset[str],
+    queue: cl.CommandQueue,
+) -> None:
+    """Tell the recording, if there is one, that an executable has run."""
+    recorder = getattr(_local, "recorder", None)
+    if recorder is not None:
+        recorder.step(executable, inputs, outputs, given, queue)
