@@ -428,12 +428,15 @@ def test_no_right_result_is_nothing_to_write(tmp_path, monkeypatch, capsys):
 
 
 def test_cache_info_and_clear(tmp_path):
-    environment = {"OCLAB_CACHE_DIR": str(tmp_path / "cache")}
+    cache, environment = tmp_path / "cache", {"OCLAB_CACHE_DIR": str(tmp_path / "cache")}
     assert "empty" in oclab("cache", "info", **environment).stdout
-    (tmp_path / "cache" / "c").mkdir(parents=True)
-    (tmp_path / "cache" / "c" / "x.so").write_bytes(b"12345")
+    (cache / "c").mkdir(parents=True)
+    (cache / "c" / f"x-{20 * '0'}-{20 * '1'}.so").write_bytes(b"12345")
+    (cache / "c" / "mine.so").write_bytes(b"a user's own")
+    (cache / "notes").mkdir()
     assert "c: 1 file, 5 bytes" in oclab("cache", "info", **environment).stdout
     content = json.loads(oclab("cache", "info", "--json", **environment).stdout)
-    assert {"name": "c", "files": 1, "bytes": 5} in content["sections"]
+    assert content["sections"] == [{"name": "c", "files": 1, "bytes": 5}]
     assert oclab("cache", "clear", **environment).returncode == 0
-    assert not list((tmp_path / "cache").glob("c/*"))
+    assert [path.name for path in (cache / "c").iterdir()] == ["mine.so"]
+    assert (cache / "notes").is_dir()
