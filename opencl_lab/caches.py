@@ -33,7 +33,10 @@ __all__ = [
 ROOT = 0
 UNKNOWN_OWNER = 65534  # whom a container shows for users that it does not know
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-ADVICE = "delete it, or choose a folder of your own"
+ADVICE = (
+    "take that right from others and clear the folder, or set OCLAB_CACHE_DIR and "
+    "POCL_CACHE_DIR to folders that are yours alone"
+)
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
@@ -201,7 +204,7 @@ def temporary_folder(instead_of: Path, why: str = "") -> Path:
     """
     if why and instead_of not in _said:
         _said.add(instead_of)
-        _log.warning("compiled code is not kept in %s: %s", instead_of, why)
+        _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
     return _temporary_folder(instead_of)
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "read_json",
     "replace_file",
     "write_json",
+    "write_target",
 ]
 
 SMALL = 1 << 14  # bytes of a table, about
@@ -186,8 +187,28 @@ def _copy_into(source: Path, target: Path, descriptor: int | None) -> None:
         shutil.copyfileobj(content, file)
 
 
+@contextmanager
+def write_target(path: Path) -> Iterator[Path]:
+    """Do what `replace_file` does for a file that the user has named.
+
+    Raises
+    ------
+    InvalidProblem
+        If it cannot be written.
+    """
+    try:
+        with replace_file(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidProblem:
+    return InvalidProblem(f"cannot write {path}: {error.strerror or error}")
+
+
 def check_target(path: Path, size: int = SMALL) -> None:
-    """Check early, before the work, that `replace_file` could put `size` bytes at `path`.
+    """Check early, before the work, that `write_target` could put `size` bytes at `path`.
 
     Raises
     ------
@@ -197,7 +218,7 @@ def check_target(path: Path, size: int = SMALL) -> None:
     try:
         _check_target(path, size)
     except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+        raise _unwritable(path, error) from error
 
 
 def _check_target(path: Path, size: int) -> None:

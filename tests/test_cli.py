@@ -240,6 +240,74 @@ def test_what_a_file_cannot_hold_is_refused_before_the_run(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sort", "-o", "folder.npy"], "folder.npy: it is a folder"),
+        (["sort", "--csv", "folder.npy"], "folder.npy: it is a folder"),
+        (["sort", "--plot", "folder.png"], "folder.png: it is a folder"),
+        (["tune", "sort", "--plot", "folder.png"], "folder.png: it is a folder"),
+        (["bench", "sort", "--sizes", "9", "--out", "out"], "results.csv: it is a folder"),
+        (["sort", "-o", "x.npy", "--n", "1e6"], "it takes 3.815 MiB, and the disk has 1 MiB left"),
+        (["sort", "-o", "x.csv", "--n", "1e6"], "it takes 1.907 MiB, and the disk has 1 MiB left"),
+    ],
+)
+def test_targets_that_cannot_be_are_refused_before_the_run(
+    tmp_path, monkeypatch, capsys, arguments, words
+):
+    for module in ("operation.run_comparison", "bench.run_comparison", "tune.run_tuning"):
+        monkeypatch.setattr(f"opencl_lab.cli.{module}", pytest.fail)
+    monkeypatch.setattr("opencl_lab.paths.free_bytes", lambda folder: 1 << 20)
+    for name in ("folder.npy", "folder.png", "out/results.csv"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err and len(captured.err.splitlines()) == 1 and captured.out == ""
+
+
+def test_a_file_that_cannot_be_written_costs_nothing_else(tmp_path, monkeypatch, capsys):
+    """The rows are printed first, and the other files are written."""
+    monkeypatch.chdir(tmp_path)
+    full = tmp_path / "full.csv"
+    full.symlink_to("/dev/full")
+    arguments = ["sort", "--n", "100", "--plot", "x.png", "-o", "x.npy", *QUICK]
+    for target in ("/dev/full", "full.csv"):
+        for extra in ([], ["--json"]):
+            assert main([*arguments, *extra, "--csv", target]) == 2
+            captured = capsys.readouterr()
+            assert captured.err == f"oclab: cannot write {target}: No space left on device\n"
+            assert "opencl:odd-even-merge" in captured.out
+            for name in ("x.npy", "x.png"):
+                (tmp_path / name).unlink()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "results.json").symlink_to("/dev/full")
+    assert main(["bench", "sort", "--sizes", "9", "--out", "out", *QUICK]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1 and "results.json" in captured.err
+    assert "n=9" in captured.out and "written to" not in captured.out
+    assert {path.name for path in out.iterdir()} == {
+        "results.csv", "results.json", "table.txt", "time.png", "speedup.png",
+    }  # fmt: skip
+
+
+def test_rows_on_standard_output_follow_the_table(tmp_path):
+    with (tmp_path / "out").open("w") as file:
+        process = subprocess.run(
+            command("sort", "--n", 9, "--csv", "/dev/stdout", *QUICK), stdout=file, check=True
+        )
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines[0].startswith("device: ") and lines[-2] == ",".join(COLUMNS)
+    reading, writing = os.pipe()
+    os.close(reading)  # nobody reads what is printed, but the file is wanted
+    process = subprocess.run(
+        command("sort", "--n", 9, "-o", tmp_path / "x.npy", *QUICK), stdout=writing, check=False
+    )
+    os.close(writing)
+    assert process.returncode == 0 and np.load(tmp_path / "x.npy").shape == (9,)
+
+
 def test_columns_of_a_text_file_hold_the_rows_of_any_shape(tmp_path):
     np.save(tmp_path / "in.npy", np.ones((2, 3, 5), np.float32))
     files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / "out.csv")]

@@ -19,19 +19,16 @@ from opencl_lab.cli.common import (
     progress_bar,
     settings,
     variants,
+    write_files,
 )
 from opencl_lab.comparison.plots import check_plot, plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
-from opencl_lab.comparison.table import (
-    OPTIONAL_COLUMNS,
-    check_csv,
-    comparison_table,
-    write_csv,
-)
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Device, Selection
 from opencl_lab.errors import BuildError
 from opencl_lab.files import check_array, check_output, read_stored, write_array
 from opencl_lab.operation import Operation, Option, Problem
+from opencl_lab.paths import check_target
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = ["operation_command", "problem_options", "run_options", "used_options"]
@@ -123,7 +120,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         files = [given.pop(name) for name in chosen.inputs]
         options = {name: value for name, value in given.items() if value is not None}
         output_file = output_path(output, partial(check_output, formats=chosen.formats))
-        csv_path = output_path(csv_file, check_csv)
+        csv_path = output_path(csv_file, check_target)
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
         problem, make_inputs, arrays, options = _problem(chosen, files, options, seed)
@@ -151,38 +148,59 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 threads=threads,
                 progress=progress,
             )
-        if csv_path is not None:
-            write_csv(csv_path, (({}, row) for row in comparison.measurements))
-        if plot_path is not None:
-            title = f"{_title(chosen, problem)}\n{selection.device}"
-            outputs = comparison.outputs
-            curves = None
-            if arrays and outputs:
-                curves = chosen.curves(arrays, outputs, **options)
-            if curves is not None:
-                plot_curves(plot_path, curves, title)
-            else:
-                data = comparison.inputs, comparison.expected, outputs
-                pictures = chosen.pictures(problem, *data) if outputs else None
-                plot_comparison(plot_path, comparison.measurements, title, pictures)
-        if output_file is not None and comparison.outputs:
-            outputs = comparison.outputs
-            write_array(
-                output_file,
-                chosen.present(arrays, outputs),
-                partial(chosen.columns, arrays, outputs, **options),
-                like=(arrays or comparison.inputs)[chosen.inputs[0]],
-            )
-        elif output_file is not None:
-            click.echo(
-                f"oclab: {output} is not written: no algorithm gave a right result", err=True
-            )
-        _print(chosen, comparison, selection, used)
-        return comparison.exit_status
+        writers = _writers(
+            chosen, comparison, selection, arrays, options, csv_path, plot_path, output_file
+        )
+        try:
+            _print(chosen, comparison, selection, used)
+        finally:  # also where nobody reads what is printed
+            failed = write_files(*writers)
+        return failed or comparison.exit_status
 
     for name in chosen.inputs:
         command = click.argument(name, required=False, metavar=f"[{name.upper()}]")(command)
     return command
+
+
+def _writers(
+    chosen: Operation[Any],
+    comparison: Comparison,
+    selection: Selection,
+    arrays: Arrays,
+    options: dict[str, Any],
+    csv_path: Path | None,
+    plot_path: Path | None,
+    output_file: Path | None,
+) -> list[Callable[[], None]]:
+    """Return what writes the files that were asked for."""
+    rows, outputs = comparison.measurements, comparison.outputs
+
+    def plot(path: Path) -> None:
+        title = f"{_title(chosen, comparison.problem)}\n{selection.device}"
+        curves = chosen.curves(arrays, outputs, **options) if arrays and outputs else None
+        if curves is not None:
+            plot_curves(path, curves, title)
+        else:
+            data = comparison.inputs, comparison.expected, outputs
+            pictures = chosen.pictures(comparison.problem, *data) if outputs else None
+            plot_comparison(path, rows, title, pictures)
+
+    def output(path: Path) -> None:
+        if not outputs:
+            click.echo(f"oclab: {path} is not written: no algorithm gave a right result", err=True)
+            return
+        write_array(
+            path,
+            chosen.present(arrays, outputs),
+            partial(chosen.columns, arrays, outputs, **options),
+            like=(arrays or comparison.inputs)[chosen.inputs[0]],
+        )
+
+    def table(path: Path) -> None:
+        write_csv(path, (({}, row) for row in rows))
+
+    wanted = ((csv_path, table), (plot_path, plot), (output_file, output))
+    return [partial(write, path) for path, write in wanted if path is not None]
 
 
 def _help(chosen: Operation[Any]) -> str:

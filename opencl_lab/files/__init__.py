@@ -14,7 +14,7 @@ from opencl_lab.files.convert import convert
 from opencl_lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.files.sound import read_sound
 from opencl_lab.files.text import check_text, read_text, write_columns, write_text
-from opencl_lab.paths import replace_file
+from opencl_lab.paths import check_target, write_target
 
 __all__ = [
     "FORMATS",
@@ -117,11 +117,10 @@ def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
     Raises
     ------
     InvalidProblem
-        If its format is unknown or its folder does not exist.
+        If its format is unknown, or as from `check_target`.
     """
     _check_format(path, "write", tuple(item for item in formats if item not in SOUNDS))
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+    check_target(path, 0)  # `check_array` knows how large it becomes
 
 
 def check_array(
@@ -136,9 +135,10 @@ def check_array(
     Raises
     ------
     InvalidProblem
-        If the format of the file cannot hold it.
+        If the format of the file cannot hold it, or its disk has no room.
     """
     suffix = path.suffix.lower()
+    check_target(path, _least_bytes(suffix, array))
     try:
         if suffix in PICTURES:
             check_picture(array, like)
@@ -146,6 +146,13 @@ def check_array(
             check_text(array)  # columns are asked for only where it matters: they take time
     except ValueError as error:
         raise InvalidProblem(f"cannot write {path}: {error}") from error
+
+
+def _least_bytes(suffix: str, array: np.ndarray[Any, Any]) -> int:
+    """Return how many bytes a file with an array has at least; little is known of pictures."""
+    if suffix in TEXTS:
+        return 2 * array.size  # a digit, and what separates it from the next
+    return 0 if suffix in PICTURES else array.nbytes
 
 
 def write_array(
@@ -175,7 +182,7 @@ def write_array(
     check_output(path, (*FORMATS, *PICTURES))
     suffix = path.suffix.lower()
     try:
-        with replace_file(path) as temporary:
+        with write_target(path) as temporary:
             if suffix in PICTURES:
                 write_picture(temporary, suffix, array, like)
             elif suffix == ".npy":
@@ -186,7 +193,7 @@ def write_array(
                 write_columns(temporary, named, TEXTS[suffix])
             else:
                 write_text(temporary, array, TEXTS[suffix])
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    except InvalidProblem:
+        raise
     except ValueError as error:
         raise InvalidProblem(f"cannot write {path}: {error}") from error
