@@ -266,23 +266,23 @@ def test_targets_that_cannot_be_are_refused_before_the_run(
     assert words in captured.err and len(captured.err.splitlines()) == 1 and captured.out == ""
 
 
-def test_a_file_that_cannot_be_written_costs_nothing_else(tmp_path, monkeypatch, capsys):
+def test_a_file_that_cannot_be_written_costs_nothing_else(
+    tmp_path, monkeypatch, capsys, character_device
+):
     """The rows are printed first, and the other files are written."""
     monkeypatch.chdir(tmp_path)
-    full = tmp_path / "full.csv"
-    full.symlink_to("/dev/full")
-    arguments = ["sort", "--n", "100", "--plot", "x.png", "-o", "x.npy", *QUICK]
-    for target in ("/dev/full", "full.csv"):
-        for extra in ([], ["--json"]):
-            assert main([*arguments, *extra, "--csv", target]) == 2
-            captured = capsys.readouterr()
-            assert captured.err == f"oclab: cannot write {target}: No space left on device\n"
-            assert "opencl:odd-even-merge" in captured.out
-            for name in ("x.npy", "x.png"):
-                (tmp_path / name).unlink()
+    character_device(tmp_path / "full", "full")
+    arguments = ["sort", "--n", "100", "--csv", "full", "--plot", "x.png", "-o", "x.npy", *QUICK]
+    for extra in ([], ["--json"]):
+        assert main([*arguments, *extra]) == 2
+        captured = capsys.readouterr()
+        assert captured.err == "oclab: cannot write full: No space left on device\n"
+        assert "opencl:odd-even-merge" in captured.out
+        for name in ("x.npy", "x.png"):
+            (tmp_path / name).unlink()
     out = tmp_path / "out"
     out.mkdir()
-    (out / "results.json").symlink_to("/dev/full")
+    (out / "results.json").symlink_to(tmp_path / "full")
     assert main(["bench", "sort", "--sizes", "9", "--out", "out", *QUICK]) == 2
     captured = capsys.readouterr()
     assert len(captured.err.splitlines()) == 1 and "results.json" in captured.err
@@ -293,9 +293,11 @@ def test_a_file_that_cannot_be_written_costs_nothing_else(tmp_path, monkeypatch,
 
 
 def test_rows_on_standard_output_follow_the_table(tmp_path):
+    stdout = tmp_path / "stdout"
+    stdout.symlink_to("/proc/self/fd/1")  # as /dev/stdout, which root could replace
     with (tmp_path / "out").open("w") as file:
         process = subprocess.run(
-            command("sort", "--n", 9, "--csv", "/dev/stdout", *QUICK), stdout=file, check=True
+            command("sort", "--n", 9, "--csv", stdout, *QUICK), stdout=file, check=True
         )
     lines = (tmp_path / "out").read_text().splitlines()
     assert lines[0].startswith("device: ") and lines[-2] == ",".join(COLUMNS)
