@@ -310,6 +310,55 @@ def test_rows_on_standard_output_follow_the_table(tmp_path):
     assert process.returncode == 0 and np.load(tmp_path / "x.npy").shape == (9,)
 
 
+def test_tables_are_sorted_along_an_axis_and_keep_their_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table, out = tmp_path / "table.csv", tmp_path / "out.csv"
+    table.write_text('"a, b",c,d\n3,0.914,7\n1,12,5\n')
+    read = "table.csv: 2 rows x 3 columns below a line of names; sorting each "
+    lost = "oclab: the names above the columns (a, b, c, d) are not written to out.csv"
+    files = ["sort", "table.csv", "-o", "out.csv"]
+    assert main([*files, "--axis", "0", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert f"{read}column\n" in captured.out and captured.err == ""
+    assert out.read_text() == '"a, b",c,d\n1,0.914,5\n3,12,7\n'
+    for axis in ([], ["--axis", "-1"], ["--axis", "1", "--quiet"], ["--json"]):
+        assert main([*files, *axis, *QUICK]) == 0
+        captured = capsys.readouterr()
+        assert f"{read}row (--axis 0 sorts the columns)\n" in captured.out or axis[-1][:2] == "--"
+        assert captured.err.startswith(lost) and len(captured.err.splitlines()) == 1
+        assert out.read_text() == "0.914,3,7\n1,5,12\n"
+    table.write_text("a\n3\n1\n")
+    assert main([*files, *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert "table.csv: 2 numbers below a name\n" in captured.out and captured.err == ""
+    assert out.read_text() == "a\n1\n3\n"
+    assert main([*files, "--axis", "1", *QUICK]) == 2
+    assert main(["sort", "--n", "9", "--axis", "1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    np.save("cube.npy", np.random.default_rng(0).random((3, 4, 5)))
+    assert main(["sort", "cube.npy", "--axis", "1", "--quiet", "-o", "out.npy", *QUICK]) == 0
+    np.testing.assert_array_equal(np.load("out.npy"), np.sort(np.load("cube.npy"), axis=1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["dft", "a.csv"], "x, y"),
+        (["conv2d", "a.csv", "--filter", "box"], "x, y"),
+        (["gemm", "b.csv", "a.csv", "--dtype", "float32"], "x, y"),
+    ],
+)
+def test_other_operations_say_what_they_read(tmp_path, monkeypatch, capsys, arguments, names):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("x,y\n1,2\n3,4\n")
+    Path("b.csv").write_text("1;2\n3;4\n")
+    assert main([*arguments, "-o", "out.csv", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert "a.csv: 2 rows x 2 columns below a line of names\n" in captured.out
+    assert ("b.csv: 2 rows x 2 columns\n" in captured.out) == ("b.csv" in arguments)
+    assert f"({names}) are not written to out.csv" in captured.err
+
+
 def test_columns_of_a_text_file_hold_the_rows_of_any_shape(tmp_path):
     np.save(tmp_path / "in.npy", np.ones((2, 3, 5), np.float32))
     files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / "out.csv")]
