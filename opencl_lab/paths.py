@@ -249,7 +249,7 @@ def _check_target(path: Path, size: int) -> None:
         free += status.st_size  # which is given up first
     if free < size:
         needs, has = size_text(size), size_text(free)
-        raise OSError(errno.ENOSPC, f"it takes {needs}, and the disk has {has} left")
+        raise OSError(errno.ENOSPC, f"it needs {needs}, and the disk has {has} left")
 
 
 def free_bytes(folder: Path) -> float:

@@ -248,8 +248,9 @@ def test_what_a_file_cannot_hold_is_refused_before_the_run(
         (["sort", "--plot", "folder.png"], "folder.png: it is a folder"),
         (["tune", "sort", "--plot", "folder.png"], "folder.png: it is a folder"),
         (["bench", "sort", "--sizes", "9", "--out", "out"], "results.csv: it is a folder"),
-        (["sort", "-o", "x.npy", "--n", "1e6"], "it takes 3.815 MiB, and the disk has 1 MiB left"),
-        (["sort", "-o", "x.csv", "--n", "1e6"], "it takes 1.907 MiB, and the disk has 1 MiB left"),
+        (["bench", "sort", "--sizes", "9", "--out", "new"], "/time.png: it needs"),
+        (["sort", "-o", "x.npy", "--n", "1e6"], "it needs 3.815 MiB, and the disk has 1 MiB left"),
+        (["sort", "-o", "x.csv", "--n", "1e6"], "it needs 1.907 MiB, and the disk has 1 MiB left"),
     ],
 )
 def test_targets_that_cannot_be_are_refused_before_the_run(
@@ -257,13 +258,15 @@ def test_targets_that_cannot_be_are_refused_before_the_run(
 ):
     for module in ("operation.run_comparison", "bench.run_comparison", "tune.run_tuning"):
         monkeypatch.setattr(f"opencl_lab.cli.{module}", pytest.fail)
-    monkeypatch.setattr("opencl_lab.paths.free_bytes", lambda folder: 1 << 20)
+    left = 1 << 16 if "new" in arguments else 1 << 20
+    monkeypatch.setattr("opencl_lab.paths.free_bytes", lambda folder: left)
     for name in ("folder.npy", "folder.png", "out/results.csv"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     captured = capsys.readouterr()
     assert words in captured.err and len(captured.err.splitlines()) == 1 and captured.out == ""
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_file_that_cannot_be_written_costs_nothing_else(

@@ -126,14 +126,20 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
 def _folder(out: str) -> Path:
     """Make the folder of the results, and check early that these can be written there."""
     folder = Path(out)
+    there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidProblem(f"cannot make the folder {out}: {error.strerror or error}") from error
-    for name in RESULTS:
-        check_target(folder / name)
-    for name in PLOTS:
-        check_plot(folder / name)
+    try:
+        for name in RESULTS:
+            check_target(folder / name)
+        for name in PLOTS:
+            check_plot(folder / name)
+    except InvalidProblem:
+        if not there:
+            folder.rmdir()
+        raise
     return folder
 
 
