@@ -265,9 +265,17 @@ class Operation(ABC, Generic[P]):
     def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
         """Compare outputs with the expected ones; a tolerance may depend on the inputs."""
 
-    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
+
+    def reading(self, arrays: Arrays, **options: Any) -> str:
+        """Return what is done with a user's `arrays` that could be meant otherwise."""
+        return ""
+
+    def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
+        """Return whether the names of the first array's columns are those of the result's."""
+        return False
 
     def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves | None:
         """Return what a plot for a user's own `arrays` shows; None: the times."""

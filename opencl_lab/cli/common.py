@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opencl_lab import __version__
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.errors import InvalidProblem, OclabError
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
@@ -34,6 +34,7 @@ __all__ = [
     "progress_bar",
     "settings",
     "whole_numbers",
+    "write_files",
 ]
 
 BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
@@ -270,3 +271,23 @@ def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:
     path = Path(text)
     check(path)
     return path
+
+
+def write_files(*writers: Callable[[], None]) -> int:
+    """Run what writes output files, each of them, and say what failed.
+
+    Called after the results were printed, so that these are not lost with a file.
+
+    Returns
+    -------
+    int
+        An exit status, 0 if all were written.
+    """
+    status = 0
+    for write in writers:
+        try:
+            write()
+        except OclabError as error:
+            click.echo(f"oclab: {error.sentence}", err=True)
+            status = error.exit_status
+    return status

@@ -16,7 +16,14 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import document, global_options, output_path, print_json, settings
+from opencl_lab.cli.common import (
+    document,
+    global_options,
+    output_path,
+    print_json,
+    settings,
+    write_files,
+)
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
 from opencl_lab.comparison.plots import check_plot
@@ -120,13 +127,17 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
         if result.stopped == "interrupted":  # the rest takes an instant
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
-        if settings().json:
-            print_json(_document(result, selection))
-        else:
-            _print(result)
-        if plot_path is not None and result.evaluations:
-            plot_tuning(plot_path, result, f"{_title(task)}\n{selection.device}")
-        return _status(result)
+        failed = 0
+        try:
+            if settings().json:
+                print_json(_document(result, selection))
+            else:
+                _print(result)
+        finally:  # also where nobody reads what is printed
+            if plot_path is not None and result.evaluations:
+                title = f"{_title(task)}\n{selection.device}"
+                failed = write_files(lambda: plot_tuning(plot_path, result, title))
+        return failed or _status(result)
 
     return command
 

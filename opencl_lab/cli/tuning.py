@@ -17,7 +17,7 @@ from opencl_lab.cli.operation import problem_options
 from opencl_lab.device import devices
 from opencl_lab.errors import InvalidProblem, OclabError
 from opencl_lab.operation import Operation
-from opencl_lab.paths import data_dir, replace_file
+from opencl_lab.paths import check_target, data_dir, write_target
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning import database
@@ -242,8 +242,7 @@ def export_command(
 ) -> None:
     """Write tuned entries, or a run of the tuner, to FILE."""
     path = Path(file)
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+    check_target(path)
     if form == "overlay":
         if journal is not None:
             raise click.UsageError("--journal is of no use for the format overlay")
@@ -260,11 +259,8 @@ def export_command(
         run = found[-1]
         text = WRITERS[form](run.recording())
         what = {"journal": str(run.path), "evaluations": len(run.evaluations)}
-    try:
-        with replace_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with write_target(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     if settings().json:
         print_json(document("tuning export", path=str(path), format=form, **what))
         return

@@ -14,7 +14,7 @@ from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Curves
-from opencl_lab.paths import replace_file
+from opencl_lab.paths import check_target, write_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["check_plot", "plot_comparison", "plot_curves", "plot_speedup", "plot_times"]
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
+PLOT_BYTES = 1 << 17  # about as many as a plot takes
 PICTURE_HEIGHT = 2.6  # inches
 TITLE_WIDTH = 85  # characters
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
@@ -35,12 +36,15 @@ def check_plot(path: Path) -> None:
     Raises
     ------
     InvalidProblem
-        If its format is unknown or its folder does not exist.
+        If its format is unknown, or as from `check_target`.
     """
+    _check_format(path)
+    check_target(path, PLOT_BYTES)
+
+
+def _check_format(path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         raise InvalidProblem(f"cannot plot to {path}: its name must end in {' '.join(FORMATS)}")
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot plot to {path}: the folder {path.parent} does not exist")
 
 
 def _figure(
@@ -54,7 +58,7 @@ def _figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as NewFigure
 
-    check_plot(path)
+    _check_format(path)
     figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
     if pictures:
@@ -65,11 +69,8 @@ def _figure(
         draw(below.add_subplot())
     else:
         draw(figure.add_subplot())
-    try:
-        with replace_file(path) as temporary:
-            figure.savefig(temporary)
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with write_target(path) as temporary:
+        figure.savefig(temporary)
 
 
 def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:

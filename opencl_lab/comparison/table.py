@@ -11,10 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.comparison.measure import COLUMNS, Measurement
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.paths import replace_file
+from opencl_lab.paths import write_target
 
-__all__ = ["OPTIONAL_COLUMNS", "check_csv", "comparison_table", "number", "write_csv"]
+__all__ = ["OPTIONAL_COLUMNS", "comparison_table", "number", "write_csv"]
 
 OPTIONAL_COLUMNS = ("min..max", "transfer ms", "max rel", "rel L2", "% peak", "kernel ms")
 """What a narrow terminal does without, in this order."""
@@ -74,18 +73,6 @@ def _judged(row: Measurement) -> float | None:
     return row.difference.max_rel if row.difference.rel_l2 is None else row.difference.rel_l2
 
 
-def check_csv(path: Path) -> None:
-    """Check early that a CSV file can be written to `path`.
-
-    Raises
-    ------
-    InvalidProblem
-        If its folder does not exist.
-    """
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
-
-
 def write_csv(
     path: Path, rows: Iterable[tuple[Mapping[str, Any], Measurement]], leading: Sequence[str] = ()
 ) -> None:
@@ -96,14 +83,11 @@ def write_csv(
     InvalidProblem
         If the file cannot be written.
     """
-    try:
-        with (
-            replace_file(path) as temporary,
-            temporary.open("w", newline="", encoding="utf-8") as file,
-        ):
-            writer = csv.DictWriter(file, [*leading, *COLUMNS])
-            writer.writeheader()
-            for before, row in rows:
-                writer.writerow({**before, **row.as_csv()})
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with (
+        write_target(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, [*leading, *COLUMNS])
+        writer.writeheader()
+        for before, row in rows:
+            writer.writerow({**before, **row.as_csv()})

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab._version import __version__
+from opencl_lab.caches import make_section
 from opencl_lab.device import Capabilities, Device, probe_file
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.toolchain import Tool, toolchain
@@ -133,7 +134,7 @@ class _Child:
         self.garbage = False
         self._unread = b""
         private = folder / probe.name
-        private.mkdir()
+        private.mkdir(mode=0o700)
         self._stderr = private / "stderr"
         target = probe.target or f"opencl_lab.doctor.probes:{probe.name}"
         self.begin = time.monotonic()
@@ -349,6 +350,7 @@ class Report:
 
 def store(device: Device, findings: Sequence[Finding]) -> Path:
     """Write findings where `opencl_lab.device` and `stored_peaks` read those about `device`."""
+    make_section("doctor")
     path = probe_file(device.key)
     write_json(
         path,

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.plots import OPENCL, OTHER, check_plot
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.paths import replace_file
+from opencl_lab.paths import write_target
 from opencl_lab.space import Value
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.result import TuneResult
@@ -64,11 +63,8 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
         else:
             axes.tick_params(labelleft=False)
     figure.supxlabel("by parameter: all evaluations, and the best of each value", fontsize=8)
-    try:
-        with replace_file(path) as temporary:
-            figure.savefig(temporary)
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with write_target(path) as temporary:
+        figure.savefig(temporary)
 
 
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:

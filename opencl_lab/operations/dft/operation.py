@@ -228,7 +228,7 @@ class Dft(Operation[DftProblem]):
         scale = scale_of(n, chosen["norm"], chosen["inverse"])
         return DftProblem.of(n, samples, batch, chosen["inverse"], scale)
 
-    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result, the last axis of the user's array replaced by that of the result."""
         result = outputs[self.output]
         if not arrays:
