@@ -48,7 +48,7 @@ def conv2d(
     weights : array_like or pyopencl.array.Array, shape (rows, columns)
         Real numbers; odd or even, oblong, also larger than the image. Or a tuple of a
         column and a row, one-dimensional NumPy arrays whose outer product is the filter.
-        Filters of that kind are also found by their singular values, and are faster. With an image
+        Such filters are also recognised when given whole, and are faster. With an image
         on the device they may be on the host; on the device they must have the type in
         which sums are made.
     mode : str

@@ -63,7 +63,7 @@ def weight_inputs(
         inputs = {"weights": np.ascontiguousarray(whole, accumulator)}
         if accumulator.kind == "f" and whole.size:
             if lines is None:
-                lines = split(whole, float(np.finfo(accumulator).eps))
+                lines = split(whole, accumulator)
             if lines is not None:
                 inputs["column"] = np.ascontiguousarray(lines[0], accumulator)
                 inputs["row"] = np.ascontiguousarray(lines[1], accumulator)
