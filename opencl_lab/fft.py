@@ -230,7 +230,8 @@ def fftn(
     s : sequence of int, optional
         Length of each axis, -1 for its own; the default is that of all.
     axes : sequence of int, optional
-        Default: the last ``len(s)``, or all.
+        Default: the last ``len(s)``, or all. They are transformed from the last to the first,
+        and one that comes twice is transformed twice.
     norm, out, queue
         As for `fft`.
     """
@@ -268,7 +269,7 @@ def rfftn(
     if not order:
         raise InvalidProblem("a real transform needs at least one axis")
     x = from_real(as_real(x), lengths[-1], order[-1], norm, queue)
-    for axis, length in zip(order[:-1], lengths[:-1], strict=True):
+    for axis, length in zip(reversed(order[:-1]), reversed(lengths[:-1]), strict=True):
         x = complex_axis(x, length, axis, norm, False, queue)
     return finish(x, out, queue)
 
@@ -285,7 +286,7 @@ def irfftn(
     """Transform back to real numbers along several axes; see `numpy.fft.irfftn`.
 
     Parameters are those of `fftn`; ``s[-1]`` is the length of the result's last axis,
-    by default ``2 * (m - 1)``.
+    by default ``2 * (m - 1)``. The last of `axes` comes last, after the others in their order.
     """
     x, queue = prepared(a, queue)
     order, lengths = axes_and_lengths(x, s, axes)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import DFT, DftProblem, costs, groups
+from opencl_lab.operations.dft import DFT, DftProblem, costs, groups, transform
 from opencl_lab.operations.dft.factors import (
     RADICES,
     is_smooth,
@@ -515,6 +515,30 @@ def test_several_axes_as_numpy(name, side, rng, queue):
         assert result.dtype == right.dtype and result.shape == right.shape
         assert relative(result, right) < 1e-6
     np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated in NumPy 2.0:DeprecationWarning")
+def test_axes_that_come_twice_are_transformed_twice(rng, monkeypatch):
+    """As NumPy does it: one after the other, each of its own length, that of None found then."""
+
+    def by_host(problem, data, queue):  # for sizes and order alone; kernels would have to be built
+        shape, _ = problem.signal
+        return DFT.expected(problem, {"signal": data.reshape(shape)})["spectrum"]
+
+    monkeypatch.setattr(transform, "_run", by_host)
+    x = rng.standard_normal((2, 3))
+    assert ol.fft.rfftn(x, s=(10, 20, 40), axes=(0, 0, 1)).shape == (10, 21)
+    names = [f"{name}{d}" for name in NAMES[:4] for d in "2n"]
+    for name in names * 25:
+        shape = rng.integers(2, 5, 2 + rng.integers(2))
+        x = random_signal(rng, shape, "complex128")
+        x = x.real if name.startswith("r") else x
+        axes = rng.integers(-len(shape), len(shape), 1 + rng.integers(3))
+        s = rng.permuted([None, -1, 2, 5, 7])[: len(axes)] if rng.integers(3) else None
+        right = getattr(np.fft, name)(x, s, axes)
+        np.testing.assert_allclose(
+            getattr(ol.fft, name)(x, s, axes), right, atol=1e-12, err_msg=f"{name} {s} {axes}"
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
