@@ -113,6 +113,23 @@ def test_real_signals(form, kind):
     check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
 
 
+def test_spectra_of_real_signals_up_to_the_largest_float(rng, queue):
+    """No sum on the way is larger than the frequencies."""
+    tone = np.cos(4 * np.pi * np.arange(15) / 15)
+    for signal in (rng.standard_normal((3, 96, 1)), tone.reshape(1, 15, 1)):
+        batch, n, _ = signal.shape
+        spectrum = np.fft.rfft(signal, axis=1)
+        largest = max(np.abs(spectrum.real).max(), np.abs(spectrum.imag).max())
+        signal = (signal * (0.999 * np.finfo(np.float32).max / largest)).astype(np.float32)
+        right = np.fft.rfft(signal.astype(np.float64), axis=1)
+        for config in (*FORMS.values(), SMALL_GROUPS):
+            run = DFT.run(
+                DftProblem(n, batch=batch, kind="r2c"), {"signal": signal}, algorithm="fft",
+                config=config, queue=queue,
+            )  # fmt: skip
+            assert relative(run.outputs["spectrum"].astype(np.complex128), right) <= 2 * bound(n)
+
+
 @pytest.mark.parametrize("exchange", ["parts", "pairs", "turns"])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
