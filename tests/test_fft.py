@@ -573,6 +573,29 @@ def test_names_and_parameters_are_those_of_numpy(name):
 
 
 @pytest.mark.parametrize("side", ["host", "device"])
+def test_mirrored_signals_of_several_axes_as_scipy(side, rng, queue):
+    scipy_fft = pytest.importorskip("scipy.fft")
+    x = random_signal(rng, (3, 4, 6))
+    for name, signal in (("hfft", x), ("ihfft", np.ascontiguousarray(x.real))):
+        given_x = cl.array.to_device(queue, signal) if side == "device" else signal
+        for dimensions, s, axes, norm in (
+            ("2", None, (-2, -1), None),
+            ("2", (5, -1), (2, 0), "ortho"),
+            ("n", None, None, "forward"),
+            ("n", (4, 5), (0, 2), "backward"),
+        ):
+            function = name + dimensions
+            right = getattr(scipy_fft, function)(signal, s, axes, norm)
+            result = getattr(ol.fft, function)(given_x, s, axes, norm, queue=queue)
+            result = result.get() if side == "device" else result
+            assert result.dtype == right.dtype and result.shape == right.shape
+            assert relative(result, right) < 1e-6
+    out = np.empty(right.shape, right.dtype)
+    assert ol.fft.ihfftn(signal, s, axes, norm, out=out) is out
+    assert relative(out, right) < 1e-6
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
 def test_shifts_and_mirrored_signals(side, rng, queue):
     x = random_signal(rng, (4, 5, 3))
     given_x = cl.array.to_device(queue, x) if side == "device" else x
@@ -800,6 +823,10 @@ def test_power_spectrum(n, rng, queue):
         _, power = ol.fft.power_spectrum(tone, 50.0, window=weights, scaling="spectrum")
         assert np.argmax(power) == 10
         assert power[10] == pytest.approx(9 / 2, rel=1e-3)
+    faint = np.float32(1e-10) * x.astype(np.float32)
+    _, found = ol.fft.power_spectrum(faint, 1e-40, queue=queue)  # its factor is no float32
+    _, right = ol.fft.power_spectrum(faint.astype(np.float64), 1e-40, queue=queue)
+    np.testing.assert_allclose(found, right, rtol=1e-3)
     given_tone = cl.array.to_device(queue, tone)
     np.testing.assert_allclose(
         ol.fft.power_spectrum(given_tone, 50.0, window=window, scaling="spectrum")[1], power
