@@ -31,10 +31,29 @@ __all__ = [
     "Operation",
     "Option",
     "Problem",
+    "real_number",
 ]
 
 
 NUMBERS: dict[type, tuple[type, str]] = {int: (Integral, "whole"), float: (Real, "real")}
+
+
+def real_number(value: Any, name: str) -> float:
+    """Return an argument as a float; one that no float can hold is an infinity.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is no real number, named by `name`.
+    """
+    try:
+        if np.iscomplexobj(value):  # NumPy's own would lose their imaginary parts
+            raise TypeError
+        return float(value)
+    except OverflowError:  # a large whole number
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
 
 
 @dataclass(frozen=True)

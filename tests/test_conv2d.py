@@ -341,12 +341,20 @@ def test_out_may_be_the_image(rng, queue):
         (np.ones((3, 3)), np.ones((3, 3)), {"mode": "most"}, "mode"),
         (np.ones((3, 3)), np.ones((3, 3)), {"boundary": "cliff"}, "boundary"),
         (np.ones((3, 3)), np.ones((3, 3)), {"cval": "much"}, "cval"),
+        (np.ones((3, 3)), np.ones((3, 3)), {"cval": np.complex64(2)}, "cval"),
         (np.ones((3, 3)), np.ones((3, 3)), {"channels_last": True}, "channels"),
     ],
 )
 def test_what_is_no_problem_says_why(image, weights, options, words, queue):
     with pytest.raises(InvalidProblem, match=words):
         conv2d(image, weights, queue=queue, **options)
+
+
+def test_a_value_beyond_the_edges_that_float32_cannot_hold_is_an_infinity(rng, queue):
+    image, weights = rng.random((30, 40), np.float32), rng.uniform(0.5, 1, (3, 5))
+    for cval in (1e40, 10**400):
+        result = conv2d(image, weights, cval=cval, queue=queue)
+        assert np.isinf(result[0]).all() and np.isfinite(result[1:-1, 2:-2]).all()
 
 
 def test_separable_filters_are_found(rng, queue):

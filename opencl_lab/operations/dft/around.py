@@ -136,7 +136,7 @@ def columns_as_rows(
     sizes = {"n": ends.n, "lanes": ends.lanes}
     arguments: Arguments = {"source": ends.source, "rows": rows, **sizes}
     _around(steps, device, ROWS, "rows_in", ends.n, ends.count, arguments)
-    transform(steps, Ends.rows(ends.n, ends.count, rows, other), inverse, scale)
+    transform(steps, Ends.rows(ends.n, ends.count, rows, other, ends.halved), inverse, scale)
     arguments = {"rows": other, "target": ends.target, **sizes}
     _around(steps, device, ROWS, "rows_out", ends.n, ends.count, arguments)
 
@@ -165,7 +165,7 @@ def _bluestein(
             "lanes": ends.lanes, **strides(ends.source_strides),
         },
     )  # fmt: skip
-    transform(steps, Ends.rows(m, count, rows, other), False, 1.0)
+    transform(steps, Ends.rows(m, count, rows, other, ends.halved), False, 1.0)
     _around(
         steps, device, BLUESTEIN, "chirp_multiply", m, count,
         {"rows": other, "kernel_roots": kernel, "m": m},
@@ -264,11 +264,11 @@ def real_signal(
     if n % 2 == 0:
         h = n // 2
         pairs_of, bins_of = (h * batch, 1, h), ((h + 1) * batch, 1, h + 1)
-        ends = Ends(h, 1, batch, signal, "spectrum", pairs_of, bins_of)
+        ends = Ends(h, 1, batch, signal, "spectrum", pairs_of, bins_of, halved=True)
         if whole is not None and whole(steps, ends, True, False, scale):
             return
         half = steps.scratch("half_rows", h * batch)
-        transform(steps, Ends.rows(h, batch, signal, half), False, scale)
+        transform(steps, Ends.rows(h, batch, signal, half, halved=True), False, scale)
         roots = steps.table(
             "roots", h // 2 + 1, steps.dtype, stepped_roots, h // 2 + 1, 1, n, steps.dtype
         )

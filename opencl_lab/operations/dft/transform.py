@@ -134,8 +134,12 @@ def axis_of(array: AnyArray, axis: int) -> int:
 
 def axes_and_lengths(
     array: AnyArray, s: Sequence[int | None] | None, axes: Sequence[int] | None
-) -> tuple[list[int], list[int]]:
-    """Return axes, counted from the front, and their lengths, under NumPy's rules."""
+) -> tuple[list[int], list[int | None]]:
+    """Return axes, counted from the front, and their lengths, under NumPy's rules.
+
+    An axis may come more than once. A length of -1 is that of the axis of `array`; None is that of
+    the axis when its turn comes, or as many samples as a transform back makes of it by default.
+    """
     for name, value in (("s", s), ("axes", axes)):
         if not (value is None or isinstance(value, (Sequence, np.ndarray))):
             raise InvalidProblem(f"{name} must be a sequence of whole numbers, not {value!r}")
@@ -153,8 +157,8 @@ def axes_and_lengths(
         raise InvalidProblem(
             f"s has {counted(len(s), 'length')} for {counted(len(order), 'axis', 'axes')}"
         )
-    pairs = zip(s, order, strict=True)
-    return order, [array.shape[axis] if n in (-1, None) else whole(n, "s") for n, axis in pairs]
+    lengths = [None if n is None else whole(n, "s") for n in s]
+    return order, [array.shape[a] if n == -1 else n for n, a in zip(lengths, order, strict=True)]
 
 
 def whole(number: Any, name: str) -> int:
