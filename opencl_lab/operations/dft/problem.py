@@ -167,6 +167,11 @@ class DftProblem(Problem):
         return self.batch * self.inner
 
     @property
+    def terms(self) -> int:
+        """Products of the direct sums."""
+        return self.n * self.bins * self.count
+
+    @property
     def bins(self) -> int:
         """Frequencies that a transform has in memory."""
         return self.n if self.kind == "c2c" or not self.n else self.n // 2 + 1
@@ -205,5 +210,4 @@ class DftProblem(Problem):
 
 def too_many_terms(problem: DftProblem) -> str | None:
     """Return why few would wait for the direct sums, or None."""
-    terms = problem.n * problem.bins * problem.count
-    return f"its {terms:.1e} terms take long" if terms > MANY_TERMS else None
+    return f"its {problem.terms:.1e} terms take long" if problem.terms > MANY_TERMS else None
