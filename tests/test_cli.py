@@ -61,6 +61,7 @@ def test_sort_prints_a_table_with_every_reference():
     assert result.returncode == 0, result.stderr
     for name in ("opencl:odd-even-merge", "c:seq", "c:omp", "c:qsort", "numpy", "device:"):
         assert name in result.stdout
+    assert "sort: 5,000 int32 keys" in result.stdout
 
 
 @pytest.mark.parametrize("position", ["before", "after"])

@@ -154,7 +154,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         if csv_path is not None:
             write_csv(csv_path, (({}, row) for row in comparison.measurements))
         if plot_path is not None:
-            title = f"{_title(chosen, problem)}\n{selection.device}"
+            title = f"{chosen.name}: {problem.title}\n{selection.device}"
             outputs = comparison.outputs
             curves = None
             if arrays and outputs:
@@ -232,15 +232,6 @@ def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> 
     }
 
 
-def _title(chosen: Operation[Any], problem: Problem) -> str:
-    shown = (
-        f"{name}={value}"
-        for name, value in problem.as_dict().items()
-        if value or name in problem.sizes
-    )
-    return f"{chosen.name}: {', '.join(shown)}"
-
-
 def used_options(chosen: Operation[Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of generated data as a report names them: with defaults, without None."""
     complete = chosen.with_defaults(options)
@@ -262,7 +253,7 @@ def _print(
         )
         return
     settings().say(f"device: {selection.device}: {selection.reason}")
-    title = _title(chosen, comparison.problem)
+    title = f"{chosen.name}: {comparison.problem.title}"
     settings().show(comparison_table(comparison.measurements, title), OPTIONAL_COLUMNS)
     for row in comparison.measurements:
         if row.kind == "opencl" and settings().verbose:

@@ -143,9 +143,7 @@ def _status(result: TuneResult) -> int:
 
 
 def _title(task: Task) -> str:
-    problem = task.problem
-    shown = (f"{n}={v}" for n, v in problem.as_dict().items() if v or n in problem.sizes)
-    return f"{task.operation.name} by {task.algorithm_name}: {', '.join(shown)}"
+    return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"
 
 
 # --------------------------------------------------------------------- live

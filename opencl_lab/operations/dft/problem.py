@@ -197,6 +197,14 @@ class DftProblem(Problem):
         return (self.batch, self.bins, self.inner), self.dtype
 
     @property
+    def title(self) -> str:
+        """How many samples of which type, of how many transforms."""
+        real = "float16" if self.half else self.real
+        samples = f"{self.n:,} {self.dtype if self.kind == 'c2c' else real} samples"
+        transforms = f"{self.count:,} transforms of {samples}" if self.count != 1 else samples
+        return f"{transforms}, inverse" if self.inverse else transforms
+
+    @property
     def work(self) -> Work:
         """The usual count of 5 n log2 n (half of it if real), one read and one write."""
         flops = 5.0 * self.n * math.log2(max(self.n, 1)) * self.count
