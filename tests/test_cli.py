@@ -21,6 +21,7 @@ from opencl_lab.operation import Difference, operations
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
     "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "peak_fraction",
+    "peak_note",
     "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff", "ok",
 }  # fmt: skip
 QUICK = ("--repeats", "1", "--against", "none")
