@@ -73,6 +73,19 @@ class Problem(ABC):
     def work(self) -> Work:
         """The least arithmetic and memory traffic that solve it."""
 
+    @property
+    def title(self) -> str:
+        """What it is in the words of its user, for tables, plots and messages.
+
+        Unless an operation has better words: the sizes, and what is not as by default.
+        """
+        default = {item.name: item.default for item in fields(self)}
+        return ", ".join(
+            f"{name}={value:,}" if type(value) is int else f"{name}={value}"
+            for name, value in self.as_dict().items()
+            if name in self.sizes or (name in default and getattr(self, name) != default[name])
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-able values."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}

@@ -22,6 +22,7 @@ from opencl_lab.registry import operations
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
     "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "peak_fraction",
+    "peak_note",
     "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff", "ok",
 }  # fmt: skip
 QUICK = ("--repeats", "1", "--against", "none")
@@ -62,6 +63,7 @@ def test_sort_prints_a_table_with_every_reference():
     assert result.returncode == 0, result.stderr
     for name in ("opencl:odd-even-merge", "c:seq", "c:omp", "c:qsort", "numpy", "device:"):
         assert name in result.stdout
+    assert "sort: 5,000 int32 keys" in result.stdout
 
 
 @pytest.mark.parametrize("position", ["before", "after"])

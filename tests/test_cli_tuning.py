@@ -121,6 +121,7 @@ def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, ov
     assert content("list", "--operation", "sort")["entries"] == []
     _, out, _ = oclab("list", "-v")
     assert "Elsewhere" in out and '"TILE": 8' in out.replace("\n", "")
+    assert "666 x 6 by 6 x 6 matrices" in out and "layout" not in out
 
     assert content("clear", "--stale")["entries"] == 3
     assert len(content("list")["entries"]) == 3

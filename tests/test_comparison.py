@@ -3,7 +3,7 @@
 import io
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,13 +16,16 @@ from opencl_lab.comparison.plots import plot_times
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
-from opencl_lab.operation import Difference
+from opencl_lab.operation import Difference, Problem
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort
+from opencl_lab.registry import get_operation
+
+FLOAT32 = np.dtype("float32")
 
 
 def row(name="numpy", milliseconds=2.0, status="correct", **more):
@@ -43,10 +46,13 @@ def test_speedup_and_efficiency():
     assert row().against(row("c:seq", status="correctness")).speedup is None
 
 
-def test_rates_use_the_kernel_time_where_there_is_one():
+def test_rates_are_by_the_total_time_of_all_alike():
     work = Work(flops=2e9, bytes=4e9)
-    assert row(milliseconds=1000.0, work=work).gflops == pytest.approx(2.0)
-    assert row(milliseconds=1000.0, work=work, kernel_ms=500.0).gbps == pytest.approx(8.0)
+    for measured in (
+        row(milliseconds=1000.0, work=work, kernel_ms=500.0),
+        row("c:seq", 1e3, work=work),
+    ):
+        assert measured.gflops == pytest.approx(2.0) and measured.gbps == pytest.approx(4.0)
     assert row(work=Work(flops=0, bytes=1)).gflops is None
 
 
@@ -102,6 +108,36 @@ def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_pat
     }
     plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
     assert (tmp_path / "x.svg").read_text().count("opencl:fast from") == 2
+
+
+def test_titles_say_what_a_user_asked_for():
+    titles = {
+        ("sort", ()): "50,000 int32 keys",
+        ("sort", (("n", 7), ("descending", True))): "7 int32 keys, descending",
+        ("gemm", (("size", 2000), ("beta", 2.0))): (
+            "2,000 x 2,000 by 2,000 x 2,000 matrices of float32, beta 2"
+        ),
+        ("conv2d", (("filter", "sobel"), ("boundary", "wrap"))): (
+            "1,024 x 1,024 float32 pixels by 3 x 3 weights, boundary wrap"
+        ),
+        ("dft", (("n", 5000), ("dtype", "float32"), ("inverse", True))): (
+            "5,000 float32 samples, inverse"
+        ),
+        ("dft", (("batch", 3),)): "3 transforms of 4,096 complex64 samples",
+    }
+    for (name, options), title in titles.items():
+        assert get_operation(name).problem(**dict(options)).title == title
+
+    @dataclass(frozen=True)
+    class Plain(Problem):
+        sizes, layout = ("n",), ("dtype",)
+        n: int = 3000
+        dtype: np.dtype = FLOAT32
+        rounds: int = 2
+        work = None
+
+    assert Plain().title == "n=3,000"
+    assert Plain(rounds=4, dtype=np.dtype("int8")).title == "n=3,000, dtype=int8, rounds=4"
 
 
 def test_the_table_shows_the_error_that_was_judged():

@@ -188,7 +188,7 @@ def _writers(
     names = [name for item in stored.values() for name in item.names]
 
     def plot(path: Path) -> None:
-        title = f"{_title(chosen, comparison.problem)}\n{selection.device}"
+        title = f"{chosen.name}: {comparison.problem.title}\n{selection.device}"
         curves = chosen.curves(arrays, outputs, **options) if arrays and outputs else None
         if curves is not None:
             plot_curves(path, curves, title)
@@ -285,15 +285,6 @@ def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> 
     }
 
 
-def _title(chosen: Operation[Any], problem: Problem) -> str:
-    shown = (
-        f"{name}={value}"
-        for name, value in problem.as_dict().items()
-        if value or name in problem.sizes
-    )
-    return f"{chosen.name}: {', '.join(shown)}"
-
-
 def used_options(chosen: Operation[Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of generated data as a report names them: with defaults, without None."""
     complete = chosen.with_defaults(options)
@@ -315,7 +306,7 @@ def _print(
         )
         return
     settings().say(f"device: {selection.device}: {selection.reason}")
-    title = _title(chosen, comparison.problem)
+    title = f"{chosen.name}: {comparison.problem.title}"
     settings().show(comparison_table(comparison.measurements, title), OPTIONAL_COLUMNS)
     for row in comparison.measurements:
         if row.kind == "opencl" and settings().verbose:

@@ -27,9 +27,9 @@ from opencl_lab.cli.common import (
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
 from opencl_lab.comparison.plots import check_plot
-from opencl_lab.comparison.table import number
+from opencl_lab.comparison.table import number, peak_caption
 from opencl_lab.device import Selection
-from opencl_lab.doctor.peaks import stored_peaks
+from opencl_lab.doctor.peaks import share_text, stored_peaks
 from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
 from opencl_lab.tuning.evaluation import Evaluation
@@ -154,9 +154,7 @@ def _status(result: TuneResult) -> int:
 
 
 def _title(task: Task) -> str:
-    problem = task.problem
-    shown = (f"{n}={v}" for n, v in problem.as_dict().items() if v or n in problem.sizes)
-    return f"{task.operation.name} by {task.algorithm_name}: {', '.join(shown)}"
+    return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"
 
 
 # --------------------------------------------------------------------- live
@@ -165,8 +163,9 @@ def _title(task: Task) -> str:
 def _best_text(task: Task, best: Evaluation | None) -> str:
     if best is None:
         return "nothing correct yet"
-    share = share_of_peak(task, best.time_ms)
-    peak = "" if share is None else f" ({share:.0%} of peak)"
+    share, why = share_of_peak(task, best.time_ms)
+    about = f", {why}" if why else ""
+    peak = "" if share is None else f" ({share_text(share)} % of peak{about})"
     return f"best {number(best.time_ms)} ms{peak} {best.config}"
 
 
@@ -338,7 +337,9 @@ def _table(result: TuneResult) -> Table:
     rate = "gflops" if rows[0]["gflops"] else "gbps"
     peaks = rows[0]["peak_fraction"] is not None
     title = "Finals" if result.finalists else "The best so far, not measured again"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    title += ", all by kernel time"
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = peak_caption(row["peak_note"] for row in rows)
     names = ["kernel ms", "min..max", "runs", {"gflops": "GFLOP/s", "gbps": "GB/s"}[rate]]
     for name in (*names, *(["% peak"] if peaks else [])):
         table.add_column(name, justify="right", no_wrap=True)
@@ -359,7 +360,7 @@ def _table(result: TuneResult) -> Table:
             f"{number(spread['min'], 3)}..{number(spread['max'], 3)}",
             str(spread["runs"]),
             number(row[rate]),
-            *([f"{row['peak_fraction']:.0%}"] if peaks else []),
+            *([share_text(row["peak_fraction"])] if peaks else []),
             Text(shown + (" (built-in)" if default else "")),
         )
     return table

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from opencl_lab.paths import check_target, data_dir, write_target
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning import database
-from opencl_lab.tuning.adopt import Adoption, adopt, task_of
+from opencl_lab.tuning.adopt import Adoption, adopt, problem_with, task_of
 from opencl_lab.tuning.entry import Entry, parse
 from opencl_lab.tuning.entry import document as entries_document
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
@@ -131,9 +133,20 @@ def _pairs(values: Any) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
+def _problem_text(entry: Entry) -> str:
+    """Return what an entry was tuned for; the bare fields where they make no problem here."""
+    values = {**entry.layout, **entry.sizes}
+    operation = operations().get(entry.operation)
+    if operation is not None:
+        known = {item.name for item in fields(operation.problem())}
+        with suppress(InvalidProblem):
+            return problem_with(operation, {n: values[n] for n in values if n in known}).title
+    return _pairs(values)
+
+
 def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
     table = Table()
-    for name in ("operation", "algorithm", "sizes", "layout", "ms", "device", "from", "state"):
+    for name in ("operation", "algorithm", "problem", "ms", "device", "from", "state"):
         table.add_column(name, overflow="fold")
     for entry, state, reason in found:
         told = Text(state, style=STYLES[state])
@@ -142,8 +155,7 @@ def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
         table.add_row(
             entry.operation,
             entry.algorithm,
-            _pairs(entry.sizes),
-            _pairs(entry.layout),
+            _problem_text(entry),
             f"{entry.time_ms:.4g}",
             Text(f"{entry.device.name}, {entry.device.driver}"),
             "package" if entry.shipped else "you",
@@ -380,7 +392,7 @@ def _tell(adoption: Adoption, recording: Recording) -> None:
         )
         return
     say = settings().say
-    say(f"{task.operation.name} by {task.algorithm_name}, {_pairs(task.problem.as_dict())}")
+    say(f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}")
     say(f"device: {task.device}")
     for note in recording.notes:
         say(f"note: {note}")

@@ -96,6 +96,15 @@ class GemmProblem(Problem):
         return (self.n, self.k) if self.trans_b else (self.k, self.n)
 
     @property
+    def title(self) -> str:
+        """The shapes of the factors, their type, and what is not plain about the product."""
+        parts = [f"{self.m:,} x {self.k:,} by {self.k:,} x {self.n:,} matrices of {self.dtype}"]
+        parts += ["a transposed"] * self.trans_a + ["b transposed"] * self.trans_b
+        parts += [f"alpha {self.alpha:g}"] * (self.alpha != 1)
+        parts += [f"beta {self.beta:g}"] * (self.beta != 0)
+        return ", ".join(parts + [f"precision {self.precision}"] * (self.precision != "native"))
+
+    @property
     def work(self) -> Work:
         """A multiplication and an addition a product, one read an input, one write a result."""
         elements = self.m * self.n * (2 if self.beta else 1)
