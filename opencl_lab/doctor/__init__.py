@@ -5,10 +5,3 @@ that crashes or hangs is a finding and not an end. What is found is stored for
 each device and driver; `opencl_lab.device` reads it back as `Capabilities`, and
 `opencl_lab.doctor.peaks` as the `Peaks` that results are held against.
 """
-
-from __future__ import annotations
-
-from opencl_lab.doctor.diagnose import PROBES, Finding, Report, report
-from opencl_lab.doctor.toolchain import Tool, toolchain
-
-__all__ = ["PROBES", "Finding", "Report", "Tool", "report", "toolchain"]
