@@ -39,6 +39,7 @@ __all__ = [
 
 KINDS = ("gpu", "accelerator", "cpu")
 LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
+SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
 INSTALL_HINT = (
     '`oclab doctor` says what is missing; for a CPU runtime: pip install "pyopencl[pocl]"'
 )
@@ -387,9 +388,9 @@ def choose_device(spec: str | int | None = None) -> Selection:
     if spec is not None:
         device = _match(str(spec), found)
         if device is None:
+            hint = SEE_HINT if found else INSTALL_HINT
             raise DeviceNotFound(
-                f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); "
-                f"see `oclab devices`; {INSTALL_HINT}"
+                f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); {hint}"
             )
         return Selection(device, f"{origin} {str(spec)!r}")
     if not found:

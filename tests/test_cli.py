@@ -193,6 +193,7 @@ def test_unknown_options_and_commands():
     for arguments in (["sort", "--bogus"], ["bogus"], ["sort", "--n", "many"]):
         result = oclab(*arguments)
         assert result.returncode == 2 and "Traceback" not in result.stderr
+        assert "bogus" not in arguments or "there are: bench, cache" in result.stderr
 
 
 def _write_bad(folder):

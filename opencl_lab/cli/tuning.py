@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.text import Text
 from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
-from opencl_lab.device import devices
+from opencl_lab.device import KINDS, choose_device, devices
 from opencl_lab.errors import InvalidProblem, OclabError
 from opencl_lab.operation import Operation, operations
 from opencl_lab.paths import data_dir, replace_file
@@ -23,7 +24,7 @@ from opencl_lab.tuning.adopt import Adoption, adopt, task_of
 from opencl_lab.tuning.entry import Entry, kernel_digest, parse
 from opencl_lab.tuning.entry import document as entries_document
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
-from opencl_lab.tuning.runs import read_run, runs
+from opencl_lab.tuning.runs import Run, read_run, runs
 from opencl_lab.words import counted
 
 __all__ = ["show_operation_command", "tuning_command"]
@@ -51,10 +52,72 @@ def _which(command: Any) -> Any:
     return command
 
 
-def _chosen(operation: str | None, algorithm: str | None) -> Callable[[Entry], bool]:
-    return lambda entry: (
-        operation in (None, entry.operation) and algorithm in (None, entry.algorithm)
-    )
+class _Chosen:
+    """The entries and runs of an operation, an algorithm and the global option ``--device``.
+
+    Raises
+    ------
+    InvalidProblem
+        For a name that nothing here has, so that a slip does not look like an empty list.
+    """
+
+    def __init__(self, operation: str | None, algorithm: str | None):
+        self._operation, self._algorithm = operation, algorithm
+        entries, logged = database.entries(), runs()
+        known = {name: {item.name for item in op.algorithms} for name, op in operations().items()}
+        every: list[Entry | Run] = [*entries, *logged]
+        for stored in every:
+            known.setdefault(stored.operation, set()).add(stored.algorithm)
+        if operation is not None and operation not in known:
+            raise InvalidProblem(_unknown("operation", operation, known))
+        names = known.values() if operation is None else (known[operation],)
+        algorithms = set().union(*names)
+        if algorithm is not None and algorithm not in algorithms:
+            raise InvalidProblem(_unknown("algorithm", algorithm, algorithms))
+        self._keys = _device_keys(settings().device, entries, logged)
+
+    def __call__(self, stored: Entry | Run) -> bool:
+        """Return whether this entry or run is meant."""
+        key = stored.device if isinstance(stored, Run) else stored.device.key
+        return (
+            self._operation in (None, stored.operation)
+            and self._algorithm in (None, stored.algorithm)
+            and (self._keys is None or key in self._keys)
+        )
+
+    def runs(self) -> list[Run]:
+        """Return the runs that are meant, the latest last."""
+        return [run for run in runs() if self(run)]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    return f"there is no {what} {name!r}; there are: {', '.join(sorted(known))}"
+
+
+def _device_keys(
+    spec: str | None, entries: Sequence[Entry], logged: Sequence[Run]
+) -> set[str] | None:
+    """Return the keys of the devices that `spec` means, here or elsewhere; None: all."""
+    if spec is None:
+        return None
+    words = {run.device: run.device for run in logged}
+    for entry in entries:
+        origin = entry.device
+        words[origin.key] = f"{origin.name}, {origin.platform}, {origin.vendor}"
+    for device in devices():
+        words[device.key] = f"{device.name}, {device.platform}, {device.vendor}"
+    text = spec.strip().lower()
+    if re.fullmatch(r"\d+(:\d+)?", text):
+        return {choose_device(text).device.key}
+    found = {
+        key
+        for key, named in words.items()
+        if (key.startswith(f"{text}/") if text in KINDS else text in named.lower())
+    }
+    if not found and text not in KINDS:
+        names = {named.partition(",")[0] for named in words.values()}
+        raise InvalidProblem(_unknown("device", spec, names))
+    return found
 
 
 def _state(entry: Entry) -> tuple[str, str]:
@@ -84,9 +147,9 @@ def _state(entry: Entry) -> tuple[str, str]:
 @global_options
 def list_command(operation: str | None, algorithm: str | None, with_runs: bool) -> None:
     """List what is stored: your own entries, then those that came with the package."""
-    wanted = _chosen(operation, algorithm)
+    wanted = _Chosen(operation, algorithm)
     found = [(entry, *_state(entry)) for entry in database.entries() if wanted(entry)]
-    journals = runs(operation, algorithm) if with_runs else []
+    journals = wanted.runs() if with_runs else []
     if settings().json:
         rows = [
             {
@@ -242,17 +305,17 @@ def export_command(
     path = Path(file)
     if not path.parent.is_dir():
         raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+    wanted = _Chosen(operation, algorithm)
     if form == "overlay":
         if journal is not None:
             raise click.UsageError("--journal is of no use for the format overlay")
-        wanted = _chosen(operation, algorithm)
         own = [entry for entry in database.entries() if not entry.shipped and wanted(entry)]
         if not own:
             raise InvalidProblem("there is nothing to export; `oclab tune OPERATION` makes entries")
         text = json.dumps(entries_document(own), indent=1, sort_keys=True)
         what: dict[str, Any] = {"entries": len(own)}
     else:
-        found = [read_run(Path(journal))] if journal else runs(operation, algorithm)
+        found = [read_run(Path(journal))] if journal else wanted.runs()
         if not found:
             raise InvalidProblem("there is no run to export; `oclab tune OPERATION` makes one")
         run = found[-1]
@@ -411,11 +474,11 @@ def clear_command(
     operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool
 ) -> None:
     """Delete your own tuned entries; those of the package stay."""
-    wanted = _chosen(operation, algorithm)
+    wanted = _Chosen(operation, algorithm)
     removed = database.clear(
         lambda entry: wanted(entry) and (not only_stale or _state(entry)[0] == "stale")
     )
-    journals = runs(operation, algorithm) if with_runs else []
+    journals = wanted.runs() if with_runs else []
     for run in journals:
         try:
             run.path.unlink(missing_ok=True)
