@@ -30,6 +30,7 @@ __all__ = [
     "document",
     "fit",
     "global_options",
+    "parameter_values",
     "print_json",
     "progress_bar",
     "settings",
@@ -221,6 +222,11 @@ def _parameter(text: str) -> int | str | bool:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def parameter_values(text: str) -> tuple[int | str | bool, ...]:
+    """Return the values of a kernel parameter in a list with commas."""
+    return tuple(map(_parameter, _parts(text)))
 
 
 def _parts(text: str) -> Sequence[str]:

@@ -94,7 +94,8 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
         axes.plot(failed, [0.97] * len(failed), "x", color=OTHER, transform=top, label=label)
     if result.default is not None and math.isfinite(result.default.time_ms):
         style: dict[str, Any] = {"color": OTHER, "linewidth": 1, "linestyle": "--"}
-        axes.axhline(result.default.time_ms, label="built-in configuration", **style)
+        label = f"{result.task.operation.default_name} configuration"
+        axes.axhline(result.default.time_ms, label=label, **style)
     _style(axes)
     axes.set_xlim(0.5, len(evaluations) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
