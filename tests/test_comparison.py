@@ -4,6 +4,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from rich.console import Console
 import opencl_lab as ol
 from opencl_lab.cli.common import fit
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.plots import plot_times
+from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
@@ -100,6 +101,47 @@ def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_pat
     }
     plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
     assert (tmp_path / "x.svg").read_text().count("opencl:fast from") == 2
+
+
+def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    sizes = (512, 1000, 1024, 65536, 1000000)
+    names = ("opencl:one", "opencl:two", "opencl:three", "c:seq")
+
+    def rows(size):
+        took = [2**30 / (size + k) if k < 3 else 2e5 for k in range(4)]
+        took[1], took[2] = 0.9 * size**1.1, 1.3 * size**1.05
+        return [
+            replace(row(name, time), total_ms=Times(time, time / 2, time * 3, 5), speedup=2.0)
+            for name, time in zip(names, took, strict=True)
+        ]
+
+    series = [(size, rows(size)) for size in sizes]
+    title = "sort on a device whose name is long" + 12 * " and goes on, NVIDIA H200 NVL"
+    plot_times(tmp_path / "x.svg", series, "n", title, crossovers(series))
+    plot_speedup(tmp_path / "y.svg", series, "n", "c:seq", title)
+    for figure in saved:
+        figure.canvas.draw()
+        (axes,) = figure.axes
+        ticks = [label.get_text() for label in axes.get_xticklabels()]
+        assert sorted(ticks, key=int) == ["512", "1024", "65536", "1000000"]  # 1000 has no room
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+        assert not any("10^" in label.get_text() for label in axes.get_yticklabels())
+        assert len(axes.collections) == len(names)  # a band from min to max each
+        diagram = axes.get_window_extent()
+        assert axes.get_legend().get_window_extent().x0 >= diagram.x1
+        above = axes._left_title.get_window_extent()
+        assert above.x1 <= figure.bbox.x1 and above.y1 <= figure.bbox.y1
+        numbers = [text.get_window_extent() for text in axes.texts]
+        assert all(box.y0 >= diagram.y1 for box in numbers)
+        assert not any(a.overlaps(b) for a, b in combinations([*numbers, above], 2))
+    assert len(saved[0].axes[0].texts) == 3
+    lines, bands = saved[0].axes[0].lines[0], saved[0].axes[0].collections[0]
+    heights = bands.get_paths()[0].vertices[:, 1]
+    assert heights.max() == pytest.approx(3 * max(lines.get_ydata()))
+    assert heights.min() == pytest.approx(min(lines.get_ydata()) / 2)
 
 
 def test_the_table_shows_the_error_that_was_judged():

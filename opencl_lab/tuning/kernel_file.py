@@ -179,11 +179,11 @@ class KernelFile(KernelOperation[KernelProblem]):
         parts = [f"{b.name} {b.dtype}{list(b.shape)}" for b in told.buffers]
         parts += [f"{name}={value}" for name, value in {**told.values, **told.text.fixed}.items()]
         parts += [f"{name} local[{count}]" for name, (count, _) in told.local.items()]
-        launch = [told.global_size, told.local_size or "as the kernel requires"]
+        launch = [told.global_size, *([told.local_size] if told.local_size else [])]
         return KernelProblem(
             max((math.prod(buffer.shape) for buffer in told.buffers), default=0),
             ", ".join(parts),
-            " by ".join(launch) + "".join(f" {option}" for option in told.text.options),
+            " in groups of ".join(launch) + "".join(f" {option}" for option in told.text.options),
             sum(buffer.nbytes for buffer in told.buffers),
         )
 
