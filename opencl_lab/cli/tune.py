@@ -38,6 +38,8 @@ __all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_opera
 
 INTERRUPTED = 130
 LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
+OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
+"""What a narrow terminal does without, in this order."""
 REASONS = 5  # of failures and of what was removed, before -v asks for all
 SEARCH_OPTIONS = (
     click.option(
@@ -352,7 +354,7 @@ def _print(result: TuneResult) -> None:
         return
     if stored_peaks(result.device) is None:
         say("`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond")
-    settings().console.print(_table(result))
+    settings().show(_table(result), OPTIONAL_COLUMNS)
     stable = "" if result.stable else ", not yet stable: more time would tell"
     default = result.task.operation.default_name
     gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"

@@ -30,6 +30,9 @@ from opencl_lab.words import counted
 __all__ = ["show_operation_command", "tuning_command"]
 
 WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tuner, "t4": to_t4}
+OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
+"""What a narrow terminal does without, in this order."""
+DEVICE_WIDTH = 10  # at least; a driver's version may be broken anywhere
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
 
 
@@ -177,7 +180,7 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
         return
     settings().say(str(data_dir("tuning")))
     if found:
-        settings().console.print(_entries_table(found))
+        settings().show(_entries_table(found), OPTIONAL_COLUMNS)
     else:
         settings().say("nothing is tuned yet; `oclab tune OPERATION` does it")
     for run in journals:
@@ -195,7 +198,8 @@ def _pairs(values: Any) -> str:
 def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
     table = Table()
     for name in ("operation", "algorithm", "sizes", "layout", "ms", "device", "from", "state"):
-        table.add_column(name, overflow="fold")
+        least = DEVICE_WIDTH if name == "device" else None
+        table.add_column(name, overflow="fold", min_width=least)
     for entry, state, reason in found:
         told = Text(state, style=STYLES[state])
         if reason:

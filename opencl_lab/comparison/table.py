@@ -16,7 +16,10 @@ from opencl_lab.paths import replace_file
 
 __all__ = ["OPTIONAL_COLUMNS", "check_csv", "comparison_table", "number", "write_csv"]
 
-OPTIONAL_COLUMNS = ("min..max", "transfer ms", "max rel", "rel L2", "% peak", "kernel ms")
+OPTIONAL_COLUMNS = (
+    *("min..max", "transfer ms", "max rel", "rel L2", "% peak", "kernel ms"),
+    *("GB/s", "GFLOP/s", "speed-up"),
+)
 """What a narrow terminal does without, in this order."""
 RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
