@@ -268,6 +268,8 @@ class Operation(ABC, Generic[P]):
     awkward: ClassVar[tuple[Mapping[str, Any], ...]]
     """Changes of a problem, each with small sizes above every tile, of which none is a multiple.
     Every configuration is checked with the first of them, and with all before it can win."""
+    default_name: ClassVar[str] = "built-in"
+    """What a configuration is called that nobody has tuned or asked for."""
     algorithms: ClassVar[tuple[Algorithm[Any], ...]]
     """In order of preference: ``auto`` takes the first that supports the problem."""
     references: ClassVar[tuple[Reference, ...]]

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,12 +11,15 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from opencl_lab.cli import main
+from opencl_lab.cli.common import Settings, settings
 from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.device import select_device
 from opencl_lab.operation import Difference
 from opencl_lab.registry import operations
 
@@ -196,6 +200,7 @@ def test_unknown_options_and_commands():
     for arguments in (["sort", "--bogus"], ["bogus"], ["sort", "--n", "many"]):
         result = oclab(*arguments)
         assert result.returncode == 2 and "Traceback" not in result.stderr
+        assert "bogus" not in arguments or "there are: bench, cache" in result.stderr
 
 
 def _write_bad(folder):
@@ -464,14 +469,41 @@ def test_devices():
     assert content["reason"]
 
 
-def test_devices_on_a_narrow_terminal(monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 80)
-    assert main(["devices"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    table = [line for line in lines if line.startswith(("│", "┃"))]
-    assert table and all(len(line) <= 80 for line in table)
-    text = " ".join(table)
-    assert all(name in text for name in ("spec", "kind", "device", "memory", "group"))
+@pytest.mark.parametrize("width", [60, 80])
+def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", width)
+
+    def printed(*arguments):
+        assert main([*arguments]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        table = [line for line in lines if line.startswith(("│", "┃"))]
+        assert table and all(len(line) <= width for line in table)
+        return {word for line in table for word in re.split(r"[\s│┃]+", line)}
+
+    chosen = select_device()
+    words = printed("devices")
+    assert {"spec", "kind", "device", "memory"} <= words and ("group" in words) == (width == 80)
+    assert {*chosen.name.split(), *chosen.platform.replace(",", "").split()[:2]} <= words
+    words = printed("tuning", "list", "--operation", "sort")
+    assert {"operation", "sort", "odd-even-merge", "1,000,000", "keys", "device"} <= words
+    words = printed("sort", "--n", "300", *QUICK)
+    assert {"implementation", "opencl:odd-even-merge", "speed-up", "result", "ok"} <= words
+
+
+def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 40)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a/path/that/is/longer-than-the/terminal/is-wide.json"
+    with click.Context(click.Command("x"), obj=Settings()):
+        settings().say(f"  two spaces before this sentence, and it goes on\nto {path}: all")
+    assert capsys.readouterr().out.splitlines() == [
+        "  two spaces before this sentence, and",
+        "  it goes on",
+        "to",
+        path + ":",
+        "all",
+    ]
 
 
 @pytest.mark.parametrize("arguments", [["devices"], ["cache", "info", "--json"], ["--help"]])

@@ -4,6 +4,7 @@ import io
 import json
 import math
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from rich.console import Console
 import opencl_lab as ol
 from opencl_lab.cli.common import fit
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.plots import plot_times
+from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
@@ -140,6 +141,47 @@ def test_titles_say_what_a_user_asked_for():
     assert Plain(rounds=4, dtype=np.dtype("int8")).title == "n=3,000, dtype=int8, rounds=4"
 
 
+def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    sizes = (512, 1000, 1024, 65536, 1000000)
+    names = ("opencl:one", "opencl:two", "opencl:three", "c:seq")
+
+    def rows(size):
+        took = [2**30 / (size + k) if k < 3 else 2e5 for k in range(4)]
+        took[1], took[2] = 0.9 * size**1.1, 1.3 * size**1.05
+        return [
+            replace(row(name, time), total_ms=Times(time, time / 2, time * 3, 5), speedup=2.0)
+            for name, time in zip(names, took, strict=True)
+        ]
+
+    series = [(size, rows(size)) for size in sizes]
+    title = "sort on a device whose name is long" + 12 * " and goes on, NVIDIA H200 NVL"
+    plot_times(tmp_path / "x.svg", series, "n", title, crossovers(series))
+    plot_speedup(tmp_path / "y.svg", series, "n", "c:seq", title)
+    for figure in saved:
+        figure.canvas.draw()
+        (axes,) = figure.axes
+        ticks = [label.get_text() for label in axes.get_xticklabels()]
+        assert sorted(ticks, key=int) == ["512", "1024", "65536", "1000000"]  # 1000 has no room
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+        assert not any("10^" in label.get_text() for label in axes.get_yticklabels())
+        assert len(axes.collections) == len(names)  # a band from min to max each
+        diagram = axes.get_window_extent()
+        assert axes.get_legend().get_window_extent().x0 >= diagram.x1
+        above = axes._left_title.get_window_extent()
+        assert above.x1 <= figure.bbox.x1 and above.y1 <= figure.bbox.y1
+        numbers = [text.get_window_extent() for text in axes.texts]
+        assert all(box.y0 >= diagram.y1 for box in numbers)
+        assert not any(a.overlaps(b) for a, b in combinations([*numbers, above], 2))
+    assert len(saved[0].axes[0].texts) == 3
+    lines, bands = saved[0].axes[0].lines[0], saved[0].axes[0].collections[0]
+    heights = bands.get_paths()[0].vertices[:, 1]
+    assert heights.max() == pytest.approx(3 * max(lines.get_ydata()))
+    assert heights.min() == pytest.approx(min(lines.get_ydata()) / 2)
+
+
 def test_the_table_shows_the_error_that_was_judged():
     rows = [row(difference=Difference(1.0, 5e7, True, 3e-7)), row("numpy")]
     table = comparison_table(rows, "title")
@@ -166,7 +208,7 @@ def test_the_table_names_what_failed():
 
 
 @pytest.mark.parametrize("reason", ["", "an explanation of some length, in many words"])
-@pytest.mark.parametrize("width", [80, 90, 110, 140])
+@pytest.mark.parametrize("width", [60, 80, 90, 110, 140])
 def test_narrow_terminals_keep_what_matters(width, reason):
     rows = [
         row("opencl:odd-even-merge", kernel_ms=123.456, peak=0.5),
@@ -180,7 +222,8 @@ def test_narrow_terminals_keep_what_matters(width, reason):
     assert all(len(line) <= width for line in lines) and "opencl:odd-even-merge" in lines[4]
     header = [name.strip() for name in lines[2].strip("┃").split("┃")]
     assert header[0] == "implementation" and header[-1] == "result"
-    optional = [name for name in OPTIONAL_COLUMNS if name != "rel L2"]  # in place of max rel
+    # In place of the relative error of an element, and of bytes in a second.
+    optional = [name for name in OPTIONAL_COLUMNS if name not in ("rel L2", "GFLOP/s")]
     kept = [name for name in optional if name in header]
     assert kept == optional[len(optional) - len(kept) :]
     assert " ok " in lines[4] and all(word in console.file.getvalue() for word in reason.split())

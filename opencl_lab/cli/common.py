@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ __all__ = [
     "document",
     "fit",
     "global_options",
+    "parameter_values",
     "print_json",
     "progress_bar",
     "settings",
@@ -76,14 +78,31 @@ class Settings:
         console.print(table)
 
     def say(self, text: str) -> None:
-        """Print a line for people."""
-        self.console.print(text, markup=False, soft_wrap=True)
+        """Print a line for people; a terminal breaks it between words, and paths never."""
+        console = self.console
+        if sys.stdout.isatty():
+            text = _filled(text, console.width)
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def _filled(text: str, width: int) -> str:
+    """Return lines broken between words, those that go on indented as they began."""
+    filled = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        wrapper = textwrap.TextWrapper(
+            width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        filled.append(wrapper.fill(line))
+    return "\n".join(filled)
 
 
 def fit(table: Table, console: Console, optional: Sequence[str]) -> None:
     """Remove `optional` columns, the first ones first, until no word has to be cut."""
-    for name in optional:
+    for name in (*optional, None):
         if sum(3 + _least_width(column) for column in table.columns) < console.width:
+            for column in table.columns:  # rich would take as much from each
+                column.min_width = _least_width(column)
             return
         table.columns = [column for column in table.columns if column.header != name]
 
@@ -224,6 +243,11 @@ def _parameter(text: str) -> int | str | bool:
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
+def parameter_values(text: str) -> tuple[int | str | bool, ...]:
+    """Return the values of a kernel parameter in a list with commas."""
+    return tuple(map(_parameter, _parts(text)))
+
+
 def _parts(text: str) -> Sequence[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -240,12 +264,18 @@ def progress_bar(title: str) -> Iterator[Report]:
     if settings().quiet or settings().json or not console.is_terminal:
         yield lambda done, total, label: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
+        MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
         transient=True,

@@ -12,7 +12,7 @@ from opencl_lab.words import size_text
 
 __all__ = ["devices_command"]
 
-OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units")
+OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units", "group")
 """What a narrow terminal does without, in this order."""
 
 

@@ -22,7 +22,10 @@ __all__ = [
     "write_csv",
 ]
 
-OPTIONAL_COLUMNS = ("min..max", "transfer ms", "max rel", "rel L2", "kernel % peak", "kernel ms")
+OPTIONAL_COLUMNS = (
+    *("min..max", "transfer ms", "max rel", "rel L2", "kernel % peak", "kernel ms"),
+    *("GB/s", "GFLOP/s", "speed-up"),
+)
 """What a narrow terminal does without, in this order."""
 RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
