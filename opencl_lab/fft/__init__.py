@@ -6,11 +6,13 @@ precision, with results in it, all other numbers in double precision. `rfft` and
 read float16 as it is stored, which halves what goes to the device. Inputs are never
 changed. Errors are those of `opencl_lab.dft`. The algorithm is the `fft` of the operation
 ``dft``: Stockham passes, four steps for long transforms, Bluestein's convolution for
-lengths with large prime factors, half-length transforms for real signals.
+lengths with large prime factors, half-length transforms for real signals. Cosine and sine
+transforms and `hfft2` and its kin, which NumPy does not have, have the signatures of `scipy.fft`.
 """
 
 from numpy.fft import fftfreq, rfftfreq
 
+from opencl_lab.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from opencl_lab.fft.fourier import (
     fft,
     fft2,
@@ -37,6 +39,10 @@ from opencl_lab.fft.signals import convolve, power_spectrum
 
 __all__ = [
     "convolve",
+    "dct",
+    "dctn",
+    "dst",
+    "dstn",
     "fft",
     "fft2",
     "fftfreq",
@@ -45,6 +51,10 @@ __all__ = [
     "hfft",
     "hfft2",
     "hfftn",
+    "idct",
+    "idctn",
+    "idst",
+    "idstn",
     "ifft",
     "ifft2",
     "ifftn",
