@@ -15,11 +15,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyopencl as cl
-
 from opencl_lab.errors import DeviceNotFound, LaunchError
 from opencl_lab.paths import cache_dir, read_json
 from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_bytes
+
+try:
+    import pyopencl as cl
+except ImportError as error:  # it is linked with an ICD loader that is not there, for example
+    raise DeviceNotFound(
+        f"pyopencl cannot be loaded ({error}); `oclab doctor` says what to install"
+    ) from error
 
 __all__ = [
     "Capabilities",
@@ -35,7 +40,10 @@ __all__ = [
 
 KINDS = ("gpu", "accelerator", "cpu")
 LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
-INSTALL_HINT = 'install a CPU runtime with: pip install "pyopencl[pocl]"'
+SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
+INSTALL_HINT = (
+    '`oclab doctor` says what is missing; for a CPU runtime: pip install "pyopencl[pocl]"'
+)
 
 
 class DeviceFallbackWarning(UserWarning):
@@ -409,9 +417,9 @@ def choose_device(spec: str | int | None = None) -> Selection:
     if spec is not None:
         device = _match(str(spec), found)
         if device is None:
+            hint = SEE_HINT if found else INSTALL_HINT
             raise DeviceNotFound(
-                f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); "
-                f"see `oclab devices`, or {INSTALL_HINT}"
+                f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); {hint}"
             )
         return Selection(device, f"{origin} {str(spec)!r}")
     if not found:

@@ -31,10 +31,29 @@ __all__ = [
     "Operation",
     "Option",
     "Problem",
+    "real_number",
 ]
 
 
 NUMBERS: dict[type, tuple[type, str]] = {int: (Integral, "whole"), float: (Real, "real")}
+
+
+def real_number(value: Any, name: str) -> float:
+    """Return an argument as a float; one that no float can hold is an infinity.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is no real number, named by `name`.
+    """
+    try:
+        if np.iscomplexobj(value):  # NumPy's own would lose their imaginary parts
+            raise TypeError
+        return float(value)
+    except OverflowError:  # a large whole number
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
 
 
 @dataclass(frozen=True)
@@ -53,6 +72,19 @@ class Problem(ABC):
     @abstractmethod
     def work(self) -> Work:
         """The least arithmetic and memory traffic that solve it."""
+
+    @property
+    def title(self) -> str:
+        """What it is in the words of its user, for tables, plots and messages.
+
+        Unless an operation has better words: the sizes, and what is not as by default.
+        """
+        default = {item.name: item.default for item in fields(self)}
+        return ", ".join(
+            f"{name}={value:,}" if type(value) is int else f"{name}={value}"
+            for name, value in self.as_dict().items()
+            if name in self.sizes or (name in default and getattr(self, name) != default[name])
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-able values."""
@@ -236,6 +268,8 @@ class Operation(ABC, Generic[P]):
     awkward: ClassVar[tuple[Mapping[str, Any], ...]]
     """Changes of a problem, each with small sizes above every tile, of which none is a multiple.
     Every configuration is checked with the first of them, and with all before it can win."""
+    default_name: ClassVar[str] = "built-in"
+    """What a configuration is called that nobody has tuned or asked for."""
     algorithms: ClassVar[tuple[Algorithm[Any], ...]]
     """In order of preference: ``auto`` takes the first that supports the problem."""
     references: ClassVar[tuple[Reference, ...]]
@@ -265,9 +299,17 @@ class Operation(ABC, Generic[P]):
     def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
         """Compare outputs with the expected ones; a tolerance may depend on the inputs."""
 
-    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
+
+    def reading(self, arrays: Arrays, **options: Any) -> str:
+        """Return what is done with a user's `arrays` that could be meant otherwise."""
+        return ""
+
+    def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
+        """Return whether the names of the first array's columns are those of the result's."""
+        return False
 
     def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves | None:
         """Return what a plot for a user's own `arrays` shows; None: the times."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.words import size_text
 
 __all__ = [
     "Argument",
@@ -160,15 +161,6 @@ class Plan:
 def round_up(value: int, multiple: int) -> int:
     """Return the least multiple of `multiple` that is not below `value`."""
     return -(-value // multiple) * multiple
-
-
-def size_text(nbytes: float) -> str:
-    """Return a number of bytes in words, such as ``1.5 GiB``."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if nbytes < 1024:
-            return f"{nbytes:.4g} {unit}"
-        nbytes /= 1024
-    return f"{nbytes:.4g} TiB"
 
 
 def _check_launch(launch: Launch, plan: Plan, device: Device) -> None:

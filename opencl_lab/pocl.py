@@ -8,9 +8,10 @@ that pip installs, with LLVM 14 fails so on AMD Zen 5. It reads no setting that
 would name another processor (PoCL 6 has ``POCL_LLVM_CPU_NAME``), so the name is
 changed where PoCL keeps it.
 
-**Its cache of compiled kernels.** PoCL loads what it finds there unseen: a file
-cut short, by a full disk say, ends the process at every run, and without a
-folder that it can write to its device disappears or every build fails.
+**Its cache of compiled kernels.** PoCL loads what it finds there unseen: what others
+have put there would run, and a file cut short ends the process at every run. A full
+disk ends it too, and without a folder that it can write to its device disappears or
+every build fails.
 
 **The linker.** It links every kernel with the system's `ld` and ends the process
 where there is none.
@@ -22,16 +23,28 @@ import os
 import platform
 import re
 import shutil
+import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from opencl_lab.paths import cache_dir, usable_folder
+from opencl_lab.caches import (
+    ADVICE,
+    OTHERS_WRITE,
+    own_or_root,
+    private_folder,
+    section_folder,
+    temporary_folder,
+    usable_folder,
+)
+from opencl_lab.paths import cache_dir, free_bytes
+from opencl_lab.words import size_text
 
 __all__ = [
     "linker_missing",
+    "no_room",
     "prepare_cache",
     "repair_generic_cpu",
     "repaired_vector_bytes",
@@ -49,16 +62,25 @@ ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
 WRITING_SECONDS = 10  # a younger file may be incomplete because another process writes it
 WRITING_PAUSE = 0.1  # in which a file that is being written grows
+ROOM = 16 << 20  # bytes that a cache should have left at first,
+LEAST_ROOM = 4 << 20  # and without which nothing is built
 
 
 def prepare_cache() -> None:
     """Point PoCL to a cache that it can use, without damaged files; call before OpenCL.
 
-    A folder that the user chose by ``$POCL_CACHE_DIR`` is kept if it can be written to.
+    A folder that the user chose by ``$POCL_CACHE_DIR`` is kept if it can be written to,
+    by nobody else, and its disk has room. PoCL reads the name once, at its first use.
     """
-    folder = usable_folder(Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl")))
+    chosen = os.environ.get("POCL_CACHE_DIR")
+    folder = usable_folder(Path(chosen), ROOM) if chosen else section_folder("pocl", ROOM)
+    begin = time.time()
+    found = list(_files(str(folder), everything=True))
+    planted = _planted(folder, found)
+    if planted is not None:
+        folder, found = temporary_folder(folder, f"{planted}; {ADVICE}"), []
     os.environ["POCL_CACHE_DIR"] = str(folder)
-    _remove_damaged(folder)
+    _remove_damaged(folder, begin, [item for item in found if stat.S_ISREG(item[1].st_mode)])
 
 
 def restore_cache() -> bool:
@@ -67,22 +89,43 @@ def restore_cache() -> bool:
     if folder.is_dir():
         return False
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
     return folder.is_dir()
 
 
-def _remove_damaged(folder: Path) -> None:
+def no_room(platform_version: str) -> str | None:
+    """Return why PoCL cannot build now: it ends the process when its cache's disk is full."""
+    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
+    if "PoCL" not in platform_version or free_bytes(folder) >= LEAST_ROOM:
+        return None
+    return (
+        f"PoCL keeps what it compiles in {folder}, whose disk is full: free {size_text(ROOM)} "
+        "there, or set POCL_CACHE_DIR to a folder on another disk"
+    )
+
+
+def _planted(folder: Path, found: Iterable[tuple[Path, os.stat_result]]) -> str | None:
+    """Return what others have put, or can put, into a folder that they cannot write to now."""
+    reached = folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    for path, status in found:
+        if not own_or_root(status):
+            return f"{path} belongs to another user"
+        if reached and status.st_mode & OTHERS_WRITE:
+            return f"others can write to {path}"
+    return None
+
+
+def _remove_damaged(
+    folder: Path, begin: float, files: Iterable[tuple[Path, os.stat_result]]
+) -> None:
     """Remove incomplete files that were written since the last call; PoCL makes them again."""
-    begin = time.time()
     marker = folder / "checked"
     try:
         last = marker.stat().st_mtime
     except OSError:
         last = -1.0
     suspects = [
-        (path, seen)
-        for path, seen in _files(str(folder))
-        if seen.st_mtime > last and not _is_whole(path)
+        (path, seen) for path, seen in files if seen.st_mtime > last and not _is_whole(path)
     ]
     if suspects:
         time.sleep(WRITING_PAUSE)  # what grows meanwhile is being written by another process
@@ -97,15 +140,21 @@ def _remove_damaged(folder: Path) -> None:
         os.utime(marker, (begin, begin - WRITING_SECONDS))
 
 
-def _files(folder: str) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the compiled files below a folder and their sizes and times."""
+def _files(folder: str, everything: bool = False) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the compiled files below a folder and their sizes and times.
+
+    With `everything` also the folders and links that lead to them.
+    """
     with suppress(OSError), os.scandir(folder) as entries:  # another process clears it
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(entry.path)
-            elif entry.name == "program.bc" or entry.name.endswith(".so"):
-                with suppress(OSError):  # or replaces this one
+            inner = entry.is_dir(follow_symlinks=False)
+            with suppress(OSError):  # or replaces this one
+                if everything and (inner or entry.is_symlink()):
+                    yield Path(entry.path), entry.stat(follow_symlinks=False)
+                if not inner and (entry.name == "program.bc" or entry.name.endswith(".so")):
                     yield Path(entry.path), entry.stat()
+            if inner:
+                yield from _files(entry.path, everything)
 
 
 def _is_whole(path: Path) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import tempfile
 import threading
 
@@ -77,6 +78,26 @@ def check_end():
         assert not hung and process.returncode == -signal.SIGKILL
 
     return check
+
+
+@pytest.fixture
+def character_device():
+    """Return what makes a name for `/dev/null` or `/dev/full`, by which no error can harm these.
+
+    Root could replace them, so it gets devices of its own.
+    """
+
+    def make(path, kind):
+        if os.geteuid():
+            path.symlink_to(f"/dev/{kind}")
+            return
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, {"null": 3, "full": 7}[kind]))
+            path.open("wb").close()
+        except PermissionError:
+            pytest.skip("devices cannot be made here")
+
+    return make
 
 
 @pytest.fixture

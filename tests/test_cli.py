@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,18 +11,22 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from opencl_lab.cli import main
+from opencl_lab.cli.common import Settings, settings
 from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.device import select_device
 from opencl_lab.operation import Difference
 from opencl_lab.registry import operations
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
     "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "peak_fraction",
+    "peak_note",
     "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff", "ok",
 }  # fmt: skip
 QUICK = ("--repeats", "1", "--against", "none")
@@ -62,6 +67,7 @@ def test_sort_prints_a_table_with_every_reference():
     assert result.returncode == 0, result.stderr
     for name in ("opencl:odd-even-merge", "c:seq", "c:omp", "c:qsort", "numpy", "device:"):
         assert name in result.stdout
+    assert "sort: 5,000 int32 keys" in result.stdout
 
 
 @pytest.mark.parametrize("position", ["before", "after"])
@@ -194,6 +200,7 @@ def test_unknown_options_and_commands():
     for arguments in (["sort", "--bogus"], ["bogus"], ["sort", "--n", "many"]):
         result = oclab(*arguments)
         assert result.returncode == 2 and "Traceback" not in result.stderr
+        assert "bogus" not in arguments or "there are: bench, cache" in result.stderr
 
 
 def _write_bad(folder):
@@ -239,6 +246,128 @@ def test_what_a_file_cannot_hold_is_refused_before_the_run(
     files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / name)]
     assert main([*arguments, *files]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sort", "-o", "folder.npy"], "folder.npy: it is a folder"),
+        (["sort", "--csv", "folder.npy"], "folder.npy: it is a folder"),
+        (["sort", "--plot", "folder.png"], "folder.png: it is a folder"),
+        (["tune", "sort", "--plot", "folder.png"], "folder.png: it is a folder"),
+        (["bench", "sort", "--sizes", "9", "--out", "out"], "results.csv: it is a folder"),
+        (["bench", "sort", "--sizes", "9", "--out", "new"], "/time.png: it needs"),
+        (["sort", "-o", "x.npy", "--n", "1e6"], "it needs 3.815 MiB, and the disk has 1 MiB left"),
+        (["sort", "-o", "x.csv", "--n", "1e6"], "it needs 1.907 MiB, and the disk has 1 MiB left"),
+    ],
+)
+def test_targets_that_cannot_be_are_refused_before_the_run(
+    tmp_path, monkeypatch, capsys, arguments, words
+):
+    for module in ("operation.run_comparison", "bench.run_comparison", "tune.run_tuning"):
+        monkeypatch.setattr(f"opencl_lab.cli.{module}", pytest.fail)
+    left = 1 << 16 if "new" in arguments else 1 << 20
+    monkeypatch.setattr("opencl_lab.paths.free_bytes", lambda folder: left)
+    for name in ("folder.npy", "folder.png", "out/results.csv"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err and len(captured.err.splitlines()) == 1 and captured.out == ""
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_that_cannot_be_written_costs_nothing_else(
+    tmp_path, monkeypatch, capsys, character_device
+):
+    """The rows are printed first, and the other files are written."""
+    monkeypatch.chdir(tmp_path)
+    character_device(tmp_path / "full", "full")
+    arguments = ["sort", "--n", "100", "--csv", "full", "--plot", "x.png", "-o", "x.npy", *QUICK]
+    for extra in ([], ["--json"]):
+        assert main([*arguments, *extra]) == 2
+        captured = capsys.readouterr()
+        assert captured.err == "oclab: cannot write full: No space left on device\n"
+        assert "opencl:odd-even-merge" in captured.out
+        for name in ("x.npy", "x.png"):
+            (tmp_path / name).unlink()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "results.json").symlink_to(tmp_path / "full")
+    assert main(["bench", "sort", "--sizes", "9", "--out", "out", *QUICK]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1 and "results.json" in captured.err
+    assert "n=9" in captured.out and "written to" not in captured.out
+    assert {path.name for path in out.iterdir()} == {
+        "results.csv", "results.json", "table.txt", "time.png", "speedup.png",
+    }  # fmt: skip
+
+
+def test_rows_on_standard_output_follow_the_table(tmp_path):
+    stdout = tmp_path / "stdout"
+    stdout.symlink_to("/proc/self/fd/1")  # as /dev/stdout, which root could replace
+    with (tmp_path / "out").open("w") as file:
+        process = subprocess.run(
+            command("sort", "--n", 9, "--csv", stdout, *QUICK), stdout=file, check=True
+        )
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines[0].startswith("device: ") and lines[-2] == ",".join(COLUMNS)
+    reading, writing = os.pipe()
+    os.close(reading)  # nobody reads what is printed, but the file is wanted
+    process = subprocess.run(
+        command("sort", "--n", 9, "-o", tmp_path / "x.npy", *QUICK), stdout=writing, check=False
+    )
+    os.close(writing)
+    assert process.returncode == 0 and np.load(tmp_path / "x.npy").shape == (9,)
+
+
+def test_tables_are_sorted_along_an_axis_and_keep_their_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table, out = tmp_path / "table.csv", tmp_path / "out.csv"
+    table.write_text('"a, b",c,d\n3,0.914,7\n1,12,5\n')
+    read = "table.csv: 2 rows x 3 columns below a line of names; sorting each "
+    lost = "oclab: the names above the columns (a, b, c, d) are not written to out.csv"
+    files = ["sort", "table.csv", "-o", "out.csv"]
+    assert main([*files, "--axis", "0", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert f"{read}column\n" in captured.out and captured.err == ""
+    assert out.read_text() == '"a, b",c,d\n1,0.914,5\n3,12,7\n'
+    for axis in ([], ["--axis", "-1"], ["--axis", "1", "--quiet"], ["--json"]):
+        assert main([*files, *axis, *QUICK]) == 0
+        captured = capsys.readouterr()
+        assert f"{read}row (--axis 0 sorts the columns)\n" in captured.out or axis[-1][:2] == "--"
+        assert captured.err.startswith(lost) and len(captured.err.splitlines()) == 1
+        assert out.read_text() == "0.914,3,7\n1,5,12\n"
+    table.write_text("a\n3\n1\n")
+    assert main([*files, *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert "table.csv: 2 numbers below a name\n" in captured.out and captured.err == ""
+    assert out.read_text() == "a\n1\n3\n"
+    assert main([*files, "--axis", "1", *QUICK]) == 2
+    assert main(["sort", "--n", "9", "--axis", "1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    np.save("cube.npy", np.random.default_rng(0).random((3, 4, 5)))
+    assert main(["sort", "cube.npy", "--axis", "1", "--quiet", "-o", "out.npy", *QUICK]) == 0
+    np.testing.assert_array_equal(np.load("out.npy"), np.sort(np.load("cube.npy"), axis=1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["dft", "a.csv"], "x, y"),
+        (["conv2d", "a.csv", "--filter", "box"], "x, y"),
+        (["gemm", "b.csv", "a.csv", "--dtype", "float32"], "x, y"),
+    ],
+)
+def test_other_operations_say_what_they_read(tmp_path, monkeypatch, capsys, arguments, names):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("x,y\n1,2\n3,4\n")
+    Path("b.csv").write_text("1;2\n3;4\n")
+    assert main([*arguments, "-o", "out.csv", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert "a.csv: 2 rows x 2 columns below a line of names\n" in captured.out
+    assert ("b.csv: 2 rows x 2 columns\n" in captured.out) == ("b.csv" in arguments)
+    assert f"({names}) are not written to out.csv" in captured.err
 
 
 def test_columns_of_a_text_file_hold_the_rows_of_any_shape(tmp_path):
@@ -340,14 +469,41 @@ def test_devices():
     assert content["reason"]
 
 
-def test_devices_on_a_narrow_terminal(monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 80)
-    assert main(["devices"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    table = [line for line in lines if line.startswith(("│", "┃"))]
-    assert table and all(len(line) <= 80 for line in table)
-    text = " ".join(table)
-    assert all(name in text for name in ("spec", "kind", "device", "memory", "group"))
+@pytest.mark.parametrize("width", [60, 80])
+def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", width)
+
+    def printed(*arguments):
+        assert main([*arguments]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        table = [line for line in lines if line.startswith(("│", "┃"))]
+        assert table and all(len(line) <= width for line in table)
+        return {word for line in table for word in re.split(r"[\s│┃]+", line)}
+
+    chosen = select_device()
+    words = printed("devices")
+    assert {"spec", "kind", "device", "memory"} <= words and ("group" in words) == (width == 80)
+    assert {*chosen.name.split(), *chosen.platform.replace(",", "").split()[:2]} <= words
+    words = printed("tuning", "list", "--operation", "sort")
+    assert {"operation", "sort", "odd-even-merge", "1,000,000", "keys", "device"} <= words
+    words = printed("sort", "--n", "300", *QUICK)
+    assert {"implementation", "opencl:odd-even-merge", "speed-up", "result", "ok"} <= words
+
+
+def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 40)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a/path/that/is/longer-than-the/terminal/is-wide.json"
+    with click.Context(click.Command("x"), obj=Settings()):
+        settings().say(f"  two spaces before this sentence, and it goes on\nto {path}: all")
+    assert capsys.readouterr().out.splitlines() == [
+        "  two spaces before this sentence, and",
+        "  it goes on",
+        "to",
+        path + ":",
+        "all",
+    ]
 
 
 @pytest.mark.parametrize("arguments", [["devices"], ["cache", "info", "--json"], ["--help"]])
@@ -430,12 +586,15 @@ def test_no_right_result_is_nothing_to_write(tmp_path, monkeypatch, capsys):
 
 
 def test_cache_info_and_clear(tmp_path):
-    environment = {"OCLAB_CACHE_DIR": str(tmp_path / "cache")}
+    cache, environment = tmp_path / "cache", {"OCLAB_CACHE_DIR": str(tmp_path / "cache")}
     assert "empty" in oclab("cache", "info", **environment).stdout
-    (tmp_path / "cache" / "c").mkdir(parents=True)
-    (tmp_path / "cache" / "c" / "x.so").write_bytes(b"12345")
+    (cache / "c").mkdir(parents=True)
+    (cache / "c" / f"x-{20 * '0'}-{20 * '1'}.so").write_bytes(b"12345")
+    (cache / "c" / "mine.so").write_bytes(b"a user's own")
+    (cache / "notes").mkdir()
     assert "c: 1 file, 5 bytes" in oclab("cache", "info", **environment).stdout
     content = json.loads(oclab("cache", "info", "--json", **environment).stdout)
-    assert {"name": "c", "files": 1, "bytes": 5} in content["sections"]
+    assert content["sections"] == [{"name": "c", "files": 1, "bytes": 5}]
     assert oclab("cache", "clear", **environment).returncode == 0
-    assert not list((tmp_path / "cache").glob("c/*"))
+    assert [path.name for path in (cache / "c").iterdir()] == ["mine.so"]
+    assert (cache / "notes").is_dir()

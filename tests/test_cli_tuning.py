@@ -121,6 +121,7 @@ def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, ov
     assert content("list", "--operation", "sort")["entries"] == []
     _, out, _ = oclab("list", "-v")
     assert "Elsewhere" in out and '"TILE": 8' in out.replace("\n", "")
+    assert "666 x 6 by 6 x 6 matrices" in out and "layout" not in out
 
     assert content("clear", "--stale")["entries"] == 3
     assert len(content("list")["entries"]) == 3
@@ -278,6 +279,39 @@ def test_bad_usage_is_one_sentence(device, oclab, tmp_path):
 
 
 # -------------------------------------------------------------------- clear
+
+
+def test_unknown_names_are_told_with_the_known_ones(device, oclab, content, tmp_path):
+    store(device)
+    journal(device)
+    for arguments in (["list", "--runs"], ["export", tmp_path / "x"], ["clear", "--runs"]):
+        for option, known in (
+            ("operation", "gemm"), ("algorithm", "tiled"), ("device", device.name)
+        ):  # fmt: skip
+            refusal = f"there is no {option} 'bogus'; there are: "
+            assert refused(oclab(*arguments, f"--{option}", "bogus"), refusal, known)
+        wrong = oclab(*arguments, "--operation", "gemm", "--algorithm", "radix")
+        assert refused(wrong, "tiled") and "odd-even-merge" not in wrong[2]
+    assert len(runs()) == 1 and TILED.configure(PROBLEM, device) == other(device)
+    status, out, err = oclab("show", "bogus")
+    assert status == 2 and "There is no oclab tuning show 'bogus'; there are: " in err
+    assert "gemm" in err and out == ""
+
+
+def test_one_device_may_be_asked_for(device, content, oclab):
+    store(device)
+    store(replace(device, name="Planted P1", kind="accelerator"))
+    journal(device)
+    for spec in ("planted", "accelerator"):
+        elsewhere = content("list", "--runs", "--device", spec)
+        assert [entry["device"]["name"] for entry in elsewhere["entries"]] == ["Planted P1"]
+        assert elsewhere["runs"] == []
+    here = content("list", "--runs", "--device", device.spec)
+    assert [entry["device"]["key"] for entry in here["entries"]] == [device.key]
+    assert len(here["runs"]) == 1
+    cleared = content("clear", "--device", "planted", "--runs")
+    assert (cleared["entries"], cleared["runs"]) == (1, 0)
+    assert content("list", "--runs") == here
 
 
 def test_clear_deletes_what_was_asked_for(device, content, oclab):

@@ -3,7 +3,8 @@
 import io
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,17 +13,20 @@ from rich.console import Console
 import opencl_lab as ol
 from opencl_lab.cli.common import fit
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.plots import plot_times
+from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
-from opencl_lab.operation import Difference
+from opencl_lab.operation import Difference, Problem
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort
+from opencl_lab.registry import get_operation
+
+FLOAT32 = np.dtype("float32")
 
 
 def row(name="numpy", milliseconds=2.0, status="correct", **more):
@@ -43,10 +47,13 @@ def test_speedup_and_efficiency():
     assert row().against(row("c:seq", status="correctness")).speedup is None
 
 
-def test_rates_use_the_kernel_time_where_there_is_one():
+def test_rates_are_by_the_total_time_of_all_alike():
     work = Work(flops=2e9, bytes=4e9)
-    assert row(milliseconds=1000.0, work=work).gflops == pytest.approx(2.0)
-    assert row(milliseconds=1000.0, work=work, kernel_ms=500.0).gbps == pytest.approx(8.0)
+    for measured in (
+        row(milliseconds=1000.0, work=work, kernel_ms=500.0),
+        row("c:seq", 1e3, work=work),
+    ):
+        assert measured.gflops == pytest.approx(2.0) and measured.gbps == pytest.approx(4.0)
     assert row(work=Work(flops=0, bytes=1)).gflops is None
 
 
@@ -104,6 +111,77 @@ def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_pat
     assert (tmp_path / "x.svg").read_text().count("opencl:fast from") == 2
 
 
+def test_titles_say_what_a_user_asked_for():
+    titles = {
+        ("sort", ()): "50,000 int32 keys",
+        ("sort", (("n", 7), ("descending", True))): "7 int32 keys, descending",
+        ("gemm", (("size", 2000), ("beta", 2.0))): (
+            "2,000 x 2,000 by 2,000 x 2,000 matrices of float32, beta 2"
+        ),
+        ("conv2d", (("filter", "sobel"), ("boundary", "wrap"))): (
+            "1,024 x 1,024 float32 pixels by 3 x 3 weights, boundary wrap"
+        ),
+        ("dft", (("n", 5000), ("dtype", "float32"), ("inverse", True))): (
+            "5,000 float32 samples, inverse"
+        ),
+        ("dft", (("batch", 3),)): "3 transforms of 4,096 complex64 samples",
+    }
+    for (name, options), title in titles.items():
+        assert get_operation(name).problem(**dict(options)).title == title
+
+    @dataclass(frozen=True)
+    class Plain(Problem):
+        sizes, layout = ("n",), ("dtype",)
+        n: int = 3000
+        dtype: np.dtype = FLOAT32
+        rounds: int = 2
+        work = None
+
+    assert Plain().title == "n=3,000"
+    assert Plain(rounds=4, dtype=np.dtype("int8")).title == "n=3,000, dtype=int8, rounds=4"
+
+
+def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    sizes = (512, 1000, 1024, 65536, 1000000)
+    names = ("opencl:one", "opencl:two", "opencl:three", "c:seq")
+
+    def rows(size):
+        took = [2**30 / (size + k) if k < 3 else 2e5 for k in range(4)]
+        took[1], took[2] = 0.9 * size**1.1, 1.3 * size**1.05
+        return [
+            replace(row(name, time), total_ms=Times(time, time / 2, time * 3, 5), speedup=2.0)
+            for name, time in zip(names, took, strict=True)
+        ]
+
+    series = [(size, rows(size)) for size in sizes]
+    title = "sort on a device whose name is long" + 12 * " and goes on, NVIDIA H200 NVL"
+    plot_times(tmp_path / "x.svg", series, "n", title, crossovers(series))
+    plot_speedup(tmp_path / "y.svg", series, "n", "c:seq", title)
+    for figure in saved:
+        figure.canvas.draw()
+        (axes,) = figure.axes
+        ticks = [label.get_text() for label in axes.get_xticklabels()]
+        assert sorted(ticks, key=int) == ["512", "1024", "65536", "1000000"]  # 1000 has no room
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+        assert not any("10^" in label.get_text() for label in axes.get_yticklabels())
+        assert len(axes.collections) == len(names)  # a band from min to max each
+        diagram = axes.get_window_extent()
+        assert axes.get_legend().get_window_extent().x0 >= diagram.x1
+        above = axes._left_title.get_window_extent()
+        assert above.x1 <= figure.bbox.x1 and above.y1 <= figure.bbox.y1
+        numbers = [text.get_window_extent() for text in axes.texts]
+        assert all(box.y0 >= diagram.y1 for box in numbers)
+        assert not any(a.overlaps(b) for a, b in combinations([*numbers, above], 2))
+    assert len(saved[0].axes[0].texts) == 3
+    lines, bands = saved[0].axes[0].lines[0], saved[0].axes[0].collections[0]
+    heights = bands.get_paths()[0].vertices[:, 1]
+    assert heights.max() == pytest.approx(3 * max(lines.get_ydata()))
+    assert heights.min() == pytest.approx(min(lines.get_ydata()) / 2)
+
+
 def test_the_table_shows_the_error_that_was_judged():
     rows = [row(difference=Difference(1.0, 5e7, True, 3e-7)), row("numpy")]
     table = comparison_table(rows, "title")
@@ -130,7 +208,7 @@ def test_the_table_names_what_failed():
 
 
 @pytest.mark.parametrize("reason", ["", "an explanation of some length, in many words"])
-@pytest.mark.parametrize("width", [80, 90, 110, 140])
+@pytest.mark.parametrize("width", [60, 80, 90, 110, 140])
 def test_narrow_terminals_keep_what_matters(width, reason):
     rows = [
         row("opencl:odd-even-merge", kernel_ms=123.456, peak=0.5),
@@ -144,7 +222,8 @@ def test_narrow_terminals_keep_what_matters(width, reason):
     assert all(len(line) <= width for line in lines) and "opencl:odd-even-merge" in lines[4]
     header = [name.strip() for name in lines[2].strip("┃").split("┃")]
     assert header[0] == "implementation" and header[-1] == "result"
-    optional = [name for name in OPTIONAL_COLUMNS if name != "rel L2"]  # in place of max rel
+    # In place of the relative error of an element, and of bytes in a second.
+    optional = [name for name in OPTIONAL_COLUMNS if name not in ("rel L2", "GFLOP/s")]
     kept = [name for name in optional if name in header]
     assert kept == optional[len(optional) - len(kept) :]
     assert " ok " in lines[4] and all(word in console.file.getvalue() for word in reason.split())

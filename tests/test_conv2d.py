@@ -22,6 +22,7 @@ from opencl_lab.operations.conv2d.filters import FILTERS, named_filter
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
+from opencl_lab.operations.conv2d.settle import weight_inputs
 from opencl_lab.plan import check_plan
 from opencl_lab.template import render
 
@@ -340,12 +341,20 @@ def test_out_may_be_the_image(rng, queue):
         (np.ones((3, 3)), np.ones((3, 3)), {"mode": "most"}, "mode"),
         (np.ones((3, 3)), np.ones((3, 3)), {"boundary": "cliff"}, "boundary"),
         (np.ones((3, 3)), np.ones((3, 3)), {"cval": "much"}, "cval"),
+        (np.ones((3, 3)), np.ones((3, 3)), {"cval": np.complex64(2)}, "cval"),
         (np.ones((3, 3)), np.ones((3, 3)), {"channels_last": True}, "channels"),
     ],
 )
 def test_what_is_no_problem_says_why(image, weights, options, words, queue):
     with pytest.raises(InvalidProblem, match=words):
         conv2d(image, weights, queue=queue, **options)
+
+
+def test_a_value_beyond_the_edges_that_float32_cannot_hold_is_an_infinity(rng, queue):
+    image, weights = rng.random((30, 40), np.float32), rng.uniform(0.5, 1, (3, 5))
+    for cval in (1e40, 10**400):
+        result = conv2d(image, weights, cval=cval, queue=queue)
+        assert np.isinf(result[0]).all() and np.isfinite(result[1:-1, 2:-2]).all()
 
 
 def test_separable_filters_are_found(rng, queue):
@@ -364,6 +373,40 @@ def test_separable_filters_are_found(rng, queue):
         conv2d(image, full, algorithm="separable", queue=queue)
     nested = [[1, 2], [3, 4]]  # two rows and no pair of vectors
     np.testing.assert_allclose(conv2d(image, nested, queue=queue), right(image, nested), rtol=1e-4)
+
+
+def small_beside_large():
+    """Return a filter and an image of which only a small weight and a large pixel meet."""
+    weights, image = np.zeros((7, 7)), np.zeros((32, 32), np.float32)
+    weights[3, 3], weights[0, 0], image[10, 10] = 1, 1e-7, 1e9
+    return weights, image
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
+    weights, image = small_beside_large()
+    assert conv2d(image.astype(dtype), weights, queue=queue)[13, 13] == pytest.approx(100)
+    on_device = cl.array.to_device(queue, image)
+    assert conv2d(on_device, weights).get()[13, 13] == pytest.approx(100)
+
+    def found(weights):
+        return "row" in weight_inputs(weights, np.dtype(dtype))[0]
+
+    assert not found(weights)
+    for power in (-60, 0, 60):  # magnitudes wide apart, with zeros, of either sign
+        column, row = (rng.choice([-1, 0, 1], 9) * 10.0 ** rng.uniform(-6, 6, 9) for _ in range(2))
+        whole = np.outer(column, row) * 2.0**power
+        assert found(whole) and found(whole.astype(dtype))
+        for change in (1 + 1e-5, 0):
+            changed = whole.copy()
+            changed[np.unravel_index(np.abs(whole).argmax(), whole.shape)] *= change
+            assert not found(changed)
+        places = np.flatnonzero(whole == 0)
+        changed = whole.copy()
+        changed.flat[places[0]] = 1e-30 * np.abs(whole).max()
+        assert not found(changed)
+    named = ("box", "gaussian", "sobel", "sobel-y")
+    assert all(found(named_filter(name, size)) for name in named for size in (7, 31, 101))
 
 
 def test_infinities_and_nan_stay_under_the_filter(rng, queue):
@@ -405,6 +448,23 @@ def test_the_host_continues_images_as_ndimage_does(size, far, boundary):
     )
     values = np.where(places < 0, -7, line[places])
     np.testing.assert_array_equal(values[:size], reference)
+
+
+def test_the_comparison_judges_each_value_by_what_is_under_the_filter():
+    weights, image = small_beside_large()
+    image[20, 20] = 1e-3
+    for options in ({"flip": True}, {"boundary": "wrap"}, {"mode": "full"}, {"cval": 1e-3}):
+        problem = Conv2dProblem(32, 32, 7, 7, **options)
+        inputs = {"image": image[None, ..., None], "weights": weights.astype(np.float32)}
+        expected = CONV2D.expected(problem, inputs)
+        exact = expected["result"]
+        sizes = host.magnitudes(problem, inputs, np.arange(exact.size)).reshape(exact.shape)
+        np.testing.assert_allclose(exact, sizes, rtol=1e-6)  # nothing is negative here
+        for place in ((exact > 50) & (exact < 200), abs(exact - 1e-3) < 1e-4, exact == 0):
+            changed = exact.copy()
+            changed[place] += 1e-4 * exact[place] + 1e-9
+            assert place.any() and not host.compare(problem, inputs, exact, changed).ok
+        assert host.compare(problem, inputs, exact, exact * (1 + np.float32(3e-7))).ok
 
 
 def test_the_comparison_sees_what_is_wrong(rng):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyopencl as cl
+import pyopencl.array
 import pytest
 from scipy import signal
 from test_conv2d import assert_close, right
@@ -18,6 +20,7 @@ from opencl_lab.operations.conv2d.fft import Blocks
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
+from opencl_lab.runtime.session import session_of
 
 FFT = CONV2D.algorithm("fft")
 MANY = {"BLOCK": 32, "PAIRS": 3}  # blocks of a small image, so that there are several
@@ -64,13 +67,59 @@ def test_what_is_not_finite_stays_under_the_filter(bad, rng, queue):
     np.testing.assert_allclose(result[finite], direct[finite], rtol=1e-5)
 
 
-def test_the_error_is_relative_to_the_largest_pixel_of_a_block(rng, queue):
-    image, weights = rng.random((64, 64), np.float32), rng.uniform(-1, 1, (15, 15))
-    image[5, 5] = 1e6
-    result = conv2d(image, weights, algorithm="fft", queue=queue)
-    assert np.abs(result - right(image, weights)).max() < 1e-6 * 1e6
-    wide = conv2d(image.astype(float), weights, algorithm="fft", queue=queue)
-    assert np.abs(wide - right(image, weights)).max() < 4e-15 * 1e6
+def apart(rng, shape):
+    """Return arrays whose magnitudes are far apart, each in a way of its own."""
+    noise, spread = rng.uniform(-1, 1, shape), 10 ** rng.uniform(-7, 7, shape)
+    dark = np.where(np.arange(shape[1]) < shape[1] // 2, 1, 1e-8) * noise
+    stars = np.where(rng.random(shape) < 0.01, 1e6, 0.0) * noise
+    alone = np.zeros(shape)
+    alone[shape[0] // 2, shape[1] // 2], alone[0, 0] = 1, 1e-7
+    waves = np.cos(np.arange(shape[1]) * 0.7) * np.sin(np.arange(shape[0]) * 0.3)[:, None]
+    return noise, spread * noise, dark, stars, stars + 1e-3 * noise, alone, waves
+
+
+def assert_close_everywhere(result, image, weights):
+    """Compare each value within the error bound of its own direct sum."""
+    eps = np.finfo(result.dtype).eps * (2 if result.dtype == np.float64 else 1)
+    sizes = right(np.abs(image), np.abs(weights))
+    bound = (weights.size + 12) * eps / 2 * sizes + weights.size * np.finfo(result.dtype).tiny
+    assert (np.abs(result - right(image, weights)) <= bound).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "config"), [("float32", {}), ("float64", {}), ("float32", {"WG_SIZE": 8})], ids=str
+)
+def test_small_results_beside_large_ones(dtype, config, rng, queue, device):
+    if dtype == "float64" and not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    more = {"algorithm": "fft", "config": {**MANY, "BLOCK": 64, **config}, "queue": queue}
+    for weights in apart(rng, (15, 16)):
+        for image in apart(rng, (70, 90)):
+            weights, image = weights.astype(dtype), image.astype(dtype)
+            assert_close_everywhere(conv2d(image, weights, **more), image, weights)
+
+
+def test_auto_keeps_small_results(rng, queue):
+    image, weights = (apart(rng, shape)[4].astype(np.float32) for shape in ((128, 140), (63, 63)))
+    weights[31, 30] = 1e9
+    problem = CONV2D.problem(height=128, width=140, ksize=63)
+    cpu = replace(session_of(queue).device, kind="cpu", native_vector_bytes=32)
+    assert CONV2D.choose(problem, cpu).name == "fft"
+    result = conv2d(image, weights, queue=queue)
+    assert_close_everywhere(result, image, weights)
+    arrays = (cl.array.to_device(queue, array) for array in (image, weights))
+    np.testing.assert_array_equal(conv2d(*arrays).get(), result)
+
+
+def test_good_results_are_those_of_transforms(rng, queue):
+    image, weights = (rng.integers(1, 9, shape) for shape in ((61, 75), (9, 9)))
+    exact = right(image, weights)
+    image, weights = image.astype(np.float32), weights.astype(np.float32)
+    direct, result = (
+        conv2d(image, weights, algorithm=name, queue=queue) for name in ("naive", "fft")
+    )
+    np.testing.assert_array_equal(direct, exact)
+    assert (result != exact).mean() > 0.5  # sums of small integers are exact, transforms are not
 
 
 def test_bytes_are_rounded(rng, queue):

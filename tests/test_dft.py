@@ -22,6 +22,7 @@ from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.operations.dft.tables import root_table, roots_of_unity
 from opencl_lab.operations.dft.transform import converted
 from opencl_lab.runtime.session import session_of
+from opencl_lab.tuning.tuner import make_task
 
 ALGORITHMS = ("direct-naive", "direct-tiled")
 BOUND = {"complex64": 1e-6, "complex128": 1e-14}
@@ -424,7 +425,7 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
 
     short, long = DftProblem(4096), DftProblem(441_000)
     for problem, names, expected in (
-        (short, "auto", "direct-tiled"),
+        (short, "auto", "fft"),
         (long, "auto", "fft"),
         (long, "direct-tiled", "direct-tiled"),
     ):
@@ -435,6 +436,30 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
     skipped.attempt(skipped.start)
     assert skipped.status == "unavailable" and "--against c:seq runs it" in skipped.reason
     assert reference.impractical(short) is None
+
+
+def test_auto_is_the_fastest_and_the_public_function_stays_direct(device, monkeypatch):
+    for problem, name in (
+        (DftProblem(65_536), "fft"),
+        (DftProblem(64), "fft"),
+        (DftProblem(509), "direct-tiled"),  # a prime: the fast way is a convolution
+        (DftProblem(10_007), "fft"),
+        (DftProblem(61, batch=64), "direct-gemm"),
+        (DftProblem(61, batch=4096), "fft"),
+        (DftProblem(61, inner=2), "fft"),  # the direct sums need rows
+    ):
+        assert DFT.choose(problem, device).name == name
+    assert make_task("dft", device=device, n=65_536).algorithm_name == "fft"
+    taken = []
+    choose = type(DFT).choose
+
+    def watched(self, *args):
+        taken.append(choose(self, *args))
+        return taken[-1]
+
+    monkeypatch.setattr(type(DFT), "choose", watched)
+    ol.dft(np.zeros(64, np.complex64))
+    assert taken[-1].name == "direct-tiled"
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "float32"])
@@ -481,9 +506,9 @@ def test_error_of_products_stays_small(n, dtype, rng, queue):
 
 def test_many_short_rows_are_one_product(rng):
     device = ol.select_device()
-    assert DFT.choose(DftProblem(100, batch=64), device).name == "direct-gemm"
+    assert DFT.choose(DftProblem(100, batch=64), device, "direct").name == "direct-gemm"
     for other in (DftProblem(100, batch=63), DftProblem(257, batch=64), DftProblem(1)):
-        assert DFT.choose(other, device).name == "direct-tiled"
+        assert DFT.choose(other, device, "direct").name == "direct-tiled"
     with pytest.raises(InvalidConfig, match="accurate enough"):
         DFT.choose(DftProblem(513), device, "direct-gemm")
     x = rng.standard_normal((70, 100)) + 1j * rng.standard_normal((70, 100))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import costs, groups
+from opencl_lab.operations.dft import costs, groups, transform
 from opencl_lab.operations.dft.factors import (
     RADICES,
     is_smooth,
@@ -113,6 +113,23 @@ def test_real_signals(form, kind):
     for n, batch in ((1, 2), (2, 1), (15, 3), (15, 1), (96, 2), (97, 3)):
         check(DftProblem(n, batch=batch, kind=kind, scale=0.5), FORMS[form])
     check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
+
+
+def test_spectra_of_real_signals_up_to_the_largest_float(rng, queue):
+    """No sum on the way is larger than the frequencies."""
+    tone = np.cos(4 * np.pi * np.arange(15) / 15)
+    for signal in (rng.standard_normal((3, 96, 1)), tone.reshape(1, 15, 1)):
+        batch, n, _ = signal.shape
+        spectrum = np.fft.rfft(signal, axis=1)
+        largest = max(np.abs(spectrum.real).max(), np.abs(spectrum.imag).max())
+        signal = (signal * (0.999 * np.finfo(np.float32).max / largest)).astype(np.float32)
+        right = np.fft.rfft(signal.astype(np.float64), axis=1)
+        for config in (*FORMS.values(), SMALL_GROUPS):
+            run = DFT.run(
+                DftProblem(n, batch=batch, kind="r2c"), {"signal": signal}, algorithm="fft",
+                config=config, queue=queue,
+            )  # fmt: skip
+            assert relative(run.outputs["spectrum"].astype(np.complex128), right) <= 2 * bound(n)
 
 
 @pytest.mark.parametrize("exchange", ["parts", "pairs", "turns"])
@@ -448,7 +465,7 @@ def test_many_transforms_do_not_meet_the_limits_of_a_grid():
     for kind, n in (("r2c", 100), ("c2r", 101), ("c2c", 9001)):
         problem = DftProblem(n, batch=300_000, kind=kind)
         check_plan(FFT.plan(problem, FFT.configure(problem, cuda), cuda), cuda)
-    for algorithm in DFT.algorithms[:2]:
+    for algorithm in map(DFT.algorithm, ("direct-tiled", "direct-naive")):
         problem = DftProblem(8, batch=100_000)
         check_plan(algorithm.plan(problem, algorithm.configure(problem, cuda), cuda), cuda)
 
@@ -519,6 +536,30 @@ def test_several_axes_as_numpy(name, side, rng, queue):
     np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
 
 
+@pytest.mark.filterwarnings("ignore:.*deprecated in NumPy 2.0:DeprecationWarning")
+def test_axes_that_come_twice_are_transformed_twice(rng, monkeypatch):
+    """As NumPy does it: one after the other, each of its own length, that of None found then."""
+
+    def by_host(problem, data, queue):  # for sizes and order alone; kernels would have to be built
+        shape, _ = problem.signal
+        return DFT.expected(problem, {"signal": data.reshape(shape)})["spectrum"]
+
+    monkeypatch.setattr(transform, "_run", by_host)
+    x = rng.standard_normal((2, 3))
+    assert ol.fft.rfftn(x, s=(10, 20, 40), axes=(0, 0, 1)).shape == (10, 21)
+    names = [f"{name}{d}" for name in NAMES[:4] for d in "2n"]
+    for name in names * 25:
+        shape = rng.integers(2, 5, 2 + rng.integers(2))
+        x = random_signal(rng, shape, "complex128")
+        x = x.real if name.startswith("r") else x
+        axes = rng.integers(-len(shape), len(shape), 1 + rng.integers(3))
+        s = rng.permuted([None, -1, 2, 5, 7])[: len(axes)] if rng.integers(3) else None
+        right = getattr(np.fft, name)(x, s, axes)
+        np.testing.assert_allclose(
+            getattr(ol.fft, name)(x, s, axes), right, atol=1e-12, err_msg=f"{name} {s} {axes}"
+        )
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_names_and_parameters_are_those_of_numpy(name):
     assert set(np.fft.__all__) <= set(ol.fft.__all__)
@@ -531,6 +572,29 @@ def test_names_and_parameters_are_those_of_numpy(name):
             for m in (ol.fft, np.fft)
         )
         assert ours == [*theirs, ("queue", None)]
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_mirrored_signals_of_several_axes_as_scipy(side, rng, queue):
+    scipy_fft = pytest.importorskip("scipy.fft")
+    x = random_signal(rng, (3, 4, 6))
+    for name, signal in (("hfft", x), ("ihfft", np.ascontiguousarray(x.real))):
+        given_x = cl.array.to_device(queue, signal) if side == "device" else signal
+        for dimensions, s, axes, norm in (
+            ("2", None, (-2, -1), None),
+            ("2", (5, -1), (2, 0), "ortho"),
+            ("n", None, None, "forward"),
+            ("n", (4, 5), (0, 2), "backward"),
+        ):
+            function = name + dimensions
+            right = getattr(scipy_fft, function)(signal, s, axes, norm)
+            result = getattr(ol.fft, function)(given_x, s, axes, norm, queue=queue)
+            result = result.get() if side == "device" else result
+            assert result.dtype == right.dtype and result.shape == right.shape
+            assert relative(result, right) < 1e-6
+    out = np.empty(right.shape, right.dtype)
+    assert ol.fft.ihfftn(signal, s, axes, norm, out=out) is out
+    assert relative(out, right) < 1e-6
 
 
 @pytest.mark.parametrize("side", ["host", "device"])
@@ -761,6 +825,10 @@ def test_power_spectrum(n, rng, queue):
         _, power = ol.fft.power_spectrum(tone, 50.0, window=weights, scaling="spectrum")
         assert np.argmax(power) == 10
         assert power[10] == pytest.approx(9 / 2, rel=1e-3)
+    faint = np.float32(1e-10) * x.astype(np.float32)
+    _, found = ol.fft.power_spectrum(faint, 1e-40, queue=queue)  # its factor is no float32
+    _, right = ol.fft.power_spectrum(faint.astype(np.float64), 1e-40, queue=queue)
+    np.testing.assert_allclose(found, right, rtol=1e-3)
     given_tone = cl.array.to_device(queue, tone)
     np.testing.assert_allclose(
         ol.fft.power_spectrum(given_tone, 50.0, window=window, scaling="spectrum")[1], power

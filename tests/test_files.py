@@ -80,6 +80,13 @@ def test_operations_keep_the_values_of_files(name):
         ("# made by hand\nvalue\n3\n1.5\n", [3, 1.5]),
         ("a,b\n1,2\n3,4\n", [[1, 2], [3, 4]]),
         ("nan\n1\n", [np.nan, 1]),
+        ('"1","2"\n"3" ,"4"\n', [[1, 2], [3, 4]]),
+        ('"a", "b, c"\n1, 2\n', [[1, 2]]),
+        ("1;2\n3;4\n", [[1, 2], [3, 4]]),
+        ("a;b\n1;2.5\n", [[1, 2.5]]),
+        ("1\t2\n3\t4 # note; more\n", [[1, 2], [3, 4]]),
+        ('# made by hand\n"a, b",c\n\n1,2\n', [[1, 2]]),
+        ("i,j\n1,2\n3,4\n", [[1, 2], [3, 4]]),
     ],
 )
 def test_numbers_in_text(tmp_path, text, numbers):
@@ -88,12 +95,76 @@ def test_numbers_in_text(tmp_path, text, numbers):
     np.testing.assert_array_equal(read_array(path), np.array(numbers), strict=False)
 
 
-@pytest.mark.parametrize("text", ["name\n", "a\nb\n1\n", "1\nname\n", "1,b\n2,3\n"])
-def test_text_that_is_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name\n", "no numbers"),
+        ("a\nb\n1\n", "line 2, field 1 is not a number: 'b'"),
+        ("1\nname\n", "line 2, field 1 is not a number: 'name'"),
+        ("1,b\n2,3\n", "line 1, field 2 is not a number: 'b'"),
+        ("year,2020\n2,3\n", "line 1, field 1 is not a number: 'year'"),
+        ("NA\n1\n", "line 1, field 1 is a missing value, 'NA'"),
+        ("x,n/a\n1,2\n", "line 1, field 2 is a missing value"),
+        ("x,\n1,2\n", "line 1, field 2 is empty"),
+        ("-\n1\n", "line 1, field 1 is a missing value"),
+        ("'1'\n2\n", "line 1, field 1 is neither a number nor the name"),
+        ("2024-01-01\n2\n", "line 1, field 1 is neither a number nor the name"),
+        ("***\n2\n", "line 1, field 1 is neither a number nor the name"),
+        ("1,5;2,5\n3;4\n", "line 1, field 1 .*decimals with a point"),
+        ("a;b\n3;4\n3;4,5\n", "line 3, field 2 .*decimals with a point"),
+        ('"1,5","2,5"\n3,4\n', "line 1, field 1 .*decimals with a point"),
+        ("x;y\n1,5\n", "line 1 has 1 name, and line 2 has 2 fields"),
+        ("a,b\n1\n", "line 1 has 2 names, and line 2 has 1 field"),
+        ("# a\n\n1,2\nNone,3\n", "line 4, field 1 is a missing value, 'None'"),
+        ("1,2\n3,,4\n", "line 2, field 2 is empty"),
+        ("1,2,\n3,4,\n", "line 1, field 3 is empty"),
+        ("1;2\n3;4;5\n", "line 2 has 3 fields, and line 1 has 2"),
+        ('1,2\n3, "4"\n', "line 2, field 2 is not a number: '\"4\"'"),
+        ("1\n1_0\n", "line 2, field 1 is not a number"),
+    ],
+)
+def test_text_that_is_refused(tmp_path, text, words):
     path = tmp_path / "x.csv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidProblem, match=r"cannot read .*x\.csv"):
+    with pytest.raises(InvalidProblem, match=rf"cannot read .*x\.csv: .*{words}"):
         read_array(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("1 2\n3 4\n", ()),
+        ("a b\n1 2\n", ("a", "b")),
+        ('"a b"\t"c"\n1 2\n', ("a b", "c")),
+        ("value\n1\n2\n", ("value",)),
+    ],
+)
+def test_names_of_columns_are_read_and_written(tmp_path, text, names):
+    (tmp_path / "x.txt").write_text(text)
+    stored = read_stored(tmp_path / "x.txt")
+    assert stored.names == names
+    for suffix in (".txt", ".csv"):
+        write_array(tmp_path / f"y{suffix}", stored.array, names=stored.names)
+        again = read_stored(tmp_path / f"y{suffix}")
+        assert again.names == names
+        np.testing.assert_array_equal(again.array, stored.array, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_numbers_are_written_shortest_and_read_the_same(tmp_path, dtype):
+    array = np.array([0.914, 12.0, -0.0, 1e-7, 1 / 3, 1e4, np.nan, -np.inf], dtype)
+    if array.dtype.kind == "c":
+        array.imag = array.real[::-1]
+    write_array(tmp_path / "x.csv", array)
+    texts = (tmp_path / "x.csv").read_text().split()
+    again = read_array(tmp_path / "x.csv").astype(dtype)
+    np.testing.assert_array_equal(again.view(array.real.dtype), array.view(array.real.dtype))
+    assert np.signbit(again.real[2])
+    if dtype == "float64":
+        third = "0.3333333333333333"
+        assert texts == ["0.914", "12", "-0.0", "1e-07", third, "10000", "nan", "-inf"]
+    elif dtype == "complex64":
+        assert texts[0] == "0.914-infj" and texts[4:6] == ["0.33333334+1e-07j", "10000-0j"]
 
 
 def test_damaged_files_are_named(tmp_path):

@@ -329,6 +329,10 @@ def test_wrong_sides_and_queues(rng, queue):
         ({"precision": "tf32"}, "no precision 'tf32' for gemm; there is: native"),
         ({"alpha": 1j}, "alpha must be a real number, not 1j"),
         ({"beta": "much"}, "beta must be a real number"),
+        ({"alpha": np.complex64(2)}, "alpha must be a real number"),
+        ({"trans_a": "yes"}, "trans_a must be True or False, or N, T or C as in BLAS, not 'yes'"),
+        ({"trans_b": 3}, "trans_b must be True or False"),
+        ({"trans_b": None}, "trans_b must be True or False"),
         ({"out": np.ones((2, 3), np.float32)}, r"out must have shape \(2, 4\) and dtype float32"),
         ({"out": np.ones((2, 4), np.float64)}, "not .* and float64"),
     ],
@@ -337,6 +341,38 @@ def test_invalid_problems(change, message, queue):
     given = {"a": np.ones((2, 3), np.float32), "b": np.ones((3, 4), np.float32), **change}
     with pytest.raises(InvalidProblem, match=message):
         gemm(**given, queue=queue)
+
+
+def test_transposition_in_the_words_of_blas(rng, queue):
+    a, b, _ = matrices(rng, 6, 7, 8, trans_b=True)
+    right = gemm(a, b, trans_b=True, queue=queue)
+    for no, yes in (("N", "T"), ("n", "c"), (0, 2), (np.False_, np.True_), (np.int8(0), "C")):
+        result = gemm(a, b, trans_a=no, trans_b=yes, queue=queue)
+        np.testing.assert_array_equal(result, right)
+        problem = GEMM.problem(m=6, n=7, k=8, trans_a=no, trans_b=yes)
+        assert problem == GemmProblem(6, 7, 8, trans_b=True)
+
+
+def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
+    """As for BLAS, which gets them rounded, and without a warning, which is an error here."""
+    a = np.ones((6, 8), np.float32)
+    nan = np.full((6, 6), np.nan, np.float32)
+    for alpha in (1e40, -(10**400), np.longdouble("1e4000")):
+        expected = np.full((6, 6), np.copysign(np.inf, float(np.sign(alpha))))
+        np.testing.assert_array_equal(gemm(a, a, alpha=alpha, trans_b=True, queue=queue), expected)
+    beside = {"c": nan / nan, "trans_b": True, "queue": queue}
+    result = gemm(a, a, beta=1e-50, **beside)  # c is not read
+    np.testing.assert_array_equal(result, np.full((6, 6), 8))
+    np.testing.assert_array_equal(
+        gemm(a, nan[:, :1].repeat(8, 1), alpha=1e-50, **beside), 0 * result
+    )
+    assert np.isnan(gemm(a, a, beta=1e40, **beside)).all()
+    assert np.isinf(gemm(a, a, beta=1e40, **{**beside, "c": result})).all()
+    wide = a.astype(np.float64)
+    np.testing.assert_array_equal(
+        gemm(wide, wide, alpha=1e40, trans_b=True, queue=queue), np.full((6, 6), 8e40)
+    )
+    assert GemmProblem(1, 1, 1, alpha=0.1).alpha == 0.1  # others stay as they were given
 
 
 def test_invalid_problem_records():

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from opencl_lab.paths import cache_dir, read_json, replace_file, write_json
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.paths import cache_dir, check_target, read_json, replace_file, write_json
 
 
 def test_cache_dir_follows_the_environment(monkeypatch, tmp_path):
@@ -147,3 +150,131 @@ def test_concurrent_writers_leave_one_whole_document(tmp_path):
     assert set(document) <= {0, 1, 2, 3}
     assert len(set(document)) == 1
     assert list(tmp_path.iterdir()) == [path]
+
+
+# ------------------------------------------------------------- a user's targets
+
+
+def _write(path, text="new"):
+    check_target(path)
+    with replace_file(path) as temporary:
+        assert temporary.suffix == path.suffix
+        temporary.write_text(text)
+
+
+def test_links_are_followed(tmp_path):
+    target, missing = tmp_path / "there" / "a.csv", tmp_path / "there" / "missing.csv"
+    target.parent.mkdir()
+    target.write_text("old")
+    for link, end in ((tmp_path / "1.csv", target), (tmp_path / "2.csv", missing)):
+        link.symlink_to(end)
+        _write(link)
+        assert link.is_symlink() and end.read_text() == "new"
+    assert {path.name for path in target.parent.iterdir()} == {"a.csv", "missing.csv"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_modes_and_owners_are_kept(tmp_path, mode):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    path.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+    before = path.stat()
+    with replace_file(path) as temporary:
+        assert stat.S_IMODE(temporary.stat().st_mode) == mode  # before there is anything in it
+        temporary.write_text("new")
+    after = path.stat()
+    assert path.read_text() == "new" and after.st_ino != before.st_ino
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+
+
+def test_what_cannot_be_replaced_is_written_where_it_is(tmp_path, monkeypatch):
+    path, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text("old and longer")
+    other.hardlink_to(path)
+    _write(path)
+    assert other.read_text() == "new"
+    other.unlink()
+
+    plain_open = os.open
+
+    def forbidden(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    def nothing_new(name, flags, *mode):
+        if flags & os.O_EXCL and Path(os.fsdecode(name)).parent == tmp_path:
+            forbidden()
+        return plain_open(name, flags, *mode)
+
+    inode = path.stat().st_ino
+    monkeypatch.setattr(Path, "replace", forbidden)  # a mount point; another's in a sticky folder
+    _write(path, "newer")
+    assert path.read_text() == "newer" and path.stat().st_ino == inode
+    monkeypatch.setattr(os, "open", nothing_new)  # in a folder that cannot be written to
+    _write(path, "newest")
+    assert path.read_text() == "newest" and path.stat().st_ino == inode
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_pipes_and_devices_are_written_to(tmp_path, character_device):
+    pipe, got = tmp_path / "pipe.csv", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    _write(pipe)
+    reader.join(10)
+    assert got == ["new"] and pipe.is_fifo()
+    null, full = tmp_path / "null.csv", tmp_path / "full.csv"
+    character_device(null, "null")
+    character_device(full, "full")
+    _write(null)
+    with pytest.raises(OSError, match="No space left"):
+        _write(full)
+    assert null.is_char_device() and full.is_char_device()
+
+
+def test_open_files_go_on_where_they_are(tmp_path):
+    with (tmp_path / "a").open("w+") as file:
+        print("printed", file=file, flush=True)
+        link = tmp_path / "link"
+        link.symlink_to(f"/dev/fd/{file.fileno()}")
+        _write(link, "written\n")
+        print("after", file=file, flush=True)
+    assert (tmp_path / "a").read_text() == "printed\nwritten\nafter\n"
+
+
+def test_targets_that_cannot_be_are_refused_early(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with (tmp_path / "file").open() as reading, socket.socket(socket.AF_UNIX) as server:
+        monkeypatch.chdir(tmp_path)
+        server.bind("listening")
+        for path, words in (
+            (tmp_path, "folder"),
+            (tmp_path / "no" / "x.csv", "no does not exist"),
+            (tmp_path / "file" / "x.csv", "does not exist"),
+            (tmp_path / "listening", "socket"),
+            (tmp_path / "loop", "links"),
+            (Path(f"/dev/fd/{reading.fileno()}"), "reading only"),
+            (Path("/proc/x.csv"), "nothing can be made in the folder /proc"),
+        ):
+            with pytest.raises(InvalidProblem, match=f"cannot write {path}: .*{words}"):
+                check_target(path)
+    monkeypatch.setattr(os, "access", lambda *args, **options: False)
+    with pytest.raises(InvalidProblem, match="may not be changed"):
+        check_target(tmp_path / "file")
+
+
+def test_a_full_disk_is_noticed_early(tmp_path, monkeypatch):
+    left = os.statvfs_result((1, 4096, 100, 2, 2, 10, 10, 10, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda folder: left)
+    check_target(tmp_path / "x", 8192)
+    with pytest.raises(InvalidProblem, match=r"needs 8\.001 KiB, and the disk has 8 KiB left"):
+        check_target(tmp_path / "x", 8193)
+    os.mkfifo(tmp_path / "pipe")
+    check_target(tmp_path / "pipe", 8193)

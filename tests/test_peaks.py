@@ -10,16 +10,26 @@ import pyopencl as cl
 import pytest
 from rich.console import Console
 
+from opencl_lab.cli.tune import _best_text
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.table import comparison_table
 from opencl_lab.device import probe_file
 from opencl_lab.doctor.bench import Bench, Wrong
 from opencl_lab.doctor.diagnose import Finding, store
-from opencl_lab.doctor.peaks import Peaks, fraction_of_peak, rate_text, refusal, stored_peaks
+from opencl_lab.doctor.peaks import (
+    Peaks,
+    above_peak,
+    fraction_of_peak,
+    rate_text,
+    refusal,
+    stored_peaks,
+)
 from opencl_lab.doctor.probes import throughput
 from opencl_lab.plan import Work
 from opencl_lab.registry import get_operation
 from opencl_lab.template import Source
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.tuner import make_task
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
 
@@ -145,7 +155,29 @@ def test_a_comparison_shows_the_share_of_the_peak(device, cache):
     ours, numpy = comparison.measurements
     assert ours.ok and ours.peak == pytest.approx(160e3 / 1e15 * 1e3 / ours.kernel_ms)
     assert ours.as_row()["peak_fraction"] == ours.as_csv()["peak_fraction"] == ours.peak
-    assert numpy.peak is None and "% peak" in table_of(comparison)
+    assert numpy.peak is None and "kernel % peak" in table_of(comparison)
+    assert ours.as_row()["peak_note"] == "" and ">100" not in table_of(comparison)
+
+
+def test_more_than_the_peak_is_never_shown_without_a_word(device, cache):
+    comparison = compare(device, {"copy_bytes": 1e3, "cached_bytes": 1e15})
+    ours, numpy = comparison.measurements
+    assert ours.peak > 1 and "caches" in ours.peak_note and numpy.peak_note == ""
+    assert ours.as_row()["peak_note"] == ours.as_csv()["peak_note"] == ours.peak_note
+    table = table_of(comparison)
+    assert ">100 │" in table and f">100 % of peak: {ours.peak_note}" in table
+    work, peaks = Work(flops=1.1e9, bytes=1), Peaks(flops32=1e12, copy_bytes=1e12)
+    assert "arithmetic" in above_peak(work, np.float32, 1.0, peaks)
+    assert above_peak(work, np.float32, 1.2, peaks) == above_peak(work, None, 1.0, None) == ""
+
+
+def test_the_tuner_says_it_too(device, cache):
+    task = make_task("sort", device=device, n=3000)
+    config = task.algorithm.default_config(task.problem, device)
+    best = Evaluation(config, "correct", times_ms=(0.5,))
+    peaks = {"copy_bytes": 1e3, "cached_bytes": 1e15}
+    store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
+    assert "(>100 % of peak, faster than memory's" in _best_text(task, best)
 
 
 def test_without_peaks_nothing_is_shown(device, cache):

@@ -14,9 +14,10 @@ from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, check_plan, round_up, size_text
+from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, check_plan, round_up
 from opencl_lab.runtime.arrays import _copy_plan, _View
 from opencl_lab.template import render
+from opencl_lab.words import size_text
 
 INT32 = np.dtype(np.int32)
 GPU = Device(

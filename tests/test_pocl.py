@@ -248,6 +248,39 @@ def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):
     assert folder not in other.parents
 
 
+@pytest.mark.parametrize("name", ["AB", "AB/f.so", "link"])
+@pytest.mark.parametrize("planted", ["owner", "mode"])
+def test_a_cache_with_what_others_have_put_there_is_replaced(folder, caplog, name, planted):
+    (folder / "AB").mkdir()
+    (folder / "AB" / "f.so").write_bytes(WHOLE_ELF)
+    (folder / "link").symlink_to("AB")
+    folder.chmod(0o755)
+    if planted == "mode":
+        (folder / name).chmod(0o777)
+    elif os.geteuid():
+        pytest.skip("only root can give files away")
+    else:
+        os.chown(folder / name, 1234, 1234, follow_symlinks=False)
+    pocl.prepare_cache()
+    other = Path(os.environ["POCL_CACHE_DIR"])
+    assert other != folder and not list(other.glob("*/*"))
+    assert len(caplog.records) == 1 and str(folder) in caplog.text
+
+
+@pytest.mark.parametrize(("free", "words"), [(pocl.LEAST_ROOM - 1, "disk is full"), (1e9, None)])
+def test_a_build_without_room_is_an_error_and_no_crash(device, monkeypatch, free, words):
+    monkeypatch.setattr(pocl, "free_bytes", lambda folder: free)
+    assert pocl.no_room("OpenCL 3.0 CUDA 12.8") is None
+    session = session_of(cl.CommandQueue(cl.Context([device.handle])))
+    session.device = replace(session.device, platform_version="OpenCL 3.0 PoCL 6.0")
+    source = Source("a", "__kernel void f(void) {}")
+    if words is None:
+        assert session.program(source, ())
+    else:
+        with pytest.raises(BuildError, match=words):
+            session.program(source, ())
+
+
 # ------------------------------------------------------------------ the linker
 
 

@@ -65,7 +65,7 @@ assert not failures, failures
     assert done.returncode == 0, done.stderr
 
 
-FACADES = {"opencl_lab.cli", "opencl_lab.doctor.probes", "opencl_lab.files"}
+FACADES = {"opencl_lab.cli", "opencl_lab.doctor.probes", "opencl_lab.fft", "opencl_lab.files"}
 FACADES.add("opencl_lab.tuning.strategies")
 """Packages that hand on the names of their modules, which nobody else imports."""
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -331,6 +332,21 @@ def test_cache_folder_that_cannot_be_written(monkeypatch, tmp_path):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "file"))
     scaled()
     assert (tmp_path / "file").read_text() == ""
+
+
+@pytest.mark.parametrize("where", ["file", "folder", "above"])
+def test_what_others_can_write_is_not_loaded(place, monkeypatch, where):
+    load(SCALE, ScaleProblem(1))
+    (library,) = place.glob("scale-*.so")
+    assert stat.S_IMODE(library.stat().st_mode) == 0o700
+    {"file": library, "folder": place, "above": place.parent}[where].chmod(0o777)
+    inode, opened = library.stat().st_ino, []
+    plain_open = build._open
+    monkeypatch.setattr(build, "_open", lambda path: opened.append(path) or plain_open(path))
+    scaled()
+    (path,) = opened
+    assert path.stat().st_ino != inode and not path.stat().st_mode & 0o077
+    assert (path.parent == place) == (where == "file")
 
 
 def test_cache_folder_that_nothing_can_be_loaded_from(monkeypatch):

@@ -500,12 +500,16 @@ def test_a_plot_of_nothing_but_failures(task, tmp_path):
 # ---------------------------------------------------------------- own kernels
 
 
-def test_the_worked_example(tmp_path):
-    """The document's example runs as a script, its operation in the script itself."""
-    example = Path(__file__).parents[1] / "docs" / "examples" / "tune_your_kernel.py"
+@pytest.mark.parametrize(
+    ("name", "seconds", "said"),
+    [("tune_your_kernel.py", 2, "best: "), ("tune_your_operation.py", 3, "right: True")],
+)
+def test_the_worked_examples(name, seconds, said, tmp_path):
+    """The documents' examples run as scripts, an operation in the script itself."""
+    example = Path(__file__).parents[1] / "docs" / "examples" / name
     root = str(Path(ol.__file__).parents[1])
     result = subprocess.run(
-        [sys.executable, str(example), "4"],
+        [sys.executable, str(example), str(seconds)],
         env={**os.environ, "PYTHONPATH": root, "OCLAB_DEVICE": "cpu"},
         cwd=tmp_path,
         capture_output=True,
@@ -514,7 +518,7 @@ def test_the_worked_example(tmp_path):
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert "right: True" in result.stdout and "times as fast" in result.stdout
+    assert said in result.stdout and "times as fast" in result.stdout
 
 
 def test_a_field_without_a_default_is_refused():

@@ -17,11 +17,21 @@
  *
  *     blocks_in        two blocks of the image  ->  a + i b
  *     weights_in       weights, 0 elsewhere     ->  a block whose convolution correlates
+ *     strengths_of     the spectrum of the weights, its largest magnitude in each row
  *     multiply         spectra of blocks by that of the weights
  *     blocks_out       a + i b                  ->  what is right of both
  *
- * An infinity or NaN spreads over the two blocks, as does what exceeds the range of their sums.
- * Results that are not finite are therefore summed anew, one by one.
+ * Rounding spreads over the two blocks, by a few units of the largest pixel times the largest
+ * magnitude of the spectrum. Direct sums are off by the magnitudes of their own products alone:
+ *
+ *      sum |w p|  ------------------------------------------------->
+ *                 |  direct sum needed  |  the transform is as good
+ *                 0                   bound
+ *
+ * Results of at least `bound` are taken. Of the others, products are added up until their
+ * magnitudes have reached it, for which a few do in most images; where all do not, in the dark
+ * beside a bright place, the result is summed anew. So is what is not finite, as an infinity
+ * or NaN spreads over the two blocks, too.
  *
  * Source: overlap-save, T. G. Stockham, "High-speed convolution and correlation", 1966; two real
  * sequences in one transform, J. W. Cooley, P. A. W. Lewis, P. D. Welch, 1970.
@@ -30,7 +40,8 @@
  * work-group owns a row of a pair of blocks, or of the block of weights, one after the other
  * from pair `first_pair` on; blocks are numbered along x, y, channel and image, and there are
  * blocks_x * blocks_y for each channel of an image, `blocks` in all; each block is `rows` x
- * `columns` complex numbers; `result` overlaps no input.
+ * `columns` complex numbers; `loudest` and `strongest` have a number for each row of the pairs and
+ * of the block of weights; `result` overlaps no input.
  *
  * ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS: see pixels.cl.mako
  * FLIP      whether the filter is turned by 180 degrees
@@ -39,10 +50,49 @@
  */
 <%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, CHANNELS,
              WG_SIZE"/>\
+<%
+    LANES = 1 if WG_SIZE > 1 else 16 if SUM_T == "float" else 8
+    TAPS = 8  # between two looks whether magnitudes are enough
+
+
+    def vec(type_name, width=LANES):
+        return type_name if width == 1 else f"{type_name}{width}"
+
+
+    def literal(lane_of):
+        """A vector, or a number if there is one lane."""
+        return lane_of(0) if LANES == 1 else f"({', '.join(map(lane_of, range(LANES)))})"
+
+
+    def tree(term, first, last):
+        """A sum whose terms do not wait for each other."""
+        if last - first == 1:
+            return term(first)
+        middle = (first + last) // 2
+        return f"({tree(term, first, middle)} + {tree(term, middle, last)})"
+
+
+    def lane(vector, l):
+        return vector if LANES == 1 else f"{vector}.s{l:x}"
+
+
+    def at(l):
+        return f"load_pixel(source + {l * CHANNELS})"
+
+
+    def near(l):
+        return f"value_at(row, x + {l}, width, cval)"
+
+
+    packed = LANES > 1 and CHANNELS == 1 and ELEMENT_T == SUM_T
+%>\
 <%include file="/conv2d/pixels.cl.mako" args="ELEMENT_T=ELEMENT_T, RESULT_T=RESULT_T,
     SUM_T=SUM_T, BOUNDARY=BOUNDARY, FAR=FAR, SATURATE=SATURATE, CONSTANT_WEIGHTS=CONSTANT_WEIGHTS"/>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 typedef ${SUM_T}2 complex_t;
+/* PoCL calls what is long, and its own max, as functions, which keep loops from being vectors. */
+#define INLINE static inline __attribute__((always_inline))
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 /* Complex number x of a row. Items beside each other move whole ones; a compiler makes vectors of
    the loop of a single item if its numbers are scalars. */
@@ -56,11 +106,29 @@ typedef ${SUM_T}2 complex_t;
 #define IM(row, x) (row)[2 * (x) + 1]
 % endif
 
-#define FINITE(x) (-INFINITY < (x) && (x) < INFINITY)
+/* Magnitudes as integers, which have the same order and NaN beyond the infinity: compilers make
+   vectors of them without leave to ignore NaN. */
+% if SUM_T == "float":
+typedef uint bits_t;
+#define MAGNITUDE_MASK 0x7fffffffu
+#define MAGNITUDE(x) (as_uint(x) & MAGNITUDE_MASK)
+#define NUMBER(bits) as_float(bits)
+#define INFINITE 0x7f800000u
+#define SMALLEST FLT_MIN
+#define ROUNDING FLT_EPSILON
+% else:
+typedef ulong bits_t;
+#define MAGNITUDE_MASK 0x7ffffffffffffffful
+#define MAGNITUDE(x) (as_ulong(x) & MAGNITUDE_MASK)
+#define NUMBER(bits) as_double(bits)
+#define INFINITE 0x7ff0000000000000ul
+#define SMALLEST DBL_MIN
+#define ROUNDING DBL_EPSILON
+% endif
 #define EACH(x, low, high) (int x = (low) + get_local_id(0); x < (high); x += ${WG_SIZE})
 
-static inline sum_t weight_at(const weights_t weights, const int j, const int i,
-                              const int filter_height, const int filter_width)
+INLINE sum_t weight_at(const weights_t weights, const int j, const int i,
+                       const int filter_height, const int filter_width)
 {
     const int tap = j * filter_width + i;
     return weights[${"filter_height * filter_width - 1 - tap" if FLIP else "tap"}];
@@ -73,11 +141,10 @@ typedef struct {
     int last;   /* value of x beyond which nothing is needed */
 } row_t;
 
-static inline row_t row_of(__global const element_t *image, const uint block, const int y,
-                           const int height, const int width, const int blocks_y,
-                           const int blocks_x, const int step_y, const int step_x,
-                           const int last_row, const int last_column, const int offset_y,
-                           const int offset_x)
+INLINE row_t row_of(__global const element_t *image, const uint block, const int y,
+                    const int height, const int width, const int blocks_y, const int blocks_x,
+                    const int step_y, const int step_x, const int last_row, const int last_column,
+                    const int offset_y, const int offset_x)
 {
     const int block_x = block % blocks_x;
     const int block_y = block / blocks_x % blocks_y;
@@ -91,13 +158,13 @@ static inline row_t row_of(__global const element_t *image, const uint block, co
 }
 
 /* Return between which values of x a row is inside the image. */
-static inline int2 inside(const row_t row, const int columns, const int width)
+INLINE int2 inside(const row_t row, const int columns, const int width)
 {
     const int low = clamp(-row.begin, 0, columns);
     return (int2)(low, row.line == 0 ? low : clamp(width - row.begin, low, columns));
 }
 
-static inline sum_t value_at(const row_t row, const int x, const int width, const sum_t cval)
+INLINE sum_t value_at(const row_t row, const int x, const int width, const sum_t cval)
 {
     if (x > row.last)
         return 0;
@@ -105,9 +172,20 @@ static inline sum_t value_at(const row_t row, const int x, const int width, cons
     return row.line == 0 || column < 0 ? cval : load_pixel(row.line + (long)column * ${CHANNELS});
 }
 
+## Make `name` the largest that any item of the work-group has.
+<%def name="share_largest(name)">\
+% if WG_SIZE > 1:
+    __local bits_t all_${name}[${WG_SIZE}];
+    all_${name}[get_local_id(0)] = ${name};
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < ${WG_SIZE}; ++i)
+        ${name} = max(${name}, all_${name}[i]);
+% endif
+</%def>\
 __kernel GROUP
 void blocks_in(__global const element_t *restrict image,
                __global sum_t *restrict pairs,
+               __global bits_t *restrict loudest,
                const int height,
                const int width,
                const int rows,
@@ -146,6 +224,17 @@ void blocks_in(__global const element_t *restrict image,
         PUT(target, x, load_pixel(a + x * ${CHANNELS}), load_pixel(b + x * ${CHANNELS}));
     for EACH(x, high, columns)
         PUT(target, x, value_at(first_row, x, width, cval), value_at(second_row, x, width, cval));
+
+    bits_t largest = 0;
+    for EACH(x, 0, columns)
+    {
+        const bits_t p = MAGNITUDE(RE(target, x)), q = MAGNITUDE(IM(target, x));
+        const bits_t larger = LARGER(p, q);
+        largest = LARGER(largest, larger);
+    }
+    ${share_largest("largest")}
+    if (get_local_id(0) == 0)
+        loudest[get_group_id(0)] = largest;
 }
 
 /* Weight (j, i) stands at (-j, -i), modulo the block, and is divided by the size of the block,
@@ -169,6 +258,25 @@ void weights_in(const weights_t weights,
     }
 }
 
+/* Squares of magnitudes, of weights that are not divided by the size of the block. */
+__kernel GROUP
+void strengths_of(__global const sum_t *restrict spectrum,
+                  __global bits_t *restrict strongest,
+                  const int columns,
+                  const sum_t size)
+{
+    __global const sum_t *source = spectrum + 2 * (size_t)get_group_id(0) * columns;
+    bits_t largest = 0;
+    for EACH(x, 0, columns) {
+        const sum_t a = size * RE(source, x), b = size * IM(source, x);
+        const bits_t square = MAGNITUDE(a * a + b * b);
+        largest = LARGER(largest, square);
+    }
+    ${share_largest("largest")}
+    if (get_local_id(0) == 0)
+        strongest[get_group_id(0)] = largest;
+}
+
 __kernel GROUP
 void multiply(__global sum_t *restrict pairs,
               __global const sum_t *restrict spectrum,
@@ -184,11 +292,123 @@ void multiply(__global sum_t *restrict pairs,
     }
 }
 
+/* Return what the magnitudes of a sum have to come to for the transform to be as good.
+
+   What is lost below the range of the type counts as well, at each of the `size` points of a
+   block. A bound of up to `hidden` means errors that the last rounding hides. */
+INLINE bits_t bound_of(const bits_t loudest, const bits_t strongest, const sum_t share,
+                       const sum_t size, const sum_t hidden)
+{
+    if (loudest == 0)
+        return 0;
+    const sum_t least = SMALLEST / ROUNDING;
+    const sum_t bound = share * (sqrt(NUMBER(strongest) + SMALLEST) * (NUMBER(loudest) + least)
+                                 + size * least);
+    return bound <= hidden ? 0 : MAGNITUDE(bound);
+}
+
+#define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, step_y, step_x, \
+                      last_row, last_column, offset_y, offset_x)
+#define WHOLE(row) ((row).line != 0 && x + (row).begin >= 0 \
+                    && x + (row).begin + ${LANES} + filter_width - 1 <= width \
+                    && x + ${LANES} + filter_width - 2 <= (row).last)
+
+#define WEIGHT(j, i) weight_at(weights, j, i, filter_height, filter_width)
+#define PRODUCT(i) (WEIGHT(j, i) * pixels_at(row, x + (i), width, cval))
+#define INSIDE_PRODUCT(i) (WEIGHT(j, i) * pixels_inside(row, x + (i)))
+#define SIZE(lanes) LANE_NUMBERS(LANE_MAGNITUDES(lanes))
+
+/* A result is good if its sum is, or if the magnitudes of some of its products are. */
+#define GOOD(sum) (MAGNITUDE(sum) >= bound && MAGNITUDE(sum) < INFINITE)
+
+/* Results beside each other, which are judged and summed together. */
+typedef ${vec(SUM_T)} lanes_t;
+typedef ${vec("uint" if SUM_T == "float" else "ulong")} lane_bits_t;
+#define LANE_BITS(lanes) __builtin_astype(lanes, lane_bits_t)
+#define LANE_NUMBERS(bits) __builtin_astype(bits, lanes_t)
+#define LANE_MAGNITUDES(lanes) (LANE_BITS(lanes) & MAGNITUDE_MASK)
+% if LANES > 1:
+typedef struct { lanes_t v; } __attribute__((packed, aligned(sizeof(sum_t)))) packed_t;
+#define LOAD_LANES(p) ((__global const packed_t *)(p))->v
+#define ALL_BITS(condition) LANE_BITS(condition)
+% else:
+#define ALL_BITS(condition) -(bits_t)(condition)
+% endif
+
+/* Whether all are good, for a bound that is finite. */
+INLINE bool all_good(const lanes_t sums, const bits_t bound)
+{
+    const lane_bits_t good${LANES} = ALL_BITS(LANE_BITS(sums) - bound < INFINITE - bound);
+% for half in (LANES >> k for k in range(1, LANES.bit_length())):
+    const ${vec("uint" if SUM_T == "float" else "ulong", half)} good${half} =
+        good${2 * half}.lo & good${2 * half}.hi;
+% endfor
+    return good1 != 0;
+}
+
+/* Return what is known of the magnitudes of sums before any product is: enough where a sum is
+   good, or not needed as not the first `count`; never enough where it is not finite. */
+INLINE lanes_t known_of(const lanes_t sums, const int count, const bits_t bound)
+{
+    const lane_bits_t numbers = (lane_bits_t)${literal(str)};
+    const lane_bits_t needed = ALL_BITS(numbers < (uint)count);
+    const lane_bits_t sizes = LANE_MAGNITUDES(sums);
+    return LANE_NUMBERS(sizes & needed & ALL_BITS(sizes >= bound) | bound & ~needed);
+}
+
+/* Return sums of one of the two blocks from x on. */
+% for part, half in (("RE", "even"), ("IM", "odd")):
+INLINE lanes_t lanes_${part}(__global const sum_t *row, const int x)
+{
+% if LANES == 1:
+    return ${part}(row, x);
+% else:
+    const lanes_t low = LOAD_LANES(row + 2 * x), high = LOAD_LANES(row + 2 * x + ${LANES});
+    return (lanes_t)(low.${half}, high.${half});
+% endif
+}
+
+% endfor
+/* Return the pixels of a row from x on, all of which are inside the image. */
+INLINE lanes_t pixels_inside(const row_t row, const int x)
+{
+    __global const element_t *source = row.line + (long)(row.begin + x) * ${CHANNELS};
+% if packed:
+    return LOAD_LANES(source);
+% else:
+    return (lanes_t)${literal(at)};
+% endif
+}
+
+INLINE lanes_t pixels_at(const row_t row, const int x, const int width, const sum_t cval)
+{
+    return (lanes_t)${literal(near)};
+}
+
+## Add products of a row to `sums`, several at a time where all pixels are inside the image.
+<%def name="row_products(size, indent, more='')">\
+${indent}int i = from;
+${indent}if (whole) {
+${indent}    for (; i + ${TAPS} <= to ${more}; i += ${TAPS}) {
+${indent}        sums += ${tree(lambda t: f"{size}(INSIDE_PRODUCT(i + {t}))", 0, TAPS)};
+% if more:
+${indent}        enough = all_good(sums, bound);
+% endif
+${indent}    }
+${indent}    for (; i < to ${more}; ++i)
+${indent}        sums += ${size}(INSIDE_PRODUCT(i));
+${indent}} else {
+${indent}    for (; i < to; ++i)
+${indent}        sums += ${size}(PRODUCT(i));
+${indent}}
+</%def>\
 __kernel GROUP
 void blocks_out(__global const sum_t *restrict pairs,
                 __global const element_t *restrict image,
                 const weights_t weights,
                 __global result_t *restrict result,
+                __global const bits_t *restrict loudest,
+                __global const bits_t *restrict strongest,
                 const int height,
                 const int width,
                 const int filter_height,
@@ -205,14 +425,25 @@ void blocks_out(__global const sum_t *restrict pairs,
                 const int offset_x,
                 const uint blocks,
                 const uint first_pair,
-                const sum_t cval)
+                const sum_t cval,
+                const sum_t share,
+                const sum_t hidden)
 {
     const uint group = get_group_id(0);
     const int y = group % step_y;
     const uint pair = group / step_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-% for part, value in enumerate(("RE(source, x)", "IM(source, x)")):
+
+    bits_t loud = 0, strong = 0;
+    for EACH(i, 0, rows) {
+        loud = LARGER(loud, loudest[pair * rows + i]);
+        strong = LARGER(strong, strongest[i]);
+    }
+    ${share_largest("loud")}
+    ${share_largest("strong")}
+    const bits_t bound = bound_of(loud, strong, share, (sum_t)rows * columns, hidden);
+% for part, value in enumerate(("RE", "IM")):
     {
         const uint block = 2 * (first_pair + pair) + ${part};
         const int out_x = block % blocks_x * step_x;
@@ -224,29 +455,46 @@ void blocks_out(__global const sum_t *restrict pairs,
                 + (((ulong)(plane / ${CHANNELS}) * out_height + out_y) * out_width + out_x)
                   * ${CHANNELS};
             const int count = min(step_x, out_width - out_x);
-            int strange = 0;
+            int good = 1;
             for EACH(x, 0, count) {
-                const sum_t sum = ${value};
-                strange |= !FINITE(sum);
+                const sum_t sum = ${value}(source, x);
+                good &= GOOD(sum);
                 store_pixel(sum, target + x * ${CHANNELS});
             }
 
-            /* Sum anew what is not finite. */
-            if (strange) {
-                for EACH(x, 0, count) {
-                    if (FINITE(${value}))
-                        continue;
-                    sum_t sum = 0;
-                    for (int j = 0; j < filter_height; ++j) {
-                        const row_t row =
-                            row_of(image, block, y + j, height, width, blocks_y, blocks_x, step_y,
-                                   step_x, last_row, last_column, offset_y, offset_x);
-                        for (int i = 0; i < filter_width; ++i)
-                            sum += weight_at(weights, j, i, filter_height, filter_width)
-                                   * value_at(row, x + i, width, cval);
+            for (int x = good ? count : ${LANES} * get_local_id(0); x < count;
+                 x += ${LANES * WG_SIZE}) {
+                /* From the middle on, add magnitudes of products until each result has enough. */
+                bool enough = false;
+                if (bound < INFINITE) {
+                    lanes_t sums = known_of(lanes_${value}(source, x), count - x, bound);
+                    enough = all_good(sums, bound);
+                    for (int k = 0; k <= filter_height && !enough; ++k) {
+                        const int down = filter_height / 2 + k;
+                        const int j = down < filter_height ? down : down - filter_height;
+                        const int from = k == 0 ? filter_width / 2 : 0;
+                        const int to = k == filter_height ? filter_width / 2 : filter_width;
+                        const row_t row = ROW(j);
+                        const bool whole = WHOLE(row);
+${row_products("SIZE", "                        ", "&& !enough")}\
+                        enough = all_good(sums, bound);
                     }
-                    store_pixel(sum, target + x * ${CHANNELS});
                 }
+                if (enough)
+                    continue;
+
+                /* Sum anew. */
+                lanes_t sums = 0;
+                for (int j = 0; j < filter_height; ++j) {
+                    const row_t row = ROW(j);
+                    const bool whole = WHOLE(row);
+                    const int from = 0, to = filter_width;
+${row_products("", "                    ")}\
+                }
+% for l in range(LANES):
+                if (x + ${l} < count)
+                    store_pixel(${lane("sums", l)}, target + (x + ${l}) * ${CHANNELS});
+% endfor
             }
         }
     }

@@ -70,6 +70,7 @@
  *   FEW_ROOTS    whether most roots are products of about 2 sqrt(R) loaded ones
  *   CHIRP        0, or a length n for transforms of n points as convolutions of N >= 2n - 1, see
  *                bluestein.cl.mako: all of it happens here, forth and back, in local memory
+ *   HALVED       whether what is read is halved first: packed real signals, see real.cl.mako
  *   REAL         nothing for complex rows on both sides; split or join: real rows of 2N numbers
  *                are packed as N complex ones, and to these belong N + 1 frequencies on the way out
  *                or in, see real.cl.mako; from or to: real rows, with the lower half of their

@@ -76,6 +76,7 @@
  *   TAIL          none, overlap or few
  *   FEW           lanes of every block where TAIL is few
  *   TWIST         whether lanes are transformed at fractions of a frequency
+ *   HALVED        whether what is read is halved first: packed real signals, see real.cl.mako
  *   SCALED        whether to multiply by `scale`
  *   GAP           positions between two arrays, so that equal places are in different sets of a cache
  *   FETCH         what passes fetch ahead into the cache: none, the source of the next task, or

@@ -1,6 +1,6 @@
 ## One step of transforms by work-groups in local memory, as a function that does what one group
 ## does: see fft_groups.cl.mako, which says what the names mean.
-<%page args="STEP, REAL_T, INVERSE, N, RADICES, TRANSFORMS, ITEMS, FLAT, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, EXCHANGE, LOCAL_PAD, FEW_ROOTS, CHIRP, REAL, SCALED, KNOWN, parameters"/>\
+<%page args="STEP, REAL_T, INVERSE, N, RADICES, TRANSFORMS, ITEMS, FLAT, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, EXCHANGE, LOCAL_PAD, FEW_ROOTS, CHIRP, HALVED, REAL, SCALED, KNOWN, parameters"/>\
 <%namespace name="codelets" file="codelets.mako"/>\
 <%
     import math
@@ -279,7 +279,7 @@ ${owned(0, turn)}\
 % endif
 % for i in range(RADICES[0]):
             ${f"if (j + {i * (N // RADICES[0])} < {CHIRP}) " if CHIRP else ""}{
-<% at = f"{i * (N // RADICES[0])} * source_position" %>\
+<% at, half = f"{i * (N // RADICES[0])} * source_position", "(real_t)0.5 * " if HALVED else "" %>\
 % if REAL == "join":
                 const uint p = j + ${i * (N // RADICES[0])};
                 complex_t here = from[p], opposite = from[${N} - p];
@@ -297,9 +297,9 @@ ${owned(0, turn)}\
                 complex_t x = from[min(p, ${length} - p)];
                 x.y = p == 0 ? 0 : p > ${length // 2} ? -x.y : x.y;
 % elif LOOSE_LOAD:
-                const complex_t x = vload2(${at}, (__global const real_t *)from_j);
+                const complex_t x = ${half}vload2(${at}, (__global const real_t *)from_j);
 % else:
-                const complex_t x = from_j[${at}];
+                const complex_t x = ${half}from_j[${at}];
 % endif
 % if CHIRP:
                 const complex_t w = chirp[j + ${i * (N // RADICES[0])}];
@@ -363,9 +363,9 @@ ${read_opposites(("re", "im"))}\
             const complex_t x = (complex_t)(re_a_${turn} - re_b_${turn}, im_a_${turn} + im_b_${turn});
             const complex_t odd = (complex_t)(x.x * w.y + x.y * w.x, x.y * w.y - x.x * w.x);
             const complex_t opposite = even - odd;
-${store_real("k", "(real_t)0.5 * (even + odd)")}\
+${store_real("k", "(even + odd)")}\
             if (2 * k != ${N}) {
-${store_real(f"{N} - k", "(real_t)0.5 * (complex_t)(opposite.x, -opposite.y)")}\
+${store_real(f"{N} - k", "(complex_t)(opposite.x, -opposite.y)")}\
             }
         }
 % endfor

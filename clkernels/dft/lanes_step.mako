@@ -1,6 +1,6 @@
 ## One step of transforms by single items with explicit vectors, as a function that does a task:
 ## see fft_lanes.cl.mako, which says what the names mean.
-<%page args="STEP, REAL_T, VECTOR_WIDTH, WORK, INVERSE, BLOCK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, TWIST, SCALED, GAP, FETCH"/>\
+<%page args="STEP, REAL_T, VECTOR_WIDTH, WORK, INVERSE, BLOCK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, TWIST, HALVED, SCALED, GAP, FETCH"/>\
 <%namespace name="codelets" file="codelets.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
 <%
@@ -74,6 +74,12 @@
 % endfor
 % else:
             load_lanes(from_at${offset}, &re_${i}, &im_${i});
+% endif
+</%def>\
+<%def name="halve(index, i)">\
+% if HALVED and index == 0:
+            re_${i} *= (real_t)0.5;
+            im_${i} *= (real_t)0.5;
 % endif
 </%def>\
 <%def name="store_global(i, step)">\
@@ -185,6 +191,7 @@ ${fetch(index, f"(j / {V})")}\
             vec_t ${", ".join(f"re_{i}, im_{i}" for i in points)};
 % for i in points:
 ${load_global(i, N // R)}\
+${halve(index, i)}\
 % endfor
 ${codelets.butterfly(R, REAL_T)}\
             __${WORK} vec_t *work_at = work_0 + at * ${2 * R // V};
@@ -234,6 +241,7 @@ ${load_global(i, step)}\
             re_${i} = from_at[${2 * i * step}];
             im_${i} = from_at[${2 * i * step + 1}];
 % endif
+${halve(index, i)}\
 % if i and (S > 1 or TWIST):
             {
 <% w = (f"w_re_{i}", f"w_im_{i}") if S > 1 else (lane_factor(index, i, 0), lane_factor(index, i, 1)) %>\

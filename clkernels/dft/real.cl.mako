@@ -6,8 +6,10 @@
  *
  *     X[k] = E[k] + w^k O[k],   E = (Z[k] + conj(Z[h - k])) / 2,   O = (Z[k] - conj(Z[h - k])) / 2i
  *
- *     real_split   Z of h numbers  ->  X of h + 1            w = exp(-2 pi i / n)
- *     real_join    X of h + 1      ->  2 (E + i O) of h
+ *     real_split   Z / 2 of h numbers  ->  X of h + 1        w = exp(-2 pi i / n)
+ *     real_join    X of h + 1          ->  2 (E + i O) of h
+ *
+ * The complex transform halves what it reads, as parts of Z may be larger than all of X.
  *
  * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled first, by
  * the power of two that scales.cl.mako finds, so that the rounding errors of a large one do not
@@ -61,9 +63,9 @@ void real_split(__global const complex_t *restrict half_rows,
         const complex_t a = half_rows[row * h + k];
         const complex_t b = conjugate(half_rows[row * h + (k == 0 ? 0 : h - k)]);
         const complex_t turned = times(roots[k], a - b), odd = (complex_t)(turned.y, -turned.x);
-        spectrum[row * (h + 1) + k] = (real_t)0.5 * (a + b + odd);
+        spectrum[row * (h + 1) + k] = a + b + odd;
         if (2 * k != h)
-            spectrum[row * (h + 1) + h - k] = (real_t)0.5 * conjugate(a + b - odd);
+            spectrum[row * (h + 1) + h - k] = conjugate(a + b - odd);
     }
 }
 
@@ -122,13 +124,14 @@ void pair_split(__global const complex_t *restrict rows,
 {
     const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
     if (k < bins) {
-        const complex_t a = rows[pair * n + k];
-        const complex_t b = conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
+        /* Halved first: the sum of both may be too large for its type. */
+        const complex_t a = (real_t)0.5 * rows[pair * n + k];
+        const complex_t b = (real_t)0.5 * conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
         const complex_t odd = a - b;
-        spectrum[2 * pair * bins + k] = UNSCALED(2 * pair, (real_t)0.5 * (a + b));
+        spectrum[2 * pair * bins + k] = UNSCALED(2 * pair, a + b);
         if (2 * pair + 1 < count)
             spectrum[(2 * pair + 1) * bins + k] =
-                UNSCALED(2 * pair + 1, (real_t)0.5 * (complex_t)(odd.y, -odd.x));
+                UNSCALED(2 * pair + 1, (complex_t)(odd.y, -odd.x));
     }
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from opencl_lab.cli.calls import show_calls
+from opencl_lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.cli.common import (
     document,
     global_options,
@@ -20,22 +21,24 @@ from opencl_lab.cli.common import (
     settings,
     variants,
     whole_numbers,
+    write_files,
 )
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options, run_options, used_options
-from opencl_lab.comparison.calls import measure_calls
 from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.plots import plot_speedup, plot_times
+from opencl_lab.comparison.plots import check_plot, plot_speedup, plot_times
 from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
-from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Selection
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
-from opencl_lab.paths import replace_file, write_json
-from opencl_lab.registry import calls_of
+from opencl_lab.paths import check_target, write_target
 
 __all__ = ["bench_command"]
+
+RESULTS = ("results.csv", "results.json", "table.txt")
+PLOTS = ("time.png", "speedup.png")
 
 
 @click.group("bench", cls=LazyGroup, operation_home="opencl_lab.cli.bench:sweep_command")
@@ -89,31 +92,16 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                 threads=threads,
             )
             problems.append((value, problem, complete))
-        if out is None and not calls:
-            raise click.UsageError("--out is needed: the folder for tables and plots")
-        if calls and (algorithm != "auto" or vary):
-            raise click.UsageError("--calls measures public calls, which choose by themselves")
-        folder = None if out is None else _folder(out)
         used = {**used_options(chosen, options), "seed": seed}
         del used[chosen.size_option]
-        if calls or folder is None:
-            reports = []
-            with progress_bar(chosen.name) as progress:
-                for index, (value, problem, complete) in enumerate(problems):
-                    progress(index, len(problems), f"{chosen.size_option}={value}")
-                    data = chosen.generate(problem, seed, **complete)
-                    report = measure_calls(
-                        chosen,
-                        calls_of(chosen),
-                        problem,
-                        data,
-                        selection.device,
-                        seed=seed,
-                        rounds=repeats,
-                    )
-                    reports.append((value, report))
-            show_calls(chosen, selection, used, reports, folder)
-            return 0
+        if calls:
+            if algorithm != "auto" or vary:
+                raise click.UsageError("--calls measures public calls, which choose by themselves")
+            target = None if out is None else _folder(out, CALL_RESULTS)
+            return bench_calls(chosen, selection, used, problems, repeats, target)
+        if out is None:
+            raise click.UsageError("--out is needed: the folder for tables and plots")
+        folder = _folder(out, (*RESULTS, *PLOTS))
         status = 0
         interrupt: KeyboardInterrupt | None = None
         with progress_bar(chosen.name) as progress:
@@ -137,21 +125,32 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                     break
                 status = status or comparison.exit_status
                 series.append((value, comparison.measurements))
+        failed = 0
         if series:
-            _write(chosen, selection, used, series, folder)
+            failed = _print_and_write(chosen, selection, used, series, folder)
         if interrupt is not None:
             raise interrupt
-        return status
+        return failed or status
 
     return command
 
 
-def _folder(out: str) -> Path:
+def _folder(out: str, files: Sequence[str]) -> Path:
+    """Make the folder of the results, and check early that these can be written there."""
     folder = Path(out)
+    there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidProblem(f"cannot make the folder {out}: {error.strerror or error}") from error
+    try:
+        for name in files:
+            check = check_plot if name in PLOTS else check_target
+            check(folder / name)
+    except InvalidProblem:
+        if not there:
+            folder.rmdir()
+        raise
     return folder
 
 
@@ -164,13 +163,14 @@ def _part(
     )
 
 
-def _write(
+def _print_and_write(
     chosen: Operation[Any],
     selection: Selection,
     options: dict[str, Any],
     series: list[tuple[int, list[Measurement]]],
     folder: Path,
-) -> None:
+) -> int:
+    """Print the results, then write the files; return the exit status of these."""
     name = chosen.size_option
     found = crossovers(series)
     content = document(
@@ -181,26 +181,46 @@ def _write(
         results=[{name: size, **row.as_row()} for size, rows in series for row in rows],
         crossovers=[vars(crossover).copy() for crossover in found],
     )
-    flat = (({name: size, **options}, row) for size, rows in series for row in rows)
-    write_csv(folder / "results.csv", flat, leading=(name, *options))
     title = f"{chosen.name} on {selection.device}"
+    flat = (({name: size, **options}, row) for size, rows in series for row in rows)
+    table, data, text = (folder / item for item in RESULTS)
+    time, speedup = (folder / item for item in PLOTS)
     try:
-        write_json(folder / "results.json", content)
-        with replace_file(folder / "table.txt") as temporary:
-            temporary.write_text(_tables(chosen, series, title), encoding="utf-8")
-    except OSError as error:
-        raise InvalidProblem(f"cannot write to {folder}: {error.strerror or error}") from error
-    plot_times(folder / "time.png", series, name, title, found)
-    plot_speedup(folder / "speedup.png", series, name, BASELINE, title)
+        _print(chosen, selection, series, found, content)
+    finally:  # also where nobody reads what is printed
+        failed = write_files(
+            lambda: write_csv(table, flat, leading=(name, *options)),
+            lambda: _write_text(data, json.dumps(content, indent=1, sort_keys=True)),
+            lambda: _write_text(text, _tables(chosen, series, title)),
+            lambda: plot_times(time, series, name, title, found),
+            lambda: plot_speedup(speedup, series, name, BASELINE, title),
+        )
+    if not failed:
+        settings().say(f"written to {folder}: {' '.join((*RESULTS, *PLOTS))}")
+    return failed
+
+
+def _write_text(path: Path, text: str) -> None:
+    with write_target(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _print(
+    chosen: Operation[Any],
+    selection: Selection,
+    series: list[tuple[int, list[Measurement]]],
+    found: list[Crossover],
+    content: dict[str, Any],
+) -> None:
     if settings().json:
         print_json(content)
         return
     settings().say(f"device: {selection.device}: {selection.reason}")
     for size, rows in series:
-        settings().show(comparison_table(rows, f"{chosen.name}: {name}={size}"), OPTIONAL_COLUMNS)
+        title = f"{chosen.name}: {chosen.size_option}={size}"
+        settings().show(comparison_table(rows, title), OPTIONAL_COLUMNS)
     for crossover in found:
         settings().say(str(crossover))
-    settings().say(f"written to {folder}: results.csv results.json table.txt time.png speedup.png")
 
 
 def _tables(chosen: Operation[Any], series: list[tuple[int, list[Measurement]]], title: str) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import click
 
+from opencl_lab.caches import remove_section, section_files, sections
 from opencl_lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import cache_dir
-from opencl_lab.plan import size_text
-from opencl_lab.words import counted
+from opencl_lab.words import counted, size_text
 
 __all__ = ["cache_command"]
 
@@ -23,47 +20,41 @@ def cache_command() -> None:
 
 
 def _sections() -> list[tuple[str, int, int]]:
-    """Return name, files and bytes of every part of the cache."""
-    root = cache_dir()
-    if not root.is_dir():
-        return []
-    return [(part.name, *_measure(part)) for part in sorted(root.iterdir()) if part.is_dir()]
-
-
-def _measure(folder: Path) -> tuple[int, int]:
-    sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
-    return len(sizes), sum(sizes)
+    """Return name, files and bytes of every part of the cache; a user's files are none of it."""
+    found = []
+    for name in sections():
+        sizes = [file.stat().st_size for file in section_files(name)]
+        found.append((name, len(sizes), sum(sizes)))
+    return found
 
 
 @cache_command.command("info")
 @global_options
 def info_command() -> None:
     """Show where the cache is and what it holds."""
-    sections = _sections()
+    found = _sections()
     if settings().json:
-        content = [{"name": n, "files": files, "bytes": size} for n, files, size in sections]
+        content = [{"name": n, "files": files, "bytes": size} for n, files, size in found]
         print_json(document("cache info", path=str(cache_dir()), sections=content))
         return
     settings().say(str(cache_dir()))
-    for name, files, size in sections:
+    for name, files, size in found:
         settings().say(f"  {name}: {counted(files, 'file')}, {size_text(size)}")
-    if not sections:
+    if not found:
         settings().say("  empty")
 
 
 @cache_command.command("clear")
 @global_options
 def clear_command() -> None:
-    """Delete everything in the cache."""
-    sections = _sections()
+    """Delete what opencl_lab has put into the cache; other files stay."""
+    found = _sections()
     try:
-        for name, _, _ in sections:
-            shutil.rmtree(cache_dir(name))
-    except FileNotFoundError:
-        pass  # another process clears it too
+        for name, _, _ in found:
+            remove_section(name)
     except OSError as error:
         raise InvalidProblem(f"cannot clear {cache_dir()}: {error.strerror or error}") from error
-    freed = sum(size for _, _, size in sections)
+    freed = sum(size for _, _, size in found)
     if settings().json:
         print_json(document("cache clear", path=str(cache_dir()), bytes=freed))
         return

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from opencl_lab.cli.common import document, print_json, settings
-from opencl_lab.comparison.calls import OURS, CallReport
+from opencl_lab.cli.common import document, print_json, progress_bar, settings, write_files
+from opencl_lab.comparison.calls import OURS, CallReport, measure_calls
 from opencl_lab.comparison.table import number
 from opencl_lab.device import Selection
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Operation
-from opencl_lab.paths import write_json
-from opencl_lab.plan import size_text
-from opencl_lab.words import counted
+from opencl_lab.operation import Operation, Problem
+from opencl_lab.paths import write_target
+from opencl_lab.registry import calls_of
+from opencl_lab.words import counted, size_text
 
-__all__ = ["show_calls"]
+__all__ = ["CALL_RESULTS", "bench_calls"]
+
+CALL_RESULTS = ("calls.json",)
 
 EXPLAINED = (
     "launches: enqueueing them alone, with memory from a pool; memory: the driver's for the "
@@ -26,14 +29,24 @@ EXPLAINED = (
 )
 
 
-def show_calls(
+def bench_calls(
     chosen: Operation[Any],
     selection: Selection,
     options: dict[str, Any],
-    series: Sequence[tuple[int, CallReport]],
+    problems: Sequence[tuple[int, Problem, dict[str, Any]]],
+    rounds: int,
     folder: Path | None,
-) -> None:
-    """Print a table a size, or the JSON document, and write that to the folder."""
+) -> int:
+    """Measure calls of several sizes, print a table of each or JSON, and write that to `folder`."""
+    series = []
+    with progress_bar(chosen.name) as progress:
+        for index, (size, problem, complete) in enumerate(problems):
+            progress(index, len(problems), f"{chosen.size_option}={size}")
+            data = chosen.generate(problem, options["seed"], **complete)
+            report = measure_calls(
+                chosen, calls_of(chosen), problem, data, selection.device, rounds=rounds
+            )
+            series.append((size, report))
     content = document(
         "bench",
         device={**selection.device.as_dict(), "reason": selection.reason},
@@ -49,12 +62,17 @@ def show_calls(
             settings().show(_table(f"{chosen.name}: {chosen.size_option}={size}", report))
             _say_shares(report)
         settings().say(EXPLAINED)
-    if folder is not None:
-        try:
-            write_json(folder / "calls.json", content)
-        except OSError as error:
-            raise InvalidProblem(f"cannot write to {folder}: {error.strerror or error}") from error
-        settings().say(f"written to {folder}: calls.json")
+    if folder is None:
+        return 0
+    failed = write_files(*(partial(_write, folder / name, content) for name in CALL_RESULTS))
+    if not failed:
+        settings().say(f"written to {folder}: {' '.join(CALL_RESULTS)}")
+    return failed
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with write_target(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def _table(title: str, report: CallReport) -> Table:

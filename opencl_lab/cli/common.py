@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opencl_lab import __version__
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.errors import InvalidProblem, OclabError
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
@@ -30,10 +31,12 @@ __all__ = [
     "document",
     "fit",
     "global_options",
+    "parameter_values",
     "print_json",
     "progress_bar",
     "settings",
     "whole_numbers",
+    "write_files",
 ]
 
 BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
@@ -75,14 +78,31 @@ class Settings:
         console.print(table)
 
     def say(self, text: str) -> None:
-        """Print a line for people."""
-        self.console.print(text, markup=False, soft_wrap=True)
+        """Print a line for people; a terminal breaks it between words, and paths never."""
+        console = self.console
+        if sys.stdout.isatty():
+            text = _filled(text, console.width)
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def _filled(text: str, width: int) -> str:
+    """Return lines broken between words, those that go on indented as they began."""
+    filled = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        wrapper = textwrap.TextWrapper(
+            width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        filled.append(wrapper.fill(line))
+    return "\n".join(filled)
 
 
 def fit(table: Table, console: Console, optional: Sequence[str]) -> None:
     """Remove `optional` columns, the first ones first, until no word has to be cut."""
-    for name in optional:
+    for name in (*optional, None):
         if sum(3 + _least_width(column) for column in table.columns) < console.width:
+            for column in table.columns:  # rich would take as much from each
+                column.min_width = _least_width(column)
             return
         table.columns = [column for column in table.columns if column.header != name]
 
@@ -223,6 +243,11 @@ def _parameter(text: str) -> int | str | bool:
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
+def parameter_values(text: str) -> tuple[int | str | bool, ...]:
+    """Return the values of a kernel parameter in a list with commas."""
+    return tuple(map(_parameter, _parts(text)))
+
+
 def _parts(text: str) -> Sequence[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -239,12 +264,18 @@ def progress_bar(title: str) -> Iterator[Report]:
     if settings().quiet or settings().json or not console.is_terminal:
         yield lambda done, total, label: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
+        MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
         transient=True,
@@ -270,3 +301,23 @@ def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:
     path = Path(text)
     check(path)
     return path
+
+
+def write_files(*writers: Callable[[], None]) -> int:
+    """Run what writes output files, each of them, and say what failed.
+
+    Called after the results were printed, so that these are not lost with a file.
+
+    Returns
+    -------
+    int
+        An exit status, 0 if all were written.
+    """
+    status = 0
+    for write in writers:
+        try:
+            write()
+        except OclabError as error:
+            click.echo(f"oclab: {error.sentence}", err=True)
+            status = error.exit_status
+    return status

@@ -2,45 +2,80 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
 import click
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import global_options, print_json, progress_bar, settings
-from opencl_lab.doctor.diagnose import PROBES, Finding, Report, report
+from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.doctor.installation import installation
+from opencl_lab.doctor.toolchain import Tool, toolchain
+from opencl_lab.errors import DeviceNotFound
+
+if TYPE_CHECKING:  # importing it needs pyopencl, whose absence is a finding
+    from opencl_lab.doctor.diagnose import Finding, Report
 
 __all__ = ["doctor_command", "render_table"]
 
-STYLES = {"ok": "green", "no": "dim", "limited": "yellow", "broken": "bold red"}
+STYLES = {"ok": "green", "no": "dim", "missing": "yellow", "limited": "yellow"}
+STYLES["broken"] = "bold red"
 
 
-def render_table(report: Report) -> Group:
-    """Return a report as tables to print: the device's probes, then the tools."""
-    probes = Table(title=str(report.device), title_justify="left", title_style="bold")
-    tools = Table(title="Tools", title_justify="left", title_style="bold")
-    for table, first in ((probes, "probe"), (tools, "tool")):
-        table.add_column(first, no_wrap=True)
-        table.add_column("verdict", no_wrap=True)
-        table.add_column("what was seen", ratio=1)
-    for finding in report.findings:
-        _add(probes, finding.title, finding.verdict, finding.detail, finding.advice)
-    for tool in report.tools:
-        _add(tools, tool.name, tool.verdict, tool.detail, tool.advice)
+def render_table(report: Report, *, everything: bool = False) -> Group:
+    """Return a report as tables to print: the device's probes, the tools, the installation.
+
+    Of the installation only what fails, unless `everything` is wanted.
+    """
+    parts: list[RenderableType] = [_table(str(report.device), "probe", report.findings)]
+    installed = [item for item in report.installed if everything or item.verdict == "broken"]
+    if installed:
+        parts += [Text(), _installation_table(installed)]
     stored = (
         "the findings could not be stored: kernels go by what the driver claims"
         if report.stored is None
         else f"stored in {report.stored}; kernels on this device and driver go by it"
     )
-    return Group(probes, Text(), tools, Text(), Text(stored))
+    return Group(*parts, Text(), _tools_table(report.tools), Text(), Text(stored))
 
 
-def _add(table: Table, name: str, verdict: str, detail: str, advice: str) -> None:
-    # Text, not markup: what a driver says may hold square brackets.
-    seen = Text(detail)
-    if advice:
-        seen.append(f"\n-> {advice}", style="italic")
-    table.add_row(name, Text(verdict, style=STYLES.get(verdict, "magenta")), seen)
+def _installation_table(found: Sequence[Tool]) -> Table:
+    return _table("OpenCL on this machine", "part", found)
+
+
+def _tools_table(tools: Sequence[Tool]) -> Table:
+    return _table("Tools", "tool", tools)
+
+
+def _table(title: str, first: str, rows: Sequence[Tool | Finding]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column(first, overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("what was seen", ratio=1, overflow="fold")
+    for row in rows:
+        # Text, not markup: what a driver says may hold square brackets.
+        seen = Text(row.detail)
+        if row.advice:
+            seen.append(f"\n-> {row.advice}", style="italic")
+        name = row.name if isinstance(row, Tool) else row.title
+        table.add_row(Text(name), Text(row.verdict, style=STYLES.get(row.verdict, "magenta")), seen)
+    return table
+
+
+def _without_device() -> None:
+    """Print what there is of OpenCL on this machine, and the tools."""
+    found, tools = installation(), toolchain()
+    if settings().json:
+        rows, tool_rows = [asdict(item) for item in found], [asdict(tool) for tool in tools]
+        print_json(
+            document("doctor", device=None, probes=[], installation=rows, toolchain=tool_rows)
+        )
+        return
+    settings().console.print(Group(_installation_table(found), Text(), _tools_table(tools)))
 
 
 @click.command("doctor")
@@ -49,9 +84,19 @@ def doctor_command() -> None:
     """Probe what the chosen device and the tools around it can do, and say what to install.
 
     Each probe runs in a process of its own, so that a driver that crashes or
-    hangs is a finding. Kernels go by the findings from then on.
+    hangs is a finding. Kernels go by the findings from then on. Without a
+    device, and with -v, it says what there is of OpenCL on this machine: the
+    ICD loader, drivers, and files of devices that the user may open.
     """
-    device = settings().select().device
+    try:
+        device = settings().select().device
+    except DeviceNotFound as error:
+        _without_device()
+        spec = settings().device or os.environ.get("OCLAB_DEVICE")
+        wanted = f"matches {spec!r}" if spec else "is there"
+        raise DeviceNotFound(f"no OpenCL device {wanted}; the list says what to install") from error
+    from opencl_lab.doctor.diagnose import PROBES, report
+
     with progress_bar("probing") as advance:
         done = 0
 
@@ -64,4 +109,4 @@ def doctor_command() -> None:
     if settings().json:
         print_json(found.as_dict())
     else:
-        settings().console.print(render_table(found))
+        settings().console.print(render_table(found, everything=settings().verbose > 0))

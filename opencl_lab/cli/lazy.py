@@ -63,6 +63,16 @@ class LazyGroup(click.Group):
                     return made
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is asked for; a name that is none is told with those that are."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            known = ", ".join(self.list_commands(ctx))
+            ctx.fail(f"There is no {ctx.command_path} {name!r}; there are: {known}")
+        return super().resolve_command(ctx, args)
+
 
 def _attribute(place: str) -> Any:
     module, _, name = place.partition(":")

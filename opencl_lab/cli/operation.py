@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,19 +19,24 @@ from opencl_lab.cli.common import (
     progress_bar,
     settings,
     variants,
+    write_files,
 )
 from opencl_lab.comparison.plots import check_plot, plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
-from opencl_lab.comparison.table import (
-    OPTIONAL_COLUMNS,
-    check_csv,
-    comparison_table,
-    write_csv,
-)
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Device, Selection
 from opencl_lab.errors import BuildError
-from opencl_lab.files import check_array, check_output, read_stored, write_array
+from opencl_lab.files import (
+    Stored,
+    check_array,
+    check_output,
+    is_text,
+    read_stored,
+    summary,
+    write_array,
+)
 from opencl_lab.operation import Operation, Option, Problem
+from opencl_lab.paths import check_target
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = ["operation_command", "problem_options", "run_options", "used_options"]
@@ -123,15 +128,16 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         files = [given.pop(name) for name in chosen.inputs]
         options = {name: value for name, value in given.items() if value is not None}
         output_file = output_path(output, partial(check_output, formats=chosen.formats))
-        csv_path = output_path(csv_file, check_csv)
+        csv_path = output_path(csv_file, check_target)
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
-        problem, make_inputs, arrays, options = _problem(chosen, files, options, seed)
+        problem, make_inputs, stored, options = _problem(chosen, files, options, seed)
+        arrays = {name: item.array for name, item in stored.items()}
         if output_file is not None:
             blank = _blank_outputs(chosen, problem, selection.device)
             check_array(
                 output_file,
-                chosen.present(arrays, blank),
+                chosen.present(arrays, blank, **options),
                 partial(chosen.columns, arrays, blank, **options),
                 like=arrays.get(chosen.inputs[0]),
             )
@@ -151,38 +157,71 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 threads=threads,
                 progress=progress,
             )
-        if csv_path is not None:
-            write_csv(csv_path, (({}, row) for row in comparison.measurements))
-        if plot_path is not None:
-            title = f"{_title(chosen, problem)}\n{selection.device}"
-            outputs = comparison.outputs
-            curves = None
-            if arrays and outputs:
-                curves = chosen.curves(arrays, outputs, **options)
-            if curves is not None:
-                plot_curves(plot_path, curves, title)
-            else:
-                data = comparison.inputs, comparison.expected, outputs
-                pictures = chosen.pictures(problem, *data) if outputs else None
-                plot_comparison(plot_path, comparison.measurements, title, pictures)
-        if output_file is not None and comparison.outputs:
-            outputs = comparison.outputs
-            write_array(
-                output_file,
-                chosen.present(arrays, outputs),
-                partial(chosen.columns, arrays, outputs, **options),
-                like=(arrays or comparison.inputs)[chosen.inputs[0]],
-            )
-        elif output_file is not None:
-            click.echo(
-                f"oclab: {output} is not written: no algorithm gave a right result", err=True
-            )
-        _print(chosen, comparison, selection, used)
-        return comparison.exit_status
+        writers = _writers(
+            chosen, comparison, selection, stored, options, csv_path, plot_path, output_file
+        )
+        try:
+            _say_what_was_read(chosen, files, stored, options)
+            _print(chosen, comparison, selection, used)
+        finally:  # also where nobody reads what is printed
+            failed = write_files(*writers)
+        return failed or comparison.exit_status
 
     for name in chosen.inputs:
         command = click.argument(name, required=False, metavar=f"[{name.upper()}]")(command)
     return command
+
+
+def _writers(
+    chosen: Operation[Any],
+    comparison: Comparison,
+    selection: Selection,
+    stored: Mapping[str, Stored],
+    options: dict[str, Any],
+    csv_path: Path | None,
+    plot_path: Path | None,
+    output_file: Path | None,
+) -> list[Callable[[], None]]:
+    """Return what writes the files that were asked for."""
+    rows, outputs = comparison.measurements, comparison.outputs
+    arrays = {name: item.array for name, item in stored.items()}
+    names = [name for item in stored.values() for name in item.names]
+
+    def plot(path: Path) -> None:
+        title = f"{chosen.name}: {comparison.problem.title}\n{selection.device}"
+        curves = chosen.curves(arrays, outputs, **options) if arrays and outputs else None
+        if curves is not None:
+            plot_curves(path, curves, title)
+        else:
+            data = comparison.inputs, comparison.expected, outputs
+            pictures = chosen.pictures(comparison.problem, *data) if outputs else None
+            plot_comparison(path, rows, title, pictures)
+
+    def output(path: Path) -> None:
+        if not outputs:
+            click.echo(f"oclab: {path} is not written: no algorithm gave a right result", err=True)
+            return
+        kept = names and chosen.keeps_columns(arrays, **options)
+        write_array(
+            path,
+            chosen.present(arrays, outputs, **options),
+            partial(chosen.columns, arrays, outputs, **options),
+            like=(arrays or comparison.inputs)[chosen.inputs[0]],
+            names=names if kept else (),
+        )
+        if names and not kept and is_text(path):
+            shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            click.echo(
+                f"oclab: the names above the columns ({shown}) are not written to {path}, whose "
+                "columns hold something else",
+                err=True,
+            )
+
+    def table(path: Path) -> None:
+        write_csv(path, (({}, row) for row in rows))
+
+    wanted = ((csv_path, table), (plot_path, plot), (output_file, output))
+    return [partial(write, path) for path, write in wanted if path is not None]
 
 
 def _help(chosen: Operation[Any]) -> str:
@@ -196,8 +235,8 @@ def _help(chosen: Operation[Any]) -> str:
 
 def _problem(
     chosen: Operation[Any], files: list[str | None], options: dict[str, Any], seed: int
-) -> tuple[Problem, Callable[[], Arrays], Arrays, dict[str, Any]]:
-    """Return the problem, how to get its inputs, the user's own arrays if any, and the options.
+) -> tuple[Problem, Callable[[], Arrays], dict[str, Stored], dict[str, Any]]:
+    """Return the problem, how to get its inputs, what the user's own files hold, and the options.
 
     What a file says itself completes the options.
     """
@@ -214,12 +253,26 @@ def _problem(
     useless = [name for name in about_data if name in options]
     if useless:
         raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
-    stored = [read_stored(Path(file), chosen.formats) for file in given]
-    for item in stored:
+    read = [read_stored(Path(file), chosen.formats) for file in given]
+    stored = dict(zip(chosen.inputs, read, strict=True))
+    for item in read:
         options = {**item.options, **options}
-    arrays = {name: item.array for name, item in zip(chosen.inputs, stored, strict=True)}
+    arrays = {name: item.array for name, item in stored.items()}
     problem, inputs = chosen.problem_of(arrays, **options)
-    return problem, lambda: inputs, arrays, options
+    return problem, lambda: inputs, stored, options
+
+
+def _say_what_was_read(
+    chosen: Operation[Any],
+    files: list[str | None],
+    stored: Mapping[str, Stored],
+    options: dict[str, Any],
+) -> None:
+    """Say what text files were taken for, which they do not say themselves."""
+    done = chosen.reading({name: item.array for name, item in stored.items()}, **options)
+    for file, item in zip(files, stored.values(), strict=False):
+        if file is not None and is_text(Path(file)):
+            settings().say(f"{file}: {summary(item)}" + (f"; {done}" if done else ""))
 
 
 def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> Arrays:
@@ -230,15 +283,6 @@ def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> 
         buffer.name: np.broadcast_to(buffer.dtype.type(0), buffer.shape)
         for buffer in plan.with_role("out")
     }
-
-
-def _title(chosen: Operation[Any], problem: Problem) -> str:
-    shown = (
-        f"{name}={value}"
-        for name, value in problem.as_dict().items()
-        if value or name in problem.sizes
-    )
-    return f"{chosen.name}: {', '.join(shown)}"
 
 
 def used_options(chosen: Operation[Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -262,7 +306,7 @@ def _print(
         )
         return
     settings().say(f"device: {selection.device}: {selection.reason}")
-    title = _title(chosen, comparison.problem)
+    title = f"{chosen.name}: {comparison.problem.title}"
     settings().show(comparison_table(comparison.measurements, title), OPTIONAL_COLUMNS)
     for row in comparison.measurements:
         if row.kind == "opencl" and settings().verbose:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,15 +16,23 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import document, global_options, output_path, print_json, settings
+from opencl_lab.cli.common import (
+    document,
+    global_options,
+    output_path,
+    print_json,
+    settings,
+    write_files,
+)
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
 from opencl_lab.comparison.plots import check_plot
-from opencl_lab.comparison.table import number
+from opencl_lab.comparison.table import number, peak_caption
 from opencl_lab.device import Selection
-from opencl_lab.doctor.peaks import stored_peaks
+from opencl_lab.doctor.peaks import share_text, stored_peaks
 from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
+from opencl_lab.registry import operations
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.plots import plot_tuning
 from opencl_lab.tuning.result import Progress as State
@@ -34,20 +42,73 @@ from opencl_lab.tuning.task import Task
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, make_task, run_tuning
 from opencl_lab.words import counted
 
-__all__ = ["tune_command", "tune_operation_command"]
+__all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_operation_command"]
 
 INTERRUPTED = 130
 LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
+OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
+"""What a narrow terminal does without, in this order."""
 REASONS = 5  # of failures and of what was removed, before -v asks for all
+SEARCH_OPTIONS = (
+    click.option(
+        "--strategy",
+        type=click.Choice(list(STRATEGIES)),
+        default="local-search",
+        show_default=True,
+        help="How to search.",
+    ),
+    click.option("--budget", type=int, metavar="N", help="Evaluations at most."),
+    click.option(
+        "--time-limit",
+        type=float,
+        metavar="S",
+        help=f"Seconds at most.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
+    ),
+    click.option(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="Seconds for a configuration to build, and to run.  [default: by the best so far]",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Seed of data and search.",
+    ),
+    click.option("--fresh", is_flag=True, help="Forget what earlier runs have found."),
+    click.option("--plot", "plot_file", metavar="FILE", help="Draw the search."),
+)
+SEARCH = ("strategy", "budget", "time_limit", "timeout", "seed", "fresh", "plot_file")
 
 
-@click.group("tune", cls=LazyGroup, operation_home="opencl_lab.cli.tune:tune_operation_command")
+class _Tunable(LazyGroup):
+    """The operations, and any kernel in a file by its path."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command for an operation or a file."""
+        known = super().get_command(ctx, cmd_name)
+        if known is None and cmd_name.endswith((".cl", ".mako")):
+            from opencl_lab.cli.tune_kernel import tune_kernel_command
+
+            known = tune_kernel_command(cmd_name)
+        return known
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return what follows the name of the command in its usage."""
+        return ["[OPTIONS]", "OPERATION|KERNEL.cl.mako|KERNEL.cl", "[ARGS]..."]
+
+
+@click.group("tune", cls=_Tunable, operation_home="opencl_lab.cli.tune:tune_operation_command")
 @global_options
 def tune_command() -> None:
-    """Find the fastest configuration of an operation on the chosen device, and keep it.
+    """Find the fastest configuration of an operation, or a kernel of your own, and keep it.
 
     Each configuration runs in a process of its own and is checked before it is
     timed. The same command goes on where an earlier one stopped.
+
+    A kernel of your own is named by its file; `oclab tune my.cl.mako --help` says more.
     """
 
 
@@ -60,75 +121,67 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--algorithm", default="auto", show_default=True, metavar="NAME|auto", help="What to tune."
     )
-    @click.option(
-        "--strategy",
-        type=click.Choice(list(STRATEGIES)),
-        default="local-search",
-        show_default=True,
-        help="How to search.",
-    )
-    @click.option("--budget", type=int, metavar="N", help="Evaluations at most.")
-    @click.option(
-        "--time-limit",
-        type=float,
-        metavar="S",
-        help=f"Seconds at most.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
-    )
-    @click.option(
-        "--timeout",
-        type=float,
-        metavar="S",
-        help="Seconds for a configuration to build, and to run.  [default: by the best so far]",
-    )
-    @click.option(
-        "--seed",
-        type=click.IntRange(0),
-        default=0,
-        show_default=True,
-        help="Seed of data and search.",
-    )
-    @click.option("--fresh", is_flag=True, help="Forget what earlier runs have found.")
-    @click.option("--plot", "plot_file", metavar="FILE", help="Draw the search.")
+    @search_options
     @global_options
-    def command(
-        algorithm: str,
-        strategy: str,
-        budget: int | None,
-        time_limit: float | None,
-        timeout: float | None,
-        seed: int,
-        fresh: bool,
-        plot_file: str | None,
-        **given: Any,
-    ) -> int:
-        plot_path = output_path(plot_file, check_plot)
-        options = {name: value for name, value in given.items() if value is not None}
-        selection = settings().select()
-        task = make_task(chosen, algorithm=algorithm, device=selection.device, seed=seed, **options)
-        settings().say(f"device: {selection.device}: {selection.reason}")
-        settings().say(f"{_title(task)}")
-        with interrupt_at_termination(), _watch(task) as progress:
-            result = run_tuning(
-                task,
-                strategy=strategy,
-                budget=budget,
-                time_limit=time_limit,
-                timeout=timeout,
-                fresh=fresh,
-                progress=progress,
-            )
-        if result.stopped == "interrupted":  # the rest takes an instant
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)
+    def command(algorithm: str, **given: Any) -> int:
+        search = {name: given.pop(name) for name in SEARCH}
+
+        def make(selection: Selection, seed: int) -> Task:
+            problem = {name: value for name, value in given.items() if value is not None}
+            device = selection.device
+            return make_task(chosen, algorithm=algorithm, device=device, seed=seed, **problem)
+
+        return run_search(make, search)
+
+    return command
+
+
+def search_options(command: Any) -> Any:
+    """Add the options about the search; `run_search` takes what they give."""
+    for option in reversed(SEARCH_OPTIONS):
+        command = option(command)
+    return command
+
+
+def run_search(make: Callable[[Selection, int], Task], given: dict[str, Any]) -> int:
+    """Tune and print what was found; return the exit status.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(selection, seed)`` returns what is tuned.
+    given : dict
+        What the options of `search_options` gave.
+    """
+    plot_path = output_path(given["plot_file"], check_plot)
+    selection = settings().select()
+    task = make(selection, given["seed"])
+    settings().say(f"device: {selection.device}: {selection.reason}")
+    settings().say(f"{_title(task)}")
+    with interrupt_at_termination(), _watch(task) as progress:
+        result = run_tuning(
+            task,
+            strategy=given["strategy"],
+            budget=given["budget"],
+            time_limit=given["time_limit"],
+            timeout=given["timeout"],
+            fresh=given["fresh"],
+            progress=progress,
+        )
+    if result.stopped == "interrupted":  # the rest takes an instant
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    failed = 0
+    try:
         if settings().json:
             print_json(_document(result, selection))
         else:
             _print(result)
+    finally:  # also where nobody reads what is printed
         if plot_path is not None and result.evaluations:
-            plot_tuning(plot_path, result, f"{_title(task)}\n{selection.device}")
-        return _status(result)
-
-    return command
+            title = f"{_title(task)}\n{selection.device}"
+            failed = write_files(lambda: plot_tuning(plot_path, result, title))
+    return failed or _status(result)
 
 
 def _status(result: TuneResult) -> int:
@@ -143,9 +196,7 @@ def _status(result: TuneResult) -> int:
 
 
 def _title(task: Task) -> str:
-    problem = task.problem
-    shown = (f"{n}={v}" for n, v in problem.as_dict().items() if v or n in problem.sizes)
-    return f"{task.operation.name} by {task.algorithm_name}: {', '.join(shown)}"
+    return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"
 
 
 # --------------------------------------------------------------------- live
@@ -154,8 +205,9 @@ def _title(task: Task) -> str:
 def _best_text(task: Task, best: Evaluation | None) -> str:
     if best is None:
         return "nothing correct yet"
-    share = share_of_peak(task, best.time_ms)
-    peak = "" if share is None else f" ({share:.0%} of peak)"
+    share, why = share_of_peak(task, best.time_ms)
+    about = f", {why}" if why else ""
+    peak = "" if share is None else f" ({share_text(share)} % of peak{about})"
     return f"best {number(best.time_ms)} ms{peak} {best.config}"
 
 
@@ -313,12 +365,15 @@ def _print(result: TuneResult) -> None:
         return
     if stored_peaks(result.device) is None:
         say("`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond")
-    settings().console.print(_table(result))
+    settings().show(_table(result), OPTIONAL_COLUMNS)
     stable = "" if result.stable else ", not yet stable: more time would tell"
-    gain = "" if result.speedup is None else f", {result.speedup:.2f}x the built-in configuration"
+    default = result.task.operation.default_name
+    gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
     say(f"winner: {result.best.config}{gain}{stable}")
     if result.stored:
-        say(f"stored: {result.task.operation.name} uses it from now on")
+        used = operations().get(result.task.operation.name) is result.task.operation
+        later = "uses it from now on" if used else "begins with it the next time it is tuned"
+        say(f"stored: {result.task.operation.name} {later}")
 
 
 def _table(result: TuneResult) -> Table:
@@ -327,7 +382,9 @@ def _table(result: TuneResult) -> Table:
     rate = "gflops" if rows[0]["gflops"] else "gbps"
     peaks = rows[0]["peak_fraction"] is not None
     title = "Finals" if result.finalists else "The best so far, not measured again"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    title += ", all by kernel time"
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = peak_caption(row["peak_note"] for row in rows)
     names = ["kernel ms", "min..max", "runs", {"gflops": "GFLOP/s", "gbps": "GB/s"}[rate]]
     for name in (*names, *(["% peak"] if peaks else [])):
         table.add_column(name, justify="right", no_wrap=True)
@@ -348,7 +405,7 @@ def _table(result: TuneResult) -> Table:
             f"{number(spread['min'], 3)}..{number(spread['max'], 3)}",
             str(spread["runs"]),
             number(row[rate]),
-            *([f"{row['peak_fraction']:.0%}"] if peaks else []),
-            Text(shown + (" (built-in)" if default else "")),
+            *([share_text(row["peak_fraction"])] if peaks else []),
+            Text(shown + (f" ({result.task.operation.default_name})" if default else "")),
         )
     return table

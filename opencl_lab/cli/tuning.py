@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +17,26 @@ from rich.text import Text
 from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
-from opencl_lab.device import devices
+from opencl_lab.device import KINDS, choose_device, devices
 from opencl_lab.errors import InvalidProblem, OclabError
 from opencl_lab.operation import Operation
-from opencl_lab.paths import data_dir, replace_file
+from opencl_lab.paths import check_target, data_dir, write_target
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning import database
-from opencl_lab.tuning.adopt import Adoption, adopt, task_of
+from opencl_lab.tuning.adopt import Adoption, adopt, problem_with, task_of
 from opencl_lab.tuning.entry import Entry, parse
 from opencl_lab.tuning.entry import document as entries_document
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
-from opencl_lab.tuning.runs import read_run, runs
+from opencl_lab.tuning.runs import Run, read_run, runs
 from opencl_lab.words import counted
 
 __all__ = ["show_operation_command", "tuning_command"]
 
 WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tuner, "t4": to_t4}
+OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
+"""What a narrow terminal does without, in this order."""
+DEVICE_WIDTH = 10  # at least; a driver's version may be broken anywhere
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
 
 
@@ -53,10 +59,72 @@ def _which(command: Any) -> Any:
     return command
 
 
-def _chosen(operation: str | None, algorithm: str | None) -> Callable[[Entry], bool]:
-    return lambda entry: (
-        operation in (None, entry.operation) and algorithm in (None, entry.algorithm)
-    )
+class _Chosen:
+    """The entries and runs of an operation, an algorithm and the global option ``--device``.
+
+    Raises
+    ------
+    InvalidProblem
+        For a name that nothing here has, so that a slip does not look like an empty list.
+    """
+
+    def __init__(self, operation: str | None, algorithm: str | None):
+        self._operation, self._algorithm = operation, algorithm
+        entries, logged = database.entries(), runs()
+        known = {name: {item.name for item in op.algorithms} for name, op in operations().items()}
+        every: list[Entry | Run] = [*entries, *logged]
+        for stored in every:
+            known.setdefault(stored.operation, set()).add(stored.algorithm)
+        if operation is not None and operation not in known:
+            raise InvalidProblem(_unknown("operation", operation, known))
+        names = known.values() if operation is None else (known[operation],)
+        algorithms = set().union(*names)
+        if algorithm is not None and algorithm not in algorithms:
+            raise InvalidProblem(_unknown("algorithm", algorithm, algorithms))
+        self._keys = _device_keys(settings().device, entries, logged)
+
+    def __call__(self, stored: Entry | Run) -> bool:
+        """Return whether this entry or run is meant."""
+        key = stored.device if isinstance(stored, Run) else stored.device.key
+        return (
+            self._operation in (None, stored.operation)
+            and self._algorithm in (None, stored.algorithm)
+            and (self._keys is None or key in self._keys)
+        )
+
+    def runs(self) -> list[Run]:
+        """Return the runs that are meant, the latest last."""
+        return [run for run in runs() if self(run)]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    return f"there is no {what} {name!r}; there are: {', '.join(sorted(known))}"
+
+
+def _device_keys(
+    spec: str | None, entries: Sequence[Entry], logged: Sequence[Run]
+) -> set[str] | None:
+    """Return the keys of the devices that `spec` means, here or elsewhere; None: all."""
+    if spec is None:
+        return None
+    words = {run.device: run.device for run in logged}
+    for entry in entries:
+        origin = entry.device
+        words[origin.key] = f"{origin.name}, {origin.platform}, {origin.vendor}"
+    for device in devices():
+        words[device.key] = f"{device.name}, {device.platform}, {device.vendor}"
+    text = spec.strip().lower()
+    if re.fullmatch(r"\d+(:\d+)?", text):
+        return {choose_device(text).device.key}
+    found = {
+        key
+        for key, named in words.items()
+        if (key.startswith(f"{text}/") if text in KINDS else text in named.lower())
+    }
+    if not found and text not in KINDS:
+        names = {named.partition(",")[0] for named in words.values()}
+        raise InvalidProblem(_unknown("device", spec, names))
+    return found
 
 
 def _state(entry: Entry) -> tuple[str, str]:
@@ -86,9 +154,9 @@ def _state(entry: Entry) -> tuple[str, str]:
 @global_options
 def list_command(operation: str | None, algorithm: str | None, with_runs: bool) -> None:
     """List what is stored: your own entries, then those that came with the package."""
-    wanted = _chosen(operation, algorithm)
+    wanted = _Chosen(operation, algorithm)
     found = [(entry, *_state(entry)) for entry in database.entries() if wanted(entry)]
-    journals = runs(operation, algorithm) if with_runs else []
+    journals = wanted.runs() if with_runs else []
     if settings().json:
         rows = [
             {
@@ -116,7 +184,7 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
         return
     settings().say(str(data_dir("tuning")))
     if found:
-        settings().console.print(_entries_table(found))
+        settings().show(_entries_table(found), OPTIONAL_COLUMNS)
     else:
         settings().say("nothing is tuned yet; `oclab tune OPERATION` does it")
     for run in journals:
@@ -131,10 +199,22 @@ def _pairs(values: Any) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
+def _problem_text(entry: Entry) -> str:
+    """Return what an entry was tuned for; the bare fields where they make no problem here."""
+    values = {**entry.layout, **entry.sizes}
+    operation = operations().get(entry.operation)
+    if operation is not None:
+        known = {item.name for item in fields(operation.problem())}
+        with suppress(InvalidProblem):
+            return problem_with(operation, {n: values[n] for n in values if n in known}).title
+    return _pairs(values)
+
+
 def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
     table = Table()
-    for name in ("operation", "algorithm", "sizes", "layout", "ms", "device", "from", "state"):
-        table.add_column(name, overflow="fold")
+    for name in ("operation", "algorithm", "problem", "ms", "device", "from", "state"):
+        least = DEVICE_WIDTH if name == "device" else None
+        table.add_column(name, overflow="fold", min_width=least)
     for entry, state, reason in found:
         told = Text(state, style=STYLES[state])
         if reason:
@@ -142,8 +222,7 @@ def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
         table.add_row(
             entry.operation,
             entry.algorithm,
-            _pairs(entry.sizes),
-            _pairs(entry.layout),
+            _problem_text(entry),
             f"{entry.time_ms:.4g}",
             Text(f"{entry.device.name}, {entry.device.driver}"),
             "package" if entry.shipped else "you",
@@ -242,29 +321,25 @@ def export_command(
 ) -> None:
     """Write tuned entries, or a run of the tuner, to FILE."""
     path = Path(file)
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+    check_target(path)
+    wanted = _Chosen(operation, algorithm)
     if form == "overlay":
         if journal is not None:
             raise click.UsageError("--journal is of no use for the format overlay")
-        wanted = _chosen(operation, algorithm)
         own = [entry for entry in database.entries() if not entry.shipped and wanted(entry)]
         if not own:
             raise InvalidProblem("there is nothing to export; `oclab tune OPERATION` makes entries")
         text = json.dumps(entries_document(own), indent=1, sort_keys=True)
         what: dict[str, Any] = {"entries": len(own)}
     else:
-        found = [read_run(Path(journal))] if journal else runs(operation, algorithm)
+        found = [read_run(Path(journal))] if journal else wanted.runs()
         if not found:
             raise InvalidProblem("there is no run to export; `oclab tune OPERATION` makes one")
         run = found[-1]
         text = WRITERS[form](run.recording())
         what = {"journal": str(run.path), "evaluations": len(run.evaluations)}
-    try:
-        with replace_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with write_target(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     if settings().json:
         print_json(document("tuning export", path=str(path), format=form, **what))
         return
@@ -384,7 +459,7 @@ def _tell(adoption: Adoption, recording: Recording) -> None:
         )
         return
     say = settings().say
-    say(f"{task.operation.name} by {task.algorithm_name}, {_pairs(task.problem.as_dict())}")
+    say(f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}")
     say(f"device: {task.device}")
     for note in recording.notes:
         say(f"note: {note}")
@@ -413,11 +488,11 @@ def clear_command(
     operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool
 ) -> None:
     """Delete your own tuned entries; those of the package stay."""
-    wanted = _chosen(operation, algorithm)
+    wanted = _Chosen(operation, algorithm)
     removed = database.clear(
         lambda entry: wanted(entry) and (not only_stale or _state(entry)[0] == "stale")
     )
-    journals = runs(operation, algorithm) if with_runs else []
+    journals = wanted.runs() if with_runs else []
     for run in journals:
         try:
             run.path.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from opencl_lab.comparison.measure import Measurement, Status, Times
 from opencl_lab.device import Device
-from opencl_lab.doctor.peaks import fraction_of_peak, refusal, stored_peaks
+from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, refusal, stored_peaks
 from opencl_lab.errors import (
     BuildError,
     InvalidConfig,
@@ -216,13 +216,15 @@ class OpenCL(Contestant):
         """Return the row, with event times and the share of the device's peak."""
         kernel = float(np.median(self._kernel_ms)) if self._kernel_ms else None
         total = float(np.median(self.totals)) if self.totals else None
+        doing = self._work, self._dtype, kernel or 0.0, self._peaks
         return self._measurement(
             config=dict(self.config),
             workers=self.device.compute_units,
             kernel_ms=kernel,
             transfer_ms=float(np.median(self._transfer_ms)) if self._transfer_ms else None,
             build_ms=None if total is None else max(0.0, self._first_ms - total),
-            peak=fraction_of_peak(self._work, self._dtype, kernel or total or 0.0, self._peaks),
+            peak=fraction_of_peak(*doing),
+            peak_note=above_peak(*doing),
         )
 
 

@@ -66,7 +66,10 @@ class Measurement:
     difference : Difference, optional
         Distance from the expected result.
     peak : float, optional
-        Share of the roofline of the device, from its measured peaks; OpenCL only.
+        Share of the roofline of the device, from its measured peaks and the kernel time;
+        OpenCL only.
+    peak_note : str
+        Why that is above 1.
     """
 
     implementation: str
@@ -85,6 +88,7 @@ class Measurement:
     speedup: float | None = None
     difference: Difference | None = None
     peak: float | None = None
+    peak_note: str = ""
 
     @property
     def ok(self) -> bool:
@@ -97,20 +101,19 @@ class Measurement:
         return None if self.speedup is None else self.speedup / self.workers
 
     def _rate(self, amount: float) -> float | None:
-        """Return `amount` over the kernel time where there is one, else over the total time."""
-        if self.total_ms is None or not amount:
+        """Return `amount` over the total time, which all kinds of rows have."""
+        if self.total_ms is None or not self.total_ms.median or not amount:
             return None
-        milliseconds = self.kernel_ms or self.total_ms.median
-        return amount / milliseconds * 1e-6 if milliseconds else None
+        return amount / self.total_ms.median * 1e-6
 
     @property
     def gflops(self) -> float | None:
-        """Needed arithmetic per time in GFLOP/s."""
+        """Needed arithmetic per total time in GFLOP/s."""
         return None if self.work is None else self._rate(self.work.flops)
 
     @property
     def gbps(self) -> float | None:
-        """Needed memory traffic per time in GB/s."""
+        """Needed memory traffic per total time in GB/s."""
         return None if self.work is None else self._rate(self.work.bytes)
 
     def against(self, baseline: Measurement | None) -> Measurement:
@@ -140,6 +143,7 @@ class Measurement:
             "gflops": self.gflops,
             "gbps": self.gbps,
             "peak_fraction": self.peak,
+            "peak_note": self.peak_note,
             "speedup": self.speedup,
             "efficiency": self.efficiency,
             "max_abs_diff": None if difference is None else _finite(difference.max_abs),
@@ -177,6 +181,7 @@ COLUMNS = (
     "gflops",
     "gbps",
     "peak_fraction",
+    "peak_note",
     "speedup",
     "efficiency",
     "max_abs_diff",

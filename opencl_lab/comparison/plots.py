@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,30 @@ from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Curves
-from opencl_lab.paths import replace_file
+from opencl_lab.paths import check_target, write_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["check_plot", "plot_comparison", "plot_curves", "plot_speedup", "plot_times"]
+__all__ = [
+    "check_plot",
+    "legend_beside",
+    "plain_scale",
+    "plot_comparison",
+    "plot_curves",
+    "plot_speedup",
+    "plot_times",
+    "set_title",
+]
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
+PLOT_BYTES = 1 << 17  # about as many as a plot takes
 PICTURE_HEIGHT = 2.6  # inches
-TITLE_WIDTH = 85  # characters
+WIDTH = 9.0  # inches, of a plot over sizes
+TITLE_WIDTH = 11  # characters in an inch
+ROW = 9.0  # points between rows of numbers above a diagram
+LEAST_DISTANCE = 0.035  # between the labels of two sizes, as a share of the axis
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
 MARKERS = "os^Dv*<>pPX"
 
@@ -35,12 +49,15 @@ def check_plot(path: Path) -> None:
     Raises
     ------
     InvalidProblem
-        If its format is unknown or its folder does not exist.
+        If its format is unknown, or as from `check_target`.
     """
+    _check_format(path)
+    check_target(path, PLOT_BYTES)
+
+
+def _check_format(path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         raise InvalidProblem(f"cannot plot to {path}: its name must end in {' '.join(FORMATS)}")
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot plot to {path}: the folder {path.parent} does not exist")
 
 
 def _figure(
@@ -54,7 +71,7 @@ def _figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as NewFigure
 
-    check_plot(path)
+    _check_format(path)
     figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
     if pictures:
@@ -65,11 +82,31 @@ def _figure(
         draw(below.add_subplot())
     else:
         draw(figure.add_subplot())
-    try:
-        with replace_file(path) as temporary:
-            figure.savefig(temporary)
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with write_target(path) as temporary:
+        figure.savefig(temporary)
+
+
+def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
+    """Put a title above, its lines broken where they would leave the picture."""
+    width = int(TITLE_WIDTH * inches)
+    lines = (textwrap.fill(line, width) for line in title.splitlines())
+    axes.set_title("\n".join(lines), loc="left", fontsize=10, pad=pad)
+
+
+def plain_scale(axes: Axes, unit: str = "") -> None:
+    """Make the y axis logarithmic, with plain numbers: 0.1 and not a power of ten."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}{unit}")
+    axes.yaxis.set_minor_formatter(partial(_minor_label, axes, unit))
+    axes.tick_params(axis="y", which="minor", labelsize=7)
+
+
+def _minor_label(axes: Axes, unit: str, value: float, _: int) -> str:
+    """Return a label between the powers of ten where an axis spans hardly more than one."""
+    low, high = axes.get_ylim()
+    shown = "2346" if high < 10 * low else "25" if high < 50 * low else ""
+    text = f"{value:g}"
+    return f"{text}{unit}" if text.strip("0.")[0] in shown else ""
 
 
 def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
@@ -133,8 +170,7 @@ def plot_comparison(
         axes.set_xlabel("total time in ms, from host array to host array (median, min and max)")
         axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
         axes.spines[["top", "right"]].set_visible(False)
-        wrapped = (textwrap.fill(line, TITLE_WIDTH) for line in title.splitlines())
-        axes.set_title("\n".join(wrapped), loc="left", fontsize=10)
+        set_title(axes, title, 7)
 
     _figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
 
@@ -150,8 +186,8 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
         axes.grid(True, which="major", color="0.9")
         axes.spines[["top", "right"]].set_visible(False)
         if len(curves.values) > 1:
-            axes.legend(fontsize=8, frameon=False)
-        axes.set_title(title, loc="left", fontsize=10)
+            legend_beside(axes)
+        set_title(axes, title, 6)
 
     _figure(path, draw, 8, 4.5)
 
@@ -161,38 +197,74 @@ Series = Sequence[tuple[int, Sequence[Measurement]]]
 
 
 def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | None]) -> None:
-    """Draw one line an implementation, bold for OpenCL; a size of 0 has no logarithm."""
+    """Draw one line an implementation, bold for OpenCL, in a band from min to max.
+
+    A size of 0 has no logarithm.
+    """
     names = list(dict.fromkeys(row.implementation for _, rows in series for row in rows))
     for index, name in enumerate(names):
-        points = [
-            (size, value(row))
-            for size, rows in series
-            for row in rows
-            if size > 0 and row.implementation == name and row.ok and value(row) is not None
-        ]
+        points = []
+        for size, rows in series:
+            for row in rows:
+                middle, times = value(row), row.total_ms
+                if size > 0 and row.implementation == name and row.ok and middle and times:
+                    ends = (times.min / times.median, times.max / times.median)
+                    # A rate grows where a time shrinks; the band is the same.
+                    ends = ends if value is _total else (1 / ends[1], 1 / ends[0])
+                    points.append((size, middle, middle * ends[0], middle * ends[1]))
         if not points:
             continue
+        sizes, middles, lows, highs = zip(*points, strict=True)
         style: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4}
         if name.startswith("opencl:"):
             style["linewidth"] = 2.2
-        axes.plot(*zip(*points, strict=True), label=name, **style)
-    axes.set_xscale("log")
+        (line,) = axes.plot(sizes, middles, label=name, **style)
+        axes.fill_between(sizes, lows, highs, color=line.get_color(), alpha=0.15, linewidth=0)
+    _size_axis(axes, [size for size, _ in series if size > 0])
     axes.grid(True, which="major", color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
-    if axes.lines:
-        axes.legend(fontsize=8, frameon=False)
+
+
+def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
+    """Make the axis of sizes: logarithmic, with plain numbers at what was measured."""
+    axes.set_xscale("log")
+    axes.minorticks_off()
+    if not sizes:
+        return
+    span = math.log(sizes[-1] / sizes[0]) or 1.0
+    longest = max(len(str(size)) for size in sizes)
+    shown: list[int] = []
+    for size in reversed(sizes):  # the largest matters most
+        if not shown or math.log(shown[-1] / size) >= LEAST_DISTANCE * span:
+            shown.append(size)
+    crowded = len(shown) * longest > WIDTH * 8
+    axes.set_xticks(shown, [str(size) for size in shown], rotation=45 if crowded else 0)
+    if crowded:
+        for label in axes.get_xticklabels():
+            label.set_horizontalalignment("right")
+            label.set_rotation_mode("anchor")
+
+
+def legend_beside(axes: Axes) -> None:
+    """Name the lines beside the diagram, where they hide nothing."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _total(row: Measurement) -> float | None:
     return row.total_ms.median if row.total_ms else None
 
 
-def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> None:
-    """Mark where lines cross, with the size there if both are algorithms of ours."""
-    smallest = series[0][0]
-    for crossing in crossings:
-        if crossing.size is None or crossing.size <= max(smallest, 0):
-            continue
+def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> int:
+    """Mark where lines cross, and number those of two algorithms of ours; return their rows.
+
+    The numbers stand above the diagram, in as many rows as they need; the legend explains them.
+    """
+    sizes = [size for size, _ in series if size > 0]
+    known = [c for c in crossings if c.size is not None and c.size > max(series[0][0], 0)]
+    places: list[list[float]] = []
+    for crossing in sorted(known, key=lambda item: item.size or 0):
+        assert crossing.size is not None  # kept above
         points = {
             size: total
             for size, rows in series
@@ -204,17 +276,28 @@ def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> None:
         time = math.exp(float(np.interp(math.log(crossing.size), *logarithms)))
         both = crossing.reference.startswith("opencl:")
         axes.plot(crossing.size, time, "o", color="0.2", fillstyle="none", markersize=11 - 4 * both)
-        if both:
-            axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
-            axes.annotate(
-                f"{crossing.implementation} from {crossing.size_text}",
-                (crossing.size, 0.02),
-                xycoords=("data", "axes fraction"),
-                rotation=90,
-                ha="right",
-                va="bottom",
-                fontsize=7,
-            )
+        if not both:
+            continue
+        number = f"{1 + sum(map(len, places))}"
+        share = math.log(crossing.size / sizes[0]) / (math.log(sizes[-1] / sizes[0]) or 1.0)
+        row = next((r for r in places if share - r[-1] >= LEAST_DISTANCE), None)
+        if row is None:
+            places.append(row := [])
+        row.append(share)
+        axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
+        axes.annotate(
+            number,
+            (crossing.size, 1),
+            xytext=(0, 2 + ROW * places.index(row)),
+            textcoords="offset points",
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="bottom",
+            fontsize=7,
+        )
+        text = f"{number}: {crossing.implementation} from {crossing.size_text}"
+        axes.plot([], [], linestyle=":", color="0.6", linewidth=0.8, label=text)
+    return len(places)
 
 
 def plot_times(
@@ -227,13 +310,14 @@ def plot_times(
 
     def draw(axes: Axes) -> None:
         _lines(axes, series, _total)
-        _rings(axes, series, crossings)
-        axes.set_yscale("log")
+        rows = _rings(axes, series, crossings)
+        plain_scale(axes)
         axes.set_xlabel(size_name)
-        axes.set_ylabel("total time in ms (median)")
-        axes.set_title(title, loc="left", fontsize=10)
+        axes.set_ylabel("total time in ms (median, min and max)")
+        legend_beside(axes)
+        set_title(axes, title, 6, 6 + ROW * rows)
 
-    _figure(path, draw, 7.5, 5)
+    _figure(path, draw, WIDTH, 5)
 
 
 def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
@@ -243,10 +327,10 @@ def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, titl
         _lines(axes, series, lambda row: row.speedup)
         axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
         if axes.lines[:-1]:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+            plain_scale(axes, "x")
         axes.set_xlabel(size_name)
-        axes.set_ylabel(f"speed-up over {baseline} (total time)")
-        axes.set_title(title, loc="left", fontsize=10)
+        axes.set_ylabel(f"speed-up over {baseline} (total time, median, min and max)")
+        legend_beside(axes)
+        set_title(axes, title, 6)
 
-    _figure(path, draw, 7.5, 5)
+    _figure(path, draw, WIDTH, 5)

@@ -11,12 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.comparison.measure import COLUMNS, Measurement
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.paths import replace_file
+from opencl_lab.doctor.peaks import share_text
+from opencl_lab.paths import write_target
 
-__all__ = ["OPTIONAL_COLUMNS", "check_csv", "comparison_table", "number", "write_csv"]
+__all__ = [
+    "OPTIONAL_COLUMNS",
+    "comparison_table",
+    "number",
+    "peak_caption",
+    "write_csv",
+]
 
-OPTIONAL_COLUMNS = ("min..max", "transfer ms", "max rel", "rel L2", "% peak", "kernel ms")
+OPTIONAL_COLUMNS = (
+    *("min..max", "transfer ms", "max rel", "rel L2", "kernel % peak", "kernel ms"),
+    *("GB/s", "GFLOP/s", "speed-up"),
+)
 """What a narrow terminal does without, in this order."""
 RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
@@ -34,18 +43,19 @@ def number(value: float | None, digits: int = 4) -> str:
 def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     """Return the rows as a table: times, rate, speed-up and whether the result is right.
 
-    The relative error is the one that the operation judges by: that of a whole result in the
-    Euclidean norm, or else the largest of an element. The share of the device's peak is
-    shown where `oclab doctor` has measured that.
+    Rates are by the total time. The relative error is the one that the operation judges by: that
+    of a whole result in the Euclidean norm, or else the largest of an element. The share of the
+    device's peak is by the kernel time, and shown where `oclab doctor` has measured that.
     """
     failed = any(not row.ok for row in rows)
     flops = any(row.gflops for row in rows)
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = peak_caption(row.peak_note for row in rows)
     table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
     by_norm = any(row.difference and row.difference.rel_l2 is not None for row in rows)
     error = "rel L2" if by_norm else "max rel"
-    rates = ["GFLOP/s" if flops else "GB/s", *(["% peak"] if peaks else [])]
+    rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
     for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", error):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if failed else None)
@@ -59,7 +69,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
             number(times.median if times else None),
             f"{number(times.min, 3)}..{number(times.max, 3)}" if times else "-",
             number(row.gflops if flops else row.gbps),
-            *([number(None if row.peak is None else 100 * row.peak, 3)] if peaks else []),
+            *([share_text(row.peak)] if peaks else []),
             "-" if row.speedup is None else f"{row.speedup:.2f}x",
             number(_judged(row), 2),
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
@@ -67,23 +77,17 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     return table
 
 
+def peak_caption(notes: Iterable[str]) -> str | None:
+    """Return what shares above 100 % of the peak mean, None where there are none."""
+    found = "; ".join(dict.fromkeys(note for note in notes if note))
+    return f">100 % of peak: {found}" if found else None
+
+
 def _judged(row: Measurement) -> float | None:
     """Return the relative error that decided whether the result is right."""
     if row.difference is None:
         return None
     return row.difference.max_rel if row.difference.rel_l2 is None else row.difference.rel_l2
-
-
-def check_csv(path: Path) -> None:
-    """Check early that a CSV file can be written to `path`.
-
-    Raises
-    ------
-    InvalidProblem
-        If its folder does not exist.
-    """
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
 
 
 def write_csv(
@@ -96,14 +100,11 @@ def write_csv(
     InvalidProblem
         If the file cannot be written.
     """
-    try:
-        with (
-            replace_file(path) as temporary,
-            temporary.open("w", newline="", encoding="utf-8") as file,
-        ):
-            writer = csv.DictWriter(file, [*leading, *COLUMNS])
-            writer.writeheader()
-            for before, row in rows:
-                writer.writerow({**before, **row.as_csv()})
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with (
+        write_target(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, [*leading, *COLUMNS])
+        writer.writeheader()
+        for before, row in rows:
+            writer.writerow({**before, **row.as_csv()})

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab._version import __version__
+from opencl_lab.caches import make_section
 from opencl_lab.device import Capabilities, Device, probe_file
+from opencl_lab.doctor.installation import installation
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.paths import write_json
@@ -133,7 +135,7 @@ class _Child:
         self.garbage = False
         self._unread = b""
         private = folder / probe.name
-        private.mkdir()
+        private.mkdir(mode=0o700)
         self._stderr = private / "stderr"
         target = probe.target or f"opencl_lab.doctor.probes:{probe.name}"
         self.begin = time.monotonic()
@@ -326,12 +328,15 @@ class Report:
         Compilers, OpenMP and MPI.
     stored : Path or None
         The file that holds the findings, None where it could not be written.
+    installed : tuple of Tool
+        The ICD loader, the drivers that it is told of, and the files of devices.
     """
 
     device: Device
     findings: tuple[Finding, ...]
     tools: tuple[Tool, ...]
     stored: Path | None = None
+    installed: tuple[Tool, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as the JSON document of the command line."""
@@ -342,6 +347,7 @@ class Report:
             "device": self.device.as_dict(),
             "peaks": _peaks(self.findings),
             "probes": [asdict(finding) for finding in self.findings],
+            "installation": [asdict(tool) for tool in self.installed],
             "toolchain": [asdict(tool) for tool in self.tools],
             "stored": None if self.stored is None else str(self.stored),
         }
@@ -349,6 +355,7 @@ class Report:
 
 def store(device: Device, findings: Sequence[Finding]) -> Path:
     """Write findings where `opencl_lab.device` and `stored_peaks` read those about `device`."""
+    make_section("doctor")
     path = probe_file(device.key)
     write_json(
         path,
@@ -402,4 +409,5 @@ def report(
     with suppress(OSError):  # a full or read-only disk must not hide the findings
         stored = store(device, findings)
     capabilities = replace(device.capabilities, **_capabilities(findings))
-    return Report(replace(device, capabilities=capabilities), findings, toolchain(), stored)
+    probed = replace(device, capabilities=capabilities)
+    return Report(probed, findings, toolchain(), stored, installation())

@@ -20,7 +20,15 @@ from opencl_lab.device import Device, probe_file
 from opencl_lab.paths import read_json
 from opencl_lab.plan import Work
 
-__all__ = ["Peaks", "fraction_of_peak", "rate_text", "refusal", "stored_peaks"]
+__all__ = [
+    "Peaks",
+    "above_peak",
+    "fraction_of_peak",
+    "rate_text",
+    "refusal",
+    "share_text",
+    "stored_peaks",
+]
 
 PREFIXES = ("", "k", "M", "G", "T", "P")
 TOLERANCE = 1.25
@@ -105,12 +113,35 @@ def fraction_of_peak(
     -------
     float or None
         The share of the roofline: 1 is all that the device can do. Above 1 are small
-        problems that run from a cache. None where there is nothing to compare.
+        problems that run from a cache, see `above_peak`. None where there is nothing to compare.
     """
     if peaks is None or not 0 < milliseconds < math.inf:
         return None
     least = max(_seconds(work.flops, peaks.flops(dtype)), _seconds(work.bytes, peaks.copy_bytes))
     return least * 1e3 / milliseconds or None
+
+
+def above_peak(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) -> str:
+    """Return why a share of the peak is above 1, or nothing where it is not.
+
+    Parameters
+    ----------
+    work, dtype, milliseconds, peaks
+        As for `fraction_of_peak`.
+    """
+    share = fraction_of_peak(work, dtype, milliseconds, peaks)
+    if peaks is None or share is None or share <= 1:
+        return ""
+    if _seconds(work.bytes, peaks.copy_bytes) * 1e3 > milliseconds:
+        return "faster than memory's measured peak, as data stayed in caches"
+    return "faster than the measured peak of arithmetic, as peaks are measured, too"
+
+
+def share_text(share: float | None) -> str:
+    """Return a share of the peak in percent, without the sign; one above 100 as just that."""
+    if share is None:
+        return "-"
+    return ">100" if share > 1 else f"{100 * share:.3g}"
 
 
 def _seconds(amount: float, peak: float | None) -> float:

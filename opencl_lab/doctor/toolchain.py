@@ -31,18 +31,19 @@ COUNT_THREADS = CReference(
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, whether it works, and what to install where it does not.
+    """A tool, or another part of an installation; whether it works, and what to do if not.
 
     Parameters
     ----------
     name : str
-        ``C compiler``, ``OpenMP`` or ``MPI``.
+        Such as ``C compiler``.
     verdict : str
-        ``ok``, ``no`` where it is not there, ``broken`` where it is there and fails.
+        ``ok``; ``no`` where it is not there, ``missing`` if devices may need it;
+        ``broken`` where it is there and fails.
     detail : str
         What was found, in words.
     advice : str
-        What to install; empty when it works.
+        What to install or to set; empty when it works.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +14,8 @@ from opencl_lab.files.convert import convert
 from opencl_lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.files.sound import read_sound
 from opencl_lab.files.text import check_text, read_text, write_columns, write_text
-from opencl_lab.paths import replace_file
+from opencl_lab.paths import check_target, write_target
+from opencl_lab.words import counted
 
 __all__ = [
     "FORMATS",
@@ -24,8 +25,10 @@ __all__ = [
     "check_array",
     "check_output",
     "convert",
+    "is_text",
     "read_array",
     "read_stored",
+    "summary",
     "write_array",
 ]
 
@@ -40,10 +43,20 @@ Columns: TypeAlias = Callable[[], Mapping[str, np.ndarray[Any, Any]] | None]
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file holds: its numbers, and what it says of them, by the option that asks for it."""
+    """What a file holds: its numbers, and what it says of them.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+    options : mapping
+        By the option that asks for it.
+    names : tuple of str
+        Those of the columns, if a text file begins with them.
+    """
 
     array: np.ndarray[Any, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
 
 def _check_format(path: Path, verb: str, formats: tuple[str, ...]) -> None:
@@ -62,8 +75,9 @@ def read_stored(path: Path, formats: tuple[str, ...] = FORMATS) -> Stored:
     Parameters
     ----------
     path : Path
-        ``.npy``; ``.npz`` with one array; ``.csv`` with commas, or ``.txt`` with
-        white space, with or without a line of names first. Text becomes int64 if
+        ``.npy``; ``.npz`` with one array; ``.csv`` with commas, semicolons or tabs, or
+        ``.txt`` with white space, with or without a line of names first, a name for each
+        column. Text becomes int64 if
         every number is whole (uint64 if that takes it), else float64, or complex128
         where numbers are written as ``1+2j``. Pictures become rows x columns, or
         rows x columns x 3 or 4 colours, of uint8 or, for 16-bit grey, uint16.
@@ -80,14 +94,18 @@ def read_stored(path: Path, formats: tuple[str, ...] = FORMATS) -> Stored:
     """
     _check_format(path, "read", formats)
     suffix = path.suffix.lower()
-    options = {}
+    options: dict[str, Any] = {}
+    names: tuple[str, ...] = ()
     try:
         if suffix in PICTURES:
             array = read_picture(path)
         elif suffix in SOUNDS:
             array, options["rate"] = read_sound(path)
+        elif suffix in TEXTS:
+            table = read_text(path)
+            array, names = table.numbers, table.names
         else:
-            array = read_text(path) if suffix in TEXTS else _read_numpy(path)
+            array = _read_numpy(path)
     except OSError as error:
         raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, MemoryError) as error:
@@ -97,7 +115,22 @@ def read_stored(path: Path, formats: tuple[str, ...] = FORMATS) -> Stored:
         raise InvalidProblem(f"cannot read {path}: it is damaged ({error})") from error
     if array.dtype.kind not in "biufc":
         raise InvalidProblem(f"{path} holds values of dtype {array.dtype}, not numbers")
-    return Stored(array, options)
+    return Stored(array, options, names)
+
+
+def is_text(path: Path) -> bool:
+    """Return whether a file is numbers in text, by its name."""
+    return path.suffix.lower() in TEXTS
+
+
+def summary(stored: Stored) -> str:
+    """Return what was read from a text file, in words."""
+    shape = stored.array.shape
+    found = counted(stored.array.size, "number")
+    if len(shape) == 2:
+        found = f"{counted(shape[0], 'row')} x {counted(shape[1], 'column')}"
+    named = "a name" if len(stored.names) == 1 else "a line of names"
+    return f"{found} below {named}" if stored.names else found
 
 
 def _read_numpy(path: Path) -> np.ndarray[Any, Any]:
@@ -117,11 +150,10 @@ def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
     Raises
     ------
     InvalidProblem
-        If its format is unknown or its folder does not exist.
+        If its format is unknown, or as from `check_target`.
     """
     _check_format(path, "write", tuple(item for item in formats if item not in SOUNDS))
-    if not path.parent.is_dir():
-        raise InvalidProblem(f"cannot write {path}: the folder {path.parent} does not exist")
+    check_target(path, 0)  # `check_array` knows how large it becomes
 
 
 def check_array(
@@ -136,9 +168,10 @@ def check_array(
     Raises
     ------
     InvalidProblem
-        If the format of the file cannot hold it.
+        If the format of the file cannot hold it, or its disk has no room.
     """
     suffix = path.suffix.lower()
+    check_target(path, _least_bytes(suffix, array))
     try:
         if suffix in PICTURES:
             check_picture(array, like)
@@ -148,12 +181,20 @@ def check_array(
         raise InvalidProblem(f"cannot write {path}: {error}") from error
 
 
+def _least_bytes(suffix: str, array: np.ndarray[Any, Any]) -> int:
+    """Return how many bytes a file with an array has at least; little is known of pictures."""
+    if suffix in TEXTS:
+        return 2 * array.size  # a digit, and what separates it from the next
+    return 0 if suffix in PICTURES else array.nbytes
+
+
 def write_array(
     path: Path,
     array: np.ndarray[Any, Any],
     columns: Columns | None = None,
     *,
     like: np.ndarray[Any, Any] | None = None,
+    names: Sequence[str] = (),
 ) -> None:
     """Write an array in the format that the name of `path` says, all of it or nothing.
 
@@ -166,6 +207,8 @@ def write_array(
         it is not None.
     like : numpy.ndarray, optional
         The image that a picture was made of, see `pictures.write_picture`.
+    names : sequence of str, optional
+        What a text file begins with, a name for each column.
 
     Raises
     ------
@@ -175,7 +218,7 @@ def write_array(
     check_output(path, (*FORMATS, *PICTURES))
     suffix = path.suffix.lower()
     try:
-        with replace_file(path) as temporary:
+        with write_target(path) as temporary:
             if suffix in PICTURES:
                 write_picture(temporary, suffix, array, like)
             elif suffix == ".npy":
@@ -185,8 +228,8 @@ def write_array(
             elif columns is not None and (named := columns()) is not None:
                 write_columns(temporary, named, TEXTS[suffix])
             else:
-                write_text(temporary, array, TEXTS[suffix])
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+                write_text(temporary, array, TEXTS[suffix], names)
+    except InvalidProblem:
+        raise
     except ValueError as error:
         raise InvalidProblem(f"cannot write {path}: {error}") from error

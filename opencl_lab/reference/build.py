@@ -1,7 +1,8 @@
 """Compile the C references with the system's compiler, at run time, and keep what was compiled.
 
 Nothing in the cache is trusted: a library carries the checksum of its content in
-its name, because loading a damaged one would end the process.
+its name, because loading a damaged one would end the process, and neither it nor its
+folder may be such that others could write to them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.caches import danger, section_folder
 from opencl_lab.errors import BuildError, LaunchError, ReferenceUnavailable
-from opencl_lab.paths import cache_dir, read_json, usable_folder, write_json
+from opencl_lab.paths import cache_dir, read_json, write_json
 from opencl_lab.reference.descriptor import CReference
 
 __all__ = ["CFunction", "Compiler", "compiler", "describe", "load"]
@@ -34,6 +36,7 @@ CANDIDATES = ("cc", "gcc", "clang")
 BASE_FLAGS = ("-O3", "-shared", "-fPIC")
 NATIVE, OPENMP = "-march=native", "-fopenmp"
 TIME_LIMIT = 120.0
+ROOM = 1 << 20  # bytes that a disk should have left for libraries
 CPU_FIELDS = (
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # x86
     *("CPU implementer", "CPU variant", "CPU part", "Features"),  # Arm
@@ -181,7 +184,7 @@ def _probe_once(command: tuple[str, ...]) -> Compiler:
     key = _digest(
         *command, str(status.st_mtime_ns), str(status.st_size), _cpu(), PROBE, *BASE_FLAGS
     )
-    path = cache_dir("c") / f"compiler-{key}.json"
+    path = _folder() / f"compiler-{key}.json"  # flags can make a compiler run anything
     match read_json(path):
         case {"version": str(version), "flags": [*flags]} if all(isinstance(f, str) for f in flags):
             return Compiler(command, version, tuple(flags))
@@ -325,7 +328,7 @@ def load(reference: CReference, problem: Any) -> CFunction:
     source = SOURCES / reference.source
     texts = [path.read_text("utf-8") for path in (source, *sorted(SOURCES.glob("*.h")))]
     key = _digest(json.dumps(asdict(found)), _cpu(), *macros, *texts)
-    folder = usable_folder(cache_dir("c"))
+    folder = _folder()
     try:
         library = _cached(folder, f"{source.stem}-{key}") or _compile(
             found, source, macros, folder, f"{source.stem}-{key}"
@@ -338,6 +341,11 @@ def load(reference: CReference, problem: Any) -> CFunction:
         ) from error
     function.restype = ctypes.c_int
     return CFunction(reference.name, function)
+
+
+def _folder() -> Path:
+    """Return the folder of what was compiled, which nobody else can write to."""
+    return section_folder("c", ROOM)
 
 
 def _open(library: Path) -> ctypes.CDLL:
@@ -359,10 +367,10 @@ def _checksum(library: Path) -> str:
 
 
 def _cached(folder: Path, stem: str) -> Path | None:
-    """Return the library of that name, if its content is what its name says."""
+    """Return the library of that name, if it is ours and its content is what its name says."""
     for library in folder.glob(f"{stem}-*.so"):
         with suppress(FileNotFoundError):  # another process has thrown it away meanwhile
-            if library.stem == f"{stem}-{_checksum(library)}":
+            if not danger(library) and library.stem == f"{stem}-{_checksum(library)}":
                 return library
             library.unlink()
     return None
@@ -384,5 +392,6 @@ def _compile(found: Compiler, source: Path, macros: Sequence[str], folder: Path,
                 options=options,
             ) from None
         library = folder / f"{stem}-{_checksum(built)}.so"
+        built.chmod(0o700)
         built.replace(library)
     return library

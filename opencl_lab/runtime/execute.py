@@ -91,7 +91,8 @@ def execute(
     LaunchError
         If the device refuses a launch, fails, or runs out of memory.
     """
-    on_device = any(isinstance(array, cl.array.Array) for array in inputs.values())
+    given = (*inputs.values(), *(out or {}).values())  # a kernel may need no input
+    on_device = any(isinstance(array, cl.array.Array) for array in given)
     run = _run_device if on_device else _run_host
     given = frozenset(out or ())
     with _explained(queue):

@@ -19,7 +19,7 @@ import pyopencl.tools
 from opencl_lab.device import Device, check_fork, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
-from opencl_lab.pocl import linker_missing, restore_cache
+from opencl_lab.pocl import linker_missing, no_room, restore_cache
 from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
 
@@ -226,7 +226,8 @@ class Session:
             return self._programs[key]
 
     def _build(self, source: Source, options: tuple[str, ...]) -> cl.Program:
-        missing = linker_missing(self.device.platform_version)
+        version = self.device.platform_version
+        missing = linker_missing(version) or no_room(version)
         if missing is not None:  # PoCL would end the process
             raise BuildError(missing, source=source.text)
         # PoCL would print how many warnings there were; errors still come with the log.

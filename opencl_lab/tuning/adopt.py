@@ -23,7 +23,7 @@ from opencl_lab.tuning.result import Progress
 from opencl_lab.tuning.task import Task
 from opencl_lab.tuning.tuner import run_tuning
 
-__all__ = ["Adoption", "adopt", "task_of"]
+__all__ = ["Adoption", "adopt", "problem_with", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,21 @@ def task_of(
         )
     chosen = get_operation(name)
     chosen.algorithm(chosen_algorithm)
-    default = chosen.problem()
-    values = dict(zip(default.sizes, recording.problem_size, strict=False))
+    values = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
     values.update(about)
     values.update(changes or {})
-    return Task(chosen, chosen_algorithm, _problem(chosen, default, values), device)
+    return Task(chosen, chosen_algorithm, problem_with(chosen, values), device)
 
 
-def _problem(operation: Operation[Any], default: Problem, values: Mapping[str, Any]) -> Problem:
-    """Return the problem with these fields, of the types that the default problem has."""
+def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Problem:
+    """Return the default problem with these fields, brought to the types that it has.
+
+    Raises
+    ------
+    InvalidProblem
+        If it has no such field, or the values make no problem.
+    """
+    default: Problem = operation.problem()
     converted = {}
     for item in fields(default):
         if item.name in values:

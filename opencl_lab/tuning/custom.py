@@ -1,6 +1,7 @@
 """Tuning a kernel of your own: a template, a problem, a plan and a reference make an operation.
 
-`docs/examples/tune_your_kernel.py` is a worked example.
+`docs/examples/tune_your_operation.py` is a worked example. For a kernel in a file that needs one
+launch, `opencl_lab.tune_kernel` makes all this from plain data.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Algorithm, Difference, Operation, Option, Problem
-from opencl_lab.plan import Plan
+from opencl_lab.plan import Plan, Work
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.space import Config, SearchSpace
 
@@ -32,14 +33,20 @@ class _KernelAlgorithm(Algorithm[P]):
     def __init__(
         self,
         name: str,
+        operation: str,
         space: SearchSpace,
         default: Config | Callable[[P, Device], Config],
         plan: Callable[[P, Config, Device], Plan],
         templates: tuple[str, ...],
+        work: Callable[[P], Work] | None,
     ):
         # Class variables of the base: every operation of this kind has its own.
-        vars(self).update(name=name, space=space, templates=templates, operation=name)
-        self._default, self._plan = default, plan
+        vars(self).update(name=name, space=space, templates=templates, operation=operation)
+        self._default, self._plan, self._work = default, plan, work
+
+    def work(self, problem: P) -> Work:
+        """Return the least that the kernel does, if the user said so, else that of the problem."""
+        return problem.work if self._work is None else self._work(problem)
 
     def default_config(self, problem: P, device: Device) -> Config:
         """Return the configuration that the user gave."""
@@ -85,6 +92,11 @@ class KernelOperation(Operation[P], Generic[P]):
         magnitude in it; 0 demands equality, as integers always do.
     summary : str
         One sentence.
+    algorithm : str
+        What its one algorithm is called; by default as itself.
+    work : callable, optional
+        ``work(problem)`` returns the least that the kernel does, which the device's peaks
+        bound, where that is less than the work of the problem.
 
     Raises
     ------
@@ -109,6 +121,8 @@ class KernelOperation(Operation[P], Generic[P]):
         awkward: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         tolerance: float = 0.0,
         summary: str = "",
+        algorithm: str = "",
+        work: Callable[[P], Work] | None = None,
     ):
         bare = [item.name for item in fields(problem) if item.default is MISSING]
         if bare:
@@ -117,7 +131,7 @@ class KernelOperation(Operation[P], Generic[P]):
             Option(item.name, type(item.default), item.default, item.name)
             for item in fields(problem)
         )
-        algorithm = _KernelAlgorithm(name, space, default, plan, (template,))
+        only = _KernelAlgorithm(algorithm or name, name, space, default, plan, (template,), work)
         # Class variables of the base: every operation of this kind has its own.
         vars(self).update(
             name=name,
@@ -125,13 +139,13 @@ class KernelOperation(Operation[P], Generic[P]):
             options=options,
             size_option=problem.sizes[0],
             awkward=(awkward,) if isinstance(awkward, Mapping) else tuple(awkward),
-            algorithms=(algorithm,),
+            algorithms=(only,),
         )
         self._problem, self._inputs, self._reference = problem, inputs, reference
         self._tolerance = tolerance
         self.__module__ = sys._getframe(1).f_globals["__name__"]
 
-    def __reduce__(self) -> str:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         """Pickle by the name under which its module holds it: a space has lambdas."""
         module = sys.modules.get(self.__module__)
         for name, value in vars(module).items() if module is not None else ():

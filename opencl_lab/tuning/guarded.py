@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-__all__ = ["Guarded"]
+__all__ = ["POISON", "Guarded"]
 
 POISON = 0xCD
 LEAST_GUARD, MOST_GUARD = 1 << 14, 1 << 20

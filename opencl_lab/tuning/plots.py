@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opencl_lab.comparison.plots import OPENCL, OTHER, check_plot
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.paths import replace_file
+from opencl_lab.comparison.plots import (
+    OPENCL,
+    OTHER,
+    check_plot,
+    legend_beside,
+    plain_scale,
+    set_title,
+)
+from opencl_lab.paths import write_target
 from opencl_lab.space import Value
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.result import TuneResult
@@ -52,7 +57,7 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
     grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[3, *[2.2] * rows])
     convergence = figure.add_subplot(grid[0, :])
     _draw_convergence(convergence, result)
-    convergence.set_title(title, loc="left", fontsize=10)
+    set_title(convergence, title, 9)
     first = None
     for index, name in enumerate(names):
         place = grid[1 + index // COLUMNS, index % COLUMNS]
@@ -62,13 +67,10 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
         if index % COLUMNS == 0:
             axes.set_ylabel("kernel time, ms", fontsize=8)
         else:
-            axes.tick_params(labelleft=False)
+            axes.tick_params(which="both", labelleft=False)
     figure.supxlabel("by parameter: all evaluations, and the best of each value", fontsize=8)
-    try:
-        with replace_file(path) as temporary:
-            figure.savefig(temporary)
-    except OSError as error:
-        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+    with write_target(path) as temporary:
+        figure.savefig(temporary)
 
 
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:
@@ -82,6 +84,8 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
     right = [(n, t) for n, t in zip(numbers, times, strict=True) if math.isfinite(t)]
     if right:
         axes.plot(*zip(*right, strict=True), "o", color=PALE, markersize=3, label="evaluation")
+        runs = [(min(item.times_ms), max(item.times_ms)) for item in evaluations if item.times_ms]
+        axes.vlines([n for n, _ in right], *zip(*runs, strict=True), color=PALE, linewidth=0.8)
     known = [(float(n), t) for n, t in zip(numbers, best, strict=True) if math.isfinite(t)]
     if known:
         known.append((len(evaluations) + 0.5, known[-1][1]))
@@ -94,13 +98,14 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
         axes.plot(failed, [0.97] * len(failed), "x", color=OTHER, transform=top, label=label)
     if result.default is not None and math.isfinite(result.default.time_ms):
         style: dict[str, Any] = {"color": OTHER, "linewidth": 1, "linestyle": "--"}
-        axes.axhline(result.default.time_ms, label="built-in configuration", **style)
+        label = f"{result.task.operation.default_name} configuration"
+        axes.axhline(result.default.time_ms, label=label, **style)
     _style(axes)
     axes.set_xlim(0.5, len(evaluations) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("evaluations")
-    axes.set_ylabel("kernel time, ms")
-    axes.legend(fontsize=8, frameon=False, loc="upper right", ncols=4)
+    axes.set_ylabel("kernel time, ms\n(median, min and max)")
+    legend_beside(axes)
 
 
 def _values(result: TuneResult, name: str) -> list[Value]:
@@ -132,19 +137,8 @@ def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Ev
     return [item for item in evaluations if item.times_ms and item.config[name] == value]
 
 
-def _minor_label(axes: Axes, value: float, _: int) -> str:
-    """Return a label between the powers of ten where an axis spans hardly more than one."""
-    low, high = axes.get_ylim()
-    shown = "2346" if high < 10 * low else "25" if high < 50 * low else ""
-    text = f"{value:g}"
-    return text if text.strip("0.")[0] in shown else ""
-
-
 def _style(axes: Axes) -> None:
-    axes.set_yscale("log")
+    plain_scale(axes)
     axes.grid(True, axis="y", which="major", color="0.9")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter(partial(_minor_label, axes))
-    axes.tick_params(axis="y", which="minor", labelsize=7)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from opencl_lab.comparison.measure import Measurement, Times
-from opencl_lab.doctor.peaks import fraction_of_peak, stored_peaks
+from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, stored_peaks
 from opencl_lab.operation import Problem
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Pruning
@@ -25,11 +25,14 @@ def failures(evaluations: Sequence[Evaluation]) -> dict[str, int]:
     return dict(Counter(item.status for item in evaluations if item.status != "correct"))
 
 
-def share_of_peak(task: Task, milliseconds: float) -> float | None:
-    """Return a time's share of the device's roofline, None if `oclab doctor` has not run."""
+def share_of_peak(task: Task, milliseconds: float) -> tuple[float | None, str]:
+    """Return a time's share of the device's roofline, and why it is above 1 if it is.
+
+    None if `oclab doctor` has not run.
+    """
     dtype = getattr(task.problem, "dtype", None)
-    work = task.algorithm.work(task.problem)
-    return fraction_of_peak(work, dtype, milliseconds, stored_peaks(task.device))
+    doing = task.algorithm.work(task.problem), dtype, milliseconds, stored_peaks(task.device)
+    return fraction_of_peak(*doing), above_peak(*doing)
 
 
 @dataclass(frozen=True)
@@ -148,11 +151,12 @@ class TuneResult:
         """The winner's share of the device's roofline."""
         if self.best is None:
             return None
-        return share_of_peak(self.task, self.best.time_ms)
+        return share_of_peak(self.task, self.best.time_ms)[0]
 
     def as_row(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return an evaluation as a row of the JSON document ``oclab/1``, by kernel times."""
         times = Times.of(evaluation.times_ms) if evaluation.times_ms else None
+        peak, note = share_of_peak(self.task, times.median) if times else (None, "")
         row = Measurement(
             f"opencl:{self.task.algorithm_name}",
             "opencl",
@@ -165,6 +169,7 @@ class TuneResult:
             total_ms=times,  # for the rates; nothing else than kernels was timed
             build_ms=evaluation.build_ms or None,
             work=self.problem.work,
-            peak=share_of_peak(self.task, times.median) if times else None,
+            peak=peak,
+            peak_note=note,
         ).as_row()
         return {**row, "total_ms": None, "kernel_spread_ms": row["total_ms"]}

@@ -81,15 +81,13 @@ def read_run(path: Path) -> Run:
     return Run(path, *about, parameters=space, evaluations=evaluations)
 
 
-def runs(operation: str | None = None, algorithm: str | None = None) -> list[Run]:
-    """Return all runs, of one operation and algorithm if these are given; the latest last."""
+def runs() -> list[Run]:
+    """Return all runs, the latest last."""
     found = []
     for path in data_dir("journals").glob("*.jsonl"):
         try:
             run = read_run(path)
-            age = path.stat().st_mtime_ns
+            found.append((path.stat().st_mtime_ns, str(path), run))
         except (InvalidProblem, OSError):
             continue
-        if operation in (None, run.operation) and algorithm in (None, run.algorithm):
-            found.append((age, str(path), run))
     return [run for _, _, run in sorted(found, key=lambda item: item[:2])]

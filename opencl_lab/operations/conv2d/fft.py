@@ -43,6 +43,9 @@ SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
 AROUND = 24.0
 """Operations on a point that take as long as moving it from and to the images."""
+ERROR = 8.0
+"""Roundings by which a result is off at most, of the largest pixel of its blocks times the largest
+magnitude in the spectrum of the filter. One wave and a filter of one weight came to 6."""
 MOST_TURNS = 1024
 """Launches over some pairs after the other; each takes time to prepare at the first call."""
 
@@ -176,7 +179,7 @@ class Fft(Convolution):
     def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
         """Return how many operations of a direct convolution take as long, about."""
         blocks = Blocks.of(problem, config.integer("BLOCK"))
-        launches = 3 + 7 * math.ceil(blocks.pairs(problem) / config.integer("PAIRS"))
+        launches = 4 + 7 * math.ceil(blocks.pairs(problem) / config.integer("PAIRS"))
         cost = _cost(device)
         points = AROUND * blocks.points * blocks.pairs(problem)
         return cost.operation * (blocks.flops(problem) + points) + cost.launch * launches
@@ -195,9 +198,13 @@ class Fft(Convolution):
             raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
         near, far = (steps.scratch("pairs", at_once * blocks.points) for _ in range(2))
         filter_near, filter_far = (steps.scratch("filter", blocks.points) for _ in range(2))
+        bits = np.dtype(f"u{problem.sum_type.itemsize}")
+        loudest = steps.scratch("loudest", at_once * blocks.length[0], bits)
+        strongest = steps.scratch("strongest", blocks.length[0], bits)
 
         steps.launches.append(around.weights_in(filter_near))
         _forth(steps, blocks, 1, filter_near, filter_far, device)
+        steps.launches.append(around.strengths_of(filter_near, strongest))
         launches, between = [*steps.launches], dict[int, list[Launch]]()
         for first in range(0, pairs, at_once):
             count = min(at_once, pairs - first)
@@ -207,9 +214,9 @@ class Fft(Convolution):
                 steps.launches.append(around.multiply(near, filter_near, count))
                 _back(steps, blocks, count, near, far, device)
                 between[count] = [*steps.launches]
-            launches.append(around.blocks_in(near, first, count))
+            launches.append(around.blocks_in(near, loudest, first, count))
             launches += between[count]
-            launches.append(around.blocks_out(near, first, count))
+            launches.append(around.blocks_out(near, loudest, strongest, first, count))
         return Plan(tuple(steps.buffers), tuple(launches))
 
 
@@ -246,8 +253,10 @@ class _Around:
     wg_size: int
     device: Device
 
-    def _launch(self, kernel: str, groups: int, arguments: dict[str, Argument | int]) -> Launch:
-        """Return a launch; plain numbers become 32-bit integers."""
+    def _launch(
+        self, kernel: str, groups: int, arguments: dict[str, Argument | int], maxima: int = 0
+    ) -> Launch:
+        """Return a launch, whose groups share `maxima`; plain numbers become 32-bit integers."""
         pixels = pixel_params(self.problem, Pass.whole(self.problem), False, self.device)
         own = {"CHANNELS": self.problem.channels, "WG_SIZE": self.wg_size}
         return Launch(
@@ -260,6 +269,7 @@ class _Around:
                 name: np.int32(value) if isinstance(value, int) else value
                 for name, value in arguments.items()
             },
+            local_bytes=maxima * self.wg_size * self.problem.sum_type.itemsize,
         )
 
     @property
@@ -294,6 +304,15 @@ class _Around:
         }
         return self._launch("weights_in", rows, arguments)
 
+    def strengths_of(self, spectrum: str, strongest: str) -> Launch:
+        arguments: dict[str, Argument | int] = {
+            "spectrum": spectrum,
+            "strongest": strongest,
+            "columns": self.blocks.length[1],
+            "size": self.problem.sum_type.type(self.blocks.points),
+        }
+        return self._launch("strengths_of", self.blocks.length[0], arguments, maxima=1)
+
     def multiply(self, pairs: str, spectrum: str, count: int) -> Launch:
         arguments: dict[str, Argument | int] = {
             "pairs": pairs,
@@ -302,11 +321,12 @@ class _Around:
         }
         return self._launch("multiply", count * self.blocks.length[0], arguments)
 
-    def blocks_in(self, pairs: str, first: int, count: int) -> Launch:
+    def blocks_in(self, pairs: str, loudest: str, first: int, count: int) -> Launch:
         problem = self.problem
         arguments: dict[str, Argument | int] = {
             "image": "image",
             "pairs": pairs,
+            "loudest": loudest,
             "height": problem.height,
             "width": problem.width,
             **self._sizes,
@@ -315,15 +335,23 @@ class _Around:
             "last_column": problem.out_width + problem.filter_width - 2,
             **self._part(first),
         }
-        return self._launch("blocks_in", count * self.blocks.length[0], arguments)
+        return self._launch("blocks_in", count * self.blocks.length[0], arguments, maxima=1)
 
-    def blocks_out(self, pairs: str, first: int, count: int) -> Launch:
-        problem = self.problem
+    def blocks_out(
+        self, pairs: str, loudest: str, strongest: str, first: int, count: int
+    ) -> Launch:
+        problem, number = self.problem, self.problem.sum_type.type
+        taps = problem.filter_height * problem.filter_width
+        share = 2 * ERROR / taps  # as a direct sum is off by taps * eps / 2 of its magnitudes
+        # A quarter more or less matters little to what becomes a whole number.
+        hidden = 0.5 / (taps * np.finfo(number).eps) if problem.dtype.kind in "iu" else 0.0
         arguments: dict[str, Argument | int] = {
             "pairs": pairs,
             "image": "image",
             "weights": "weights",
             "result": "result",
+            "loudest": loudest,
+            "strongest": strongest,
             "height": problem.height,
             "width": problem.width,
             "filter_height": problem.filter_height,
@@ -333,5 +361,7 @@ class _Around:
             "out_height": problem.out_height,
             "out_width": problem.out_width,
             **self._part(first),
+            "share": number(share),
+            "hidden": number(hidden),
         }
-        return self._launch("blocks_out", count * self.blocks.step[0], arguments)
+        return self._launch("blocks_out", count * self.blocks.step[0], arguments, maxima=2)

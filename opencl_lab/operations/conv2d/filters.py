@@ -17,7 +17,7 @@ Weights: TypeAlias = np.ndarray[Any, Any]
 FILTERS = ("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", "laplacian", "unsharp")
 SIGNED = ("sobel", "sobel-y", "laplacian")
 """Filters whose results are differences, of either sign."""
-ROUNDINGS = 4  # by which all weights together may miss the outer product of two vectors
+ROUNDINGS = 8  # by which a weight may miss the outer product of two vectors
 RADIUS = 3.0  # of a Gaussian in standard deviations, where no size is given
 
 
@@ -118,38 +118,44 @@ def named_filter(name: str, size: int | None = None, sigma: float | None = None)
     return _sobel(size) if name == "sobel" else np.ascontiguousarray(_sobel(size).T)
 
 
-def split(weights: Weights, eps: float) -> tuple[Weights, Weights] | None:
+def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | None:
     """Return a column and a row whose outer product is `weights`, or None if there are none.
+
+    Each weight is compared for itself, so that a small one is not lost beside large ones, and
+    the sums with the column and the row keep the error bound of those with the weights.
 
     Parameters
     ----------
     weights : numpy.ndarray, shape (rows, columns)
-    eps : float
-        Relative accuracy of the sums; a difference of a few roundings is none.
+    dtype : numpy.dtype
+        Floating point type of the sums; a difference of a few of its roundings is none.
 
     Returns
     -------
-    column, row : numpy.ndarray, float64
-        Of equal norm, by the singular value decomposition.
+    column, row : numpy.ndarray of `dtype`
+        Of about equal norm: the column and the row of the largest weight, divided by it.
     """
     whole = np.ascontiguousarray(weights, np.float64)
-    return _split(whole.tobytes(), whole.shape, eps)
+    return _split(whole.tobytes(), whole.shape, dtype)
 
 
 @lru_cache(maxsize=64)
-def _split(data: bytes, shape: tuple[int, ...], eps: float) -> tuple[Weights, Weights] | None:
+def _split(
+    data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[Weights, Weights] | None:
     weights = np.frombuffer(data).reshape(shape)
-    if not np.isfinite(weights).all():
+    sizes = np.abs(weights)
+    if not sizes.size or not np.isfinite(sizes).all():
         return None
-    left, values, right = np.linalg.svd(weights, full_matrices=False)
-    if not len(values):
-        return None
-    root = math.sqrt(values[0])
-    # The decomposition leaves the sign open; filters look better with a positive row.
-    sign = -1.0 if right[0].sum() < 0 else 1.0
-    column, row = sign * root * left[:, 0], sign * root * right[0]
-    rest = np.abs(weights - np.outer(column, row)).sum()
-    if rest > ROUNDINGS * eps * np.abs(weights).sum():
+    at_row, at_column = divmod(int(sizes.argmax()), shape[1])
+    largest = weights[at_row, at_column]
+    # A power of two makes the norms equal without rounding.
+    power = np.frexp(largest)[1] // 2
+    with np.errstate(all="ignore"):
+        column = np.ldexp(weights[:, at_column], -power).astype(dtype)
+        row = np.ldexp(weights[at_row] / (largest or 1.0), power).astype(dtype)
+        rest = np.abs(weights - np.outer(column.astype(np.float64), row.astype(np.float64)))
+    if not (rest <= ROUNDINGS * float(np.finfo(dtype).eps) * sizes).all():
         return None
     for line in (column, row):
         line.flags.writeable = False

@@ -50,7 +50,7 @@ def conv2d(
     weights : array_like or pyopencl.array.Array, shape (rows, columns)
         Real numbers; odd or even, oblong, also larger than the image. Or a tuple of a
         column and a row, one-dimensional NumPy arrays whose outer product is the filter.
-        Filters of that kind are also found by their singular values, and are faster. With an image
+        Such filters are also recognised when given whole, and are faster. With an image
         on the device they may be on the host; on the device they must have the type in
         which sums are made.
     mode : str
@@ -100,12 +100,14 @@ def conv2d(
     integers by rounding to the nearest (SciPy cuts the fraction off); float16 images are
     rounded once, at the end.
 
-    Large filters go by Fourier transforms (the algorithm ``fft``) where that takes fewer
-    operations. The error of a result is then relative to the largest pixels of its block, usually
-    up to 512 x 512 of them, or of the block beside it: about 1e-7 of these times the sum of the
-    weights' magnitudes (2e-16 for float64), and not to the pixels under the filter alone.
-    Infinities and NaN stay under the filter. Images of extreme contrast may ask for
-    ``algorithm="register"``.
+    The error of a result is at most that of a direct sum in any order: for n weights, about n times
+    half the machine epsilon times the sum of the magnitudes of its own products. This holds for
+    all algorithms. Filters are taken for a column times a row (``separable``) only where each
+    single weight is their product but for a few roundings. Large filters go by Fourier transforms
+    (the algorithm ``fft``) where that takes fewer operations. Their rounding is relative to the
+    largest pixels of a block of usually up to 512 x 512, so that results which would suffer, in
+    the dark beside a bright place, are summed directly. Images that are dark for the most part may
+    be faster with ``algorithm="register"``. Infinities and NaN stay under the filter.
 
     A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;
     `scipy.ndimage` leaves out the weights that are zero.

@@ -250,7 +250,7 @@ class Conv2d(Operation[Conv2dProblem]):
             **{name: chosen[name] for name in ("mode", "boundary", "cval", "flip")},
         )
 
-    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the form of a user's image, with its opacity unchanged."""
         result = outputs[self.output]
         if not arrays:  # one image without colours has rows and columns only

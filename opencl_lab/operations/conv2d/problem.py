@@ -208,6 +208,20 @@ class Conv2dProblem(Problem):
         return self.filter_height, self.filter_width
 
     @property
+    def title(self) -> str:
+        """The sizes of images and filter, the type of the pixels, and options that are given."""
+        images = f"{self.height:,} x {self.width:,} {self.dtype} pixels"
+        images += f" of {self.channels} channels" if self.channels != 1 else ""
+        images = images if self.batch == 1 else f"{self.batch:,} images of {images}"
+        parts = [f"{images} by {self.filter_height:,} x {self.filter_width:,} weights"]
+        parts += [f"mode {self.mode}"] * (self.mode != "same")
+        if self.boundary != "constant":
+            parts.append(f"boundary {self.boundary}")
+        elif self.cval:
+            parts.append(f"cval {self.cval:g}")
+        return ", ".join(parts + ["flipped"] * self.flip + ["saturating"] * self.saturate)
+
+    @property
     def work(self) -> Work:
         """A multiplication and an addition a weight; one read and one write of a pixel."""
         results = math.prod(self.result_shape)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import real_number
 from opencl_lab.operations.conv2d.filters import split
 from opencl_lab.operations.conv2d.problem import Conv2dProblem, accumulator_for
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, reshaped
@@ -63,7 +64,7 @@ def weight_inputs(
         inputs = {"weights": np.ascontiguousarray(whole, accumulator)}
         if accumulator.kind == "f" and whole.size:
             if lines is None:
-                lines = split(whole, float(np.finfo(accumulator).eps))
+                lines = split(whole, accumulator)
             if lines is not None:
                 inputs["column"] = np.ascontiguousarray(lines[0], accumulator)
                 inputs["row"] = np.ascontiguousarray(lines[1], accumulator)
@@ -123,10 +124,7 @@ def settle(
     InvalidProblem
         For arrays that are no image and no filter.
     """
-    try:
-        cval = float(cval)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"cval must be a real number, not {cval!r}") from error
+    cval = real_number(cval, "cval")
     least = 3 if channels_last else 2
     if image.ndim < least:
         raise InvalidProblem(

@@ -26,6 +26,7 @@ __all__ = [
     "columns_as_rows",
     "conversion",
     "mirror",
+    "over_rows",
     "real_signal",
     "real_spectrum",
     "widened",
@@ -55,7 +56,7 @@ Transform: TypeAlias = Callable[[Steps, Ends, bool, float], None]
 """Adds the launches of complex transforms: steps, where from and to, inverse, scale."""
 
 
-def _around(
+def over_rows(
     steps: Steps,
     device: Device,
     template: str,
@@ -135,10 +136,10 @@ def columns_as_rows(
     rows, other = steps.scratch("rows", size), steps.scratch("rows", size)
     sizes = {"n": ends.n, "lanes": ends.lanes}
     arguments: Arguments = {"source": ends.source, "rows": rows, **sizes}
-    _around(steps, device, ROWS, "rows_in", ends.n, ends.count, arguments)
-    transform(steps, Ends.rows(ends.n, ends.count, rows, other), inverse, scale)
+    over_rows(steps, device, ROWS, "rows_in", ends.n, ends.count, arguments)
+    transform(steps, Ends.rows(ends.n, ends.count, rows, other, ends.halved), inverse, scale)
     arguments = {"rows": other, "target": ends.target, **sizes}
-    _around(steps, device, ROWS, "rows_out", ends.n, ends.count, arguments)
+    over_rows(steps, device, ROWS, "rows_out", ends.n, ends.count, arguments)
 
 
 def _bluestein(
@@ -158,20 +159,20 @@ def _bluestein(
     def strides(of: tuple[int, int, int]) -> dict[str, int]:
         return dict(zip(("outer", "position", "lane"), of, strict=True))
 
-    _around(
+    over_rows(
         steps, device, BLUESTEIN, "chirp_in", m, count,
         {
             "source": ends.source, "rows": rows, "chirp": wave, "n": n, "m": m,
             "lanes": ends.lanes, **strides(ends.source_strides),
         },
     )  # fmt: skip
-    transform(steps, Ends.rows(m, count, rows, other), False, 1.0)
-    _around(
+    transform(steps, Ends.rows(m, count, rows, other, ends.halved), False, 1.0)
+    over_rows(
         steps, device, BLUESTEIN, "chirp_multiply", m, count,
         {"rows": other, "kernel_roots": kernel, "m": m},
     )  # fmt: skip
     transform(steps, Ends.rows(m, count, other, rows), True, 1.0)
-    _around(
+    over_rows(
         steps, device, BLUESTEIN, "chirp_out", n, count,
         {
             "rows": rows, "target": ends.target, "chirp": wave, "n": n, "m": m,
@@ -212,7 +213,7 @@ def conversion(
     complex_type = np.result_type(target, np.complex64)
     steps = Steps(complex_type, real_dtype(complex_type), buffers)
     arguments: Arguments = {"source": "source", "target": "target", "count": count}
-    _around(
+    over_rows(
         steps, device, CONVERT, "convert", count, 1, arguments,
         SOURCE_T=C_TYPES[source.name], COMPLEX=target.kind == "c",
     )  # fmt: skip
@@ -236,47 +237,54 @@ def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Dev
     steps.buffers.append(Buffer("half_rows", "in", (rows, n // 2 + 1), dtype))
     steps.buffers.append(Buffer("whole", "out", (rows, n), dtype))
     arguments: Arguments = {"half_rows": "half_rows", "whole": "whole", "n": n}
-    _around(steps, device, MIRROR, "mirror", n, rows, arguments, CONJUGATE=conjugate)
+    over_rows(steps, device, MIRROR, "mirror", n, rows, arguments, CONJUGATE=conjugate)
     return steps.finish()
 
 
-def widened(steps: Steps, problem: DftProblem, device: Device) -> str:
+def widened(steps: Steps, problem: DftProblem, device: Device, source: str = "signal") -> str:
     """Return the name of a problem's signal, which is converted first if it is float16."""
     if not problem.half:
-        return "signal"
+        return source
     count = problem.n * problem.batch
     wide = steps.scratch("wide", count, steps.real)
     if count:
-        steps.launches.append(_widen("signal", wide, count, device))
+        steps.launches.append(_widen(source, wide, count, device))
     return wide
 
 
 def real_signal(
-    steps: Steps, problem: DftProblem, transform: Transform, whole: Whole | None, device: Device
+    steps: Steps,
+    problem: DftProblem,
+    source: str,
+    target: str,
+    transform: Transform,
+    whole: Whole | None,
+    device: Device,
 ) -> None:
     """Add the transform of real rows to their first n // 2 + 1 frequencies.
 
-    `whole` is preferred where it can. There is one where the items of a group may work together.
+    `source` and `target` are names of buffers. `whole` is preferred where it can. There is one
+    where the items of a group may work together.
     """
     n, batch, scale = problem.n, problem.batch, problem.scale
-    signal = widened(steps, problem, device)
+    signal = widened(steps, problem, device, source)
     arguments: Arguments
     if n % 2 == 0:
         h = n // 2
         pairs_of, bins_of = (h * batch, 1, h), ((h + 1) * batch, 1, h + 1)
-        ends = Ends(h, 1, batch, signal, "spectrum", pairs_of, bins_of)
+        ends = Ends(h, 1, batch, signal, target, pairs_of, bins_of, halved=True)
         if whole is not None and whole(steps, ends, True, False, scale):
             return
         half = steps.scratch("half_rows", h * batch)
-        transform(steps, Ends.rows(h, batch, signal, half), False, scale)
+        transform(steps, Ends.rows(h, batch, signal, half, halved=True), False, scale)
         roots = steps.table(
             "roots", h // 2 + 1, steps.dtype, stepped_roots, h // 2 + 1, 1, n, steps.dtype
         )
-        arguments = {"half_rows": half, "spectrum": "spectrum", "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_split", h // 2 + 1, batch, arguments, ALONE=True)
+        arguments = {"half_rows": half, "spectrum": target, "roots": roots, "h": h}
+        over_rows(steps, device, REAL, "real_split", h // 2 + 1, batch, arguments, ALONE=True)
         return
     samples_of, bins_of = (n * batch, 1, n), ((n // 2 + 1) * batch, 1, n // 2 + 1)
-    ends = Ends(n, 1, batch, signal, "spectrum", samples_of, bins_of)
+    ends = Ends(n, 1, batch, signal, target, samples_of, bins_of)
     if whole is not None and whole(steps, ends, False, False, scale):
         return
     pairs = -(-batch // 2)
@@ -285,10 +293,10 @@ def real_signal(
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
     arguments = {"signal": signal, "rows": rows, **sizes}
-    _around(steps, device, REAL, "pair_pack", n, pairs, arguments, ALONE=alone)
+    over_rows(steps, device, REAL, "pair_pack", n, pairs, arguments, ALONE=alone)
     transform(steps, Ends.rows(n, pairs, rows, other), False, scale)
-    arguments = {"rows": other, "spectrum": "spectrum", **sizes}
-    _around(steps, device, REAL, "pair_split", n // 2 + 1, pairs, arguments, ALONE=alone)
+    arguments = {"rows": other, "spectrum": target, **sizes}
+    over_rows(steps, device, REAL, "pair_split", n // 2 + 1, pairs, arguments, ALONE=alone)
 
 
 def _scales(
@@ -305,7 +313,7 @@ def _scales(
     wg_size = _fit(1 << min(8, max(5, count.bit_length() - 1)), device) if grouped else 1
 
     def weigh(source: str, target: str, count: int, parts: int, first: int) -> None:
-        _around(
+        over_rows(
             steps, device, SCALES, "weigh", wg_size * parts, batch,
             {
                 "numbers": source, "results": target, "count": count, "parts": parts,
@@ -328,40 +336,46 @@ def _scales(
 
 
 def real_spectrum(
-    steps: Steps, problem: DftProblem, transform: Transform, whole: Whole | None, device: Device
+    steps: Steps,
+    problem: DftProblem,
+    source: str,
+    target: str,
+    transform: Transform,
+    whole: Whole | None,
+    device: Device,
 ) -> None:
     """Add the transform of the first n // 2 + 1 frequencies of real rows to these rows.
 
-    `whole` is that of `real_signal`.
+    The other parameters are those of `real_signal`.
     """
     n, batch, scale = problem.n, problem.batch, problem.scale
     arguments: Arguments
     if n % 2 == 0:
         h = n // 2
         pairs_of, bins_of = (h * batch, 1, h), ((h + 1) * batch, 1, h + 1)
-        ends = Ends(h, 1, batch, "signal", "spectrum", bins_of, pairs_of)
+        ends = Ends(h, 1, batch, source, target, bins_of, pairs_of)
         if whole is not None and whole(steps, ends, True, True, scale):
             return
         half = steps.scratch("half_rows", h * batch)
         roots = steps.table(
             "roots", h // 2 + 1, steps.dtype, stepped_roots, h // 2 + 1, 1, n, steps.dtype
         )
-        arguments = {"spectrum": "signal", "half_rows": half, "roots": roots, "h": h}
-        _around(steps, device, REAL, "real_join", h // 2 + 1, batch, arguments, ALONE=True)
-        transform(steps, Ends.rows(h, batch, half, "spectrum"), True, scale)
+        arguments = {"spectrum": source, "half_rows": half, "roots": roots, "h": h}
+        over_rows(steps, device, REAL, "real_join", h // 2 + 1, batch, arguments, ALONE=True)
+        transform(steps, Ends.rows(h, batch, half, target), True, scale)
         return
     samples_of, bins_of = (n * batch, 1, n), ((n // 2 + 1) * batch, 1, n // 2 + 1)
-    ends = Ends(n, 1, batch, "signal", "spectrum", bins_of, samples_of)
+    ends = Ends(n, 1, batch, source, target, bins_of, samples_of)
     if whole is not None and whole(steps, ends, False, True, scale):
         return
     pairs = -(-batch // 2)
     rows, other = steps.scratch("rows", n * pairs), steps.scratch("rows", n * pairs)
     # The imaginary part of frequency 0 is taken for 0.
-    shared = _scales(steps, device, "signal", n + 1, 2, batch, whole is not None)
+    shared = _scales(steps, device, source, n + 1, 2, batch, whole is not None)
     sizes: Arguments = {**shared, "n": n, "count": batch}
     alone = batch == 1
-    arguments = {"spectrum": "signal", "rows": rows, **sizes}
-    _around(steps, device, REAL, "pair_join", n // 2 + 1, pairs, arguments, ALONE=alone)
+    arguments = {"spectrum": source, "rows": rows, **sizes}
+    over_rows(steps, device, REAL, "pair_join", n // 2 + 1, pairs, arguments, ALONE=alone)
     transform(steps, Ends.rows(n, pairs, rows, other), True, scale)
-    arguments = {"rows": other, "signal": "spectrum", **sizes}
-    _around(steps, device, REAL, "pair_unpack", n, pairs, arguments, ALONE=alone)
+    arguments = {"rows": other, "signal": target, **sizes}
+    over_rows(steps, device, REAL, "pair_unpack", n, pairs, arguments, ALONE=alone)

@@ -151,8 +151,20 @@ class Fft(Algorithm[DftProblem]):
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of a transform, and of what is made ready for it."""
         steps = Steps.of(problem)
-        if problem.n * problem.count == 0:
-            return steps.finish()
+        if problem.n * problem.count:
+            self.add(steps, problem, "signal", "spectrum", config, device)
+        return steps.finish()
+
+    def add(
+        self,
+        steps: Steps,
+        problem: DftProblem,
+        source: str,
+        target: str,
+        config: Config,
+        device: Device,
+    ) -> None:
+        """Add the launches of a transform, which is not empty, from one buffer to another."""
         lanes = config["FORM"] == "lanes"
         form = lanes_transform if lanes else groups_transform
 
@@ -166,14 +178,14 @@ class Fft(Algorithm[DftProblem]):
             return groups_real(steps, ends, packed, inverse, scale, config, device)
 
         transform = any_length(smooth, None if lanes else convolution, device)
+        whole = None if lanes else real
         if problem.kind == "r2c":
-            real_signal(steps, problem, transform, None if lanes else real, device)
+            real_signal(steps, problem, source, target, transform, whole, device)
         elif problem.kind == "c2r":
-            real_spectrum(steps, problem, transform, None if lanes else real, device)
+            real_spectrum(steps, problem, source, target, transform, whole, device)
         elif problem.inner == 1:
-            ends = Ends.rows(problem.n, problem.batch, "signal", "spectrum")
+            ends = Ends.rows(problem.n, problem.batch, source, target)
             transform(steps, ends, problem.inverse, problem.scale)
         else:
-            ends = Ends.columns(problem.n, problem.batch, problem.inner, "signal", "spectrum")
+            ends = Ends.columns(problem.n, problem.batch, problem.inner, source, target)
             transform(steps, ends, problem.inverse, problem.scale)
-        return steps.finish()

@@ -147,7 +147,8 @@ def groups_transform(
     middles = [
         steps.scratch("middle", batch * max(part)) for part in (sizes[::2], sizes[1::2]) if part
     ]
-    base = Ends(n, batch, inner, ends.source, ends.target, (0, 0, 0), (0, 0, 0))
+    nowhere = (0, 0, 0)
+    base = Ends(n, batch, inner, ends.source, ends.target, nowhere, nowhere, ends.halved)
     parts = _parts(base, lengths, middles, scale, word)
     joint = _joint(parts, config, limits, device)
     if joint:
@@ -233,14 +234,16 @@ def _parts(
     [k(last)]...[k1].
     """
     n, batch, inner = base.n, base.outer, base.lanes
-    done, parts = 1, []
+    done = 1
+    parts: list[_Part] = []
     source, row, pitch = base.source, n * inner, n * inner
     middle = middle_rows(n, inner, lengths, word)
     for place, (length, (rows, padded)) in enumerate(zip(lengths[:-1], middle, strict=True)):
         rest = n // rows * inner
         target = middles[place % 2]
         from_strides, to_strides = (pitch, rest, 1), (length * padded, padded, 1)
-        ends = Ends(length, done, rest, source, target, from_strides, to_strides)
+        halved = base.halved and not parts
+        ends = Ends(length, done, rest, source, target, from_strides, to_strides, halved)
         parts.append(_Part(ends, _Grid(batch, row, rows * padded), shift=(n // done, inner)))
         source, row, pitch, done = target, rows * padded, padded, rows
     last = lengths[-1]
@@ -382,6 +385,7 @@ def _step(
         "EXCHANGE": limits.exchange,
         "LOCAL_PAD": gap_of(radices[0], transforms, load, store, limits),
         "FEW_ROOTS": config["FEW_ROOTS"],
+        "HALVED": ends.halved,
         "REAL": part.real,
         "CHIRP": 0 if part.chirped is None else part.chirped[0],
         "SCALED": part.scale != 1,

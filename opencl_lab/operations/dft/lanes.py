@@ -114,7 +114,9 @@ def _four_steps(
     in_place = columns % config.integer("VECTOR_WIDTH") == 0
     middle = ends.target if in_place else steps.scratch("middle", n * count)
     across = (n, columns, 1)
-    first = Ends(columns, count, rows, ends.source, middle, (n, rows, 1), (n, 1, columns))
+    first = Ends(
+        columns, count, rows, ends.source, middle, (n, rows, 1), (n, 1, columns), ends.halved
+    )
     second = Ends(rows, count, columns, middle, ends.target, across, across)
     parts = [
         _step(steps, first, radices_of(columns, largest), False, 1.0, config, device),
@@ -219,6 +221,7 @@ def _step(
         "TAIL": tail,
         "FEW": ends.lanes if tail == "few" else 0,
         "TWIST": twist,
+        "HALVED": ends.halved,
         "SCALED": scale != 1,
         "GAP": gap,
         "FETCH": fetch,

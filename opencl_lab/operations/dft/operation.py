@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
 from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
@@ -44,7 +45,13 @@ from opencl_lab.reference.host_dft import (
 )
 from opencl_lab.words import counted
 
-__all__ = ["DFT", "TOLERANCE", "Dft", "complex_dtype"]
+__all__ = ["DFT", "DIRECT", "TOLERANCE", "Dft", "complex_dtype"]
+
+DIRECT = "direct"
+"""Stands for the fastest algorithm that follows the definition."""
+FEW_TERMS = 1 << 20
+"""Terms of direct sums up to which they beat Bluestein's convolution, as measured: one row of
+about 1,000 samples, 64 of 127, 4,096 of 16."""
 
 TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
 """Greatest relative error of a row in the Euclidean norm."""
@@ -150,7 +157,7 @@ class Dft(Operation[DftProblem]):
     inputs = ("signal",)
     formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
-    algorithms = (DirectTiled(), DirectNaive(), DirectGemm(), Fft())
+    algorithms = (Fft(), DirectTiled(), DirectNaive(), DirectGemm())
     references = (
         _c_reference("c:seq", "dft_seq"),
         _c_reference("c:omp", "dft_omp", threaded=True),
@@ -165,10 +172,19 @@ class Dft(Operation[DftProblem]):
     def choose(
         self, problem: DftProblem, device: Device, name: str = "auto"
     ) -> Algorithm[DftProblem]:
-        """Return an algorithm; ``auto`` is direct, and one product for many short rows."""
-        product = self.algorithm(DirectGemm.name)
-        if name == "auto" and DirectGemm.pays(problem) and not product.supports(problem, device):
-            name = product.name
+        """Return an algorithm: ``auto`` is the fastest, ``direct`` the fastest by the definition.
+
+        The fast transform loses where its length needs a convolution and the sums are short. Of
+        the direct ones, one product is the fastest for many short rows.
+        """
+        if name == "auto" and not problem.largest_prime and problem.terms <= FEW_TERMS:
+            with suppress(InvalidConfig):  # `fft` supports more
+                return self.choose(problem, device, DIRECT)
+        if name == DIRECT:
+            pays = DirectGemm.pays(problem)
+            names = [DirectGemm.name] * pays + [DirectTiled.name, DirectNaive.name]
+            able = (n for n in names if self.algorithm(n).supports(problem, device) is None)
+            name = next(able, DirectNaive.name)
         return super().choose(problem, device, name)
 
     def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,7 +244,7 @@ class Dft(Operation[DftProblem]):
         scale = scale_of(n, chosen["norm"], chosen["inverse"])
         return DftProblem.of(n, samples, batch, chosen["inverse"], scale)
 
-    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result, the last axis of the user's array replaced by that of the result."""
         result = outputs[self.output]
         if not arrays:

@@ -167,6 +167,11 @@ class DftProblem(Problem):
         return self.batch * self.inner
 
     @property
+    def terms(self) -> int:
+        """Products of the direct sums."""
+        return self.n * self.bins * self.count
+
+    @property
     def bins(self) -> int:
         """Frequencies that a transform has in memory."""
         return self.n if self.kind == "c2c" or not self.n else self.n // 2 + 1
@@ -192,6 +197,14 @@ class DftProblem(Problem):
         return (self.batch, self.bins, self.inner), self.dtype
 
     @property
+    def title(self) -> str:
+        """How many samples of which type, of how many transforms."""
+        real = "float16" if self.half else self.real
+        samples = f"{self.n:,} {self.dtype if self.kind == 'c2c' else real} samples"
+        transforms = f"{self.count:,} transforms of {samples}" if self.count != 1 else samples
+        return f"{transforms}, inverse" if self.inverse else transforms
+
+    @property
     def work(self) -> Work:
         """The usual count of 5 n log2 n (half of it if real), one read and one write."""
         flops = 5.0 * self.n * math.log2(max(self.n, 1)) * self.count
@@ -205,5 +218,4 @@ class DftProblem(Problem):
 
 def too_many_terms(problem: DftProblem) -> str | None:
     """Return why few would wait for the direct sums, or None."""
-    terms = problem.n * problem.bins * problem.count
-    return f"its {terms:.1e} terms take long" if terms > MANY_TERMS else None
+    return f"its {problem.terms:.1e} terms take long" if problem.terms > MANY_TERMS else None

@@ -22,7 +22,9 @@ class Ends:
     """Where some transforms of one length read and write.
 
     Element (o, p, c) of a side lies at ``o * outer + p * position + c * lane``, where
-    p is the position in a transform; o and c number the transforms.
+    p is the position in a transform; o and c number the transforms. If `halved`, numbers are
+    halved as they are read, since the transform of a packed real signal may be larger than the
+    spectrum that is made of it.
     """
 
     n: int
@@ -32,6 +34,7 @@ class Ends:
     target: str
     source_strides: tuple[int, int, int]
     target_strides: tuple[int, int, int]
+    halved: bool = False
 
     @classmethod
     def columns(cls, n: int, outer: int, inner: int, source: str, target: str) -> Ends:
@@ -40,10 +43,10 @@ class Ends:
         return cls(n, outer, inner, source, target, strides, strides)
 
     @classmethod
-    def rows(cls, n: int, count: int, source: str, target: str) -> Ends:
+    def rows(cls, n: int, count: int, source: str, target: str, halved: bool = False) -> Ends:
         """Return transforms of `count` contiguous rows."""
         strides = (n * count, 1, n)
-        return cls(n, 1, count, source, target, strides, strides)
+        return cls(n, 1, count, source, target, strides, strides, halved)
 
     @property
     def count(self) -> int:

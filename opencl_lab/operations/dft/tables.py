@@ -91,9 +91,11 @@ def group_roots(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[An
     return pairs(np.concatenate(parts), dtype)
 
 
-def stepped_roots(count: int, step: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return w_n^(step e) for e < count."""
-    return pairs(roots_of_unity(step * np.arange(count), n), dtype)
+def stepped_roots(
+    count: int, step: int, n: int, dtype: np.dtype[Any], first: int = 0
+) -> np.ndarray[Any, Any]:
+    """Return w_n^(first + step e) for e < count."""
+    return pairs(roots_of_unity(first + step * np.arange(count), n), dtype)
 
 
 def chirp(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -38,11 +38,14 @@ __all__ = [
     "axis_of",
     "complex_axis",
     "converted",
+    "empty",
     "finish",
     "from_real",
     "prepared",
+    "resized",
     "rolled",
     "to_real",
+    "whole",
     "whole_spectrum",
     "without_warnings",
 ]
@@ -100,7 +103,7 @@ def _converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     Those of pyopencl take up to 25 times as long on CPUs.
     """
     if not array.size:
-        return _empty(array, array.shape, dtype, array.queue)
+        return empty(array, array.shape, dtype, array.queue)
     session = session_of(array.queue)
     executable = session.executable(
         ("convert", array.shape, array.dtype, dtype),
@@ -135,8 +138,12 @@ def axis_of(array: AnyArray, axis: int) -> int:
 
 def axes_and_lengths(
     array: AnyArray, s: Sequence[int | None] | None, axes: Sequence[int] | None
-) -> tuple[list[int], list[int]]:
-    """Return axes, counted from the front, and their lengths, under NumPy's rules."""
+) -> tuple[list[int], list[int | None]]:
+    """Return axes, counted from the front, and their lengths, under NumPy's rules.
+
+    An axis may come more than once. A length of -1 is that of the axis of `array`; None is that of
+    the axis when its turn comes, or as many samples as a transform back makes of it by default.
+    """
     for name, value in (("s", s), ("axes", axes)):
         if not (value is None or isinstance(value, (Sequence, np.ndarray))):
             raise InvalidProblem(f"{name} must be a sequence of whole numbers, not {value!r}")
@@ -154,8 +161,8 @@ def axes_and_lengths(
         raise InvalidProblem(
             f"s has {counted(len(s), 'length')} for {counted(len(order), 'axis', 'axes')}"
         )
-    pairs = zip(s, order, strict=True)
-    return order, [array.shape[axis] if n in (-1, None) else whole(n, "s") for n, axis in pairs]
+    lengths = [None if n is None else whole(n, "s") for n in s]
+    return order, [array.shape[a] if n == -1 else n for n, a in zip(lengths, order, strict=True)]
 
 
 def whole(number: Any, name: str) -> int:
@@ -169,7 +176,7 @@ def whole(number: Any, name: str) -> int:
     return found
 
 
-def _resized(array: AnyArray, n: int, axis: int, queue: Any) -> AnyArray:
+def resized(array: AnyArray, n: int, axis: int, queue: Any) -> AnyArray:
     """Return `array` with `axis` cut, or filled with zeros, to length `n`."""
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
@@ -197,7 +204,8 @@ def _run(problem: DftProblem, data: AnyArray, queue: Any) -> AnyArray:
     return run.outputs["spectrum"]
 
 
-def _empty(array: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], queue: Any) -> AnyArray:
+def empty(array: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], queue: Any) -> AnyArray:
+    """Return an array without values on the side where `array` is."""
     if is_device_array(array):
         return note_fresh(pyopencl.array.empty(queue, shape, dtype, allocator=array.allocator))
     return np.empty(shape, dtype)
@@ -210,9 +218,9 @@ def complex_axis(
     axis = axis_of(array, axis)
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, inverse)
-    array = _resized(array, n, axis, queue)
+    array = resized(array, n, axis, queue)
     if not array.size:
-        return _empty(array, array.shape, array.dtype, queue)
+        return empty(array, array.shape, array.dtype, queue)
     batch, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
     problem = DftProblem(n, array.dtype, batch, inner, inverse, scale)
     return _run(problem, contiguous(array, queue), queue).reshape(array.shape)
@@ -228,7 +236,7 @@ def _real_axis(array: AnyArray, axis: int, problem: Any, queue: Any) -> AnyArray
         rows.data, tuple(length if d == axis else s for d, s in enumerate(array.shape)), axis
     )
     if not array.size:
-        return _empty(array, result.shape, dtype, queue)
+        return empty(array, result.shape, dtype, queue)
     spectrum = _run(made, rows.data, queue).reshape(rows.count, length)
     return result.restore(spectrum, None, queue)
 
@@ -239,7 +247,7 @@ def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, False)
     return _real_axis(
-        _resized(array, n, axis, queue),
+        resized(array, n, axis, queue),
         axis,
         lambda rows: DftProblem.of(n, array.dtype, rows, False, scale),
         queue,
@@ -255,7 +263,7 @@ def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: 
     scale = scale_of(n, norm, True)
     samples = real_dtype(array.dtype)
     return _real_axis(
-        _resized(array, n // 2 + 1, axis, queue),
+        resized(array, n // 2 + 1, axis, queue),
         axis,
         lambda rows: DftProblem.of(n, samples, rows, True, scale),
         queue,
@@ -275,7 +283,7 @@ def whole_spectrum(
         )
         given = {} if out is None else {"whole": out}
         return execute(executable, {"half_rows": halves}, queue, given).outputs["whole"]
-    whole = _empty(halves, shape, dtype, queue) if out is None else out
+    whole = empty(halves, shape, dtype, queue) if out is None else out
     if halves.size:
         bins = halves.shape[1]
         lower, upper = halves, halves[:, n - bins : 0 : -1]
@@ -306,7 +314,7 @@ def rolled(
             tuple(part if d == axis else slice(None) for d in range(array.ndim))
             for part in (slice(n - cut, None), slice(n - cut))
         )
-        source, array = array, _empty(array, array.shape, array.dtype, queue)
+        source, array = array, empty(array, array.shape, array.dtype, queue)
         if array.size:
             for target, part in ((front, after), (back, before)):
                 assign(array[target], source[part], queue)

@@ -21,8 +21,8 @@ def gemm(
     alpha: float = 1.0,
     beta: float = 0.0,
     c: Any = None,
-    trans_a: bool = False,
-    trans_b: bool = False,
+    trans_a: bool | str | int = False,
+    trans_b: bool | str | int = False,
     precision: str = "native",
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
@@ -38,12 +38,14 @@ def gemm(
         any shape, any strides. A transposed view such as ``x.T`` is not copied.
     alpha, beta : float
         As in BLAS: with ``beta=0``, `c` is not read; with ``alpha=0``, `a` and
-        `b` are not read, so that NaN in them does not reach the result.
+        `b` are not read, so that NaN in them does not reach the result. They are rounded
+        to the dtype: for float32, 1e40 is an infinity and 1e-50 is zero.
     c : array_like or pyopencl.array.Array, optional
         Of the shape of the result; needed where `beta` is not 0. It is not
         changed, unless `out` is `c`.
-    trans_a, trans_b : bool
-        Multiply by the transpose of `a`, of `b`.
+    trans_a, trans_b : bool, or "N", "T", "C", or 0, 1, 2
+        Multiply by the transpose of `a`, of `b`. The words are those of BLAS, in either case, the
+        numbers those of `scipy.linalg.blas`; the conjugate transpose is the transpose here.
     precision : str
         ``"native"``: the arithmetic is that of the dtype.
     algorithm : str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Problem
+from opencl_lab.operation import Problem, real_number
 from opencl_lab.plan import Work
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain
 from opencl_lab.words import counted
@@ -19,6 +21,8 @@ __all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "settle"]
 REAL_TYPES = {"float32": "float", "float64": "double"}
 FLOAT32 = np.dtype("float32")
 PRECISIONS = ("native",)
+TRANSPOSED = {"N": False, "T": True, "C": True, 0: False, 1: True, 2: True}
+"""The words and numbers by which BLAS and its wrappers say it; real numbers have no conjugates."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,10 @@ class GemmProblem(Problem):
     dtype : numpy.dtype
         float32 or float64, in the machine's byte order.
     alpha, beta : float
-        With beta 0, c is not read; with alpha or k 0, a and b are not read.
+        With beta 0, c is not read; with alpha or k 0, a and b are not read. What `dtype` can hold
+        as an infinity or zero only becomes that, as for BLAS, which gets it rounded.
     trans_a, trans_b : bool
-        Whether a is stored as k x m, and b as n x k.
+        Whether a is stored as k x m, and b as n x k. BLAS's words and numbers become a bool.
     precision : str
         ``native``: arithmetic in `dtype`.
     """
@@ -67,6 +72,13 @@ class GemmProblem(Problem):
                 f"there is no precision {self.precision!r} for gemm; there is: "
                 f"{', '.join(PRECISIONS)}"
             )
+        for name in ("alpha", "beta"):
+            with np.errstate(over="ignore", under="ignore"):
+                held = float(self.dtype.type(getattr(self, name)))
+            if not held or math.isinf(held):
+                object.__setattr__(self, name, held)
+        for name in ("trans_a", "trans_b"):
+            object.__setattr__(self, name, _transposed(getattr(self, name), name))
 
     @property
     def depth(self) -> int:
@@ -82,6 +94,15 @@ class GemmProblem(Problem):
     def shape_b(self) -> tuple[int, int]:
         """Shape in which b is stored."""
         return (self.n, self.k) if self.trans_b else (self.k, self.n)
+
+    @property
+    def title(self) -> str:
+        """The shapes of the factors, their type, and what is not plain about the product."""
+        parts = [f"{self.m:,} x {self.k:,} by {self.k:,} x {self.n:,} matrices of {self.dtype}"]
+        parts += ["a transposed"] * self.trans_a + ["b transposed"] * self.trans_b
+        parts += [f"alpha {self.alpha:g}"] * (self.alpha != 1)
+        parts += [f"beta {self.beta:g}"] * (self.beta != 0)
+        return ", ".join(parts + [f"precision {self.precision}"] * (self.precision != "native"))
 
     @property
     def work(self) -> Work:
@@ -120,11 +141,16 @@ def _check_matrices(matrices: Mapping[str, AnyArray]) -> None:
         )
 
 
-def _real(name: str, value: Any) -> float:
+def _transposed(value: Any, name: str) -> bool:
+    """Return whether to transpose, from a bool or from what BLAS takes in place of one."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
     try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
+        return TRANSPOSED[value.upper() if isinstance(value, str) else operator.index(value)]
+    except (KeyError, TypeError):
+        raise InvalidProblem(
+            f"{name} must be True or False, or N, T or C as in BLAS, not {value!r}"
+        ) from None
 
 
 def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
@@ -141,13 +167,14 @@ def settle(
     *,
     alpha: Any,
     beta: Any,
-    trans_a: bool,
-    trans_b: bool,
+    trans_a: Any,
+    trans_b: Any,
     precision: str,
     queue: Any = None,
 ) -> tuple[GemmProblem, dict[str, AnyArray]]:
     """Return the problem of a user's matrices, and these as its inputs."""
-    alpha, beta = _real("alpha", alpha), _real("beta", beta)
+    alpha, beta = real_number(alpha, "alpha"), real_number(beta, "beta")
+    trans_a, trans_b = _transposed(trans_a, "trans_a"), _transposed(trans_b, "trans_b")
     matrices = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
     _check_matrices(matrices)
     m, k = a.shape[::-1] if trans_a else a.shape
@@ -158,16 +185,16 @@ def settle(
             f"a is {a.shape[0]} x {a.shape[1]}{', transposed' if trans_a else ''}, "
             f"b is {b.shape[0]} x {b.shape[1]}{', transposed' if trans_b else ''}"
         )
-    if c is None and beta:
-        raise InvalidProblem(f"beta is {beta:g}, so c is needed")
     if c is not None and tuple(c.shape) != (m, n):
         raise InvalidProblem(f"c must have the shape of the result, {(m, n)}, not {tuple(c.shape)}")
     inputs = {}
     inputs["a"], turned_a = _stored(a, queue)
     inputs["b"], turned_b = _stored(b, queue)
-    if beta:
-        inputs["c"] = contiguous(c, queue)
     dtype = np.dtype(a.dtype.name)
-    trans_a, trans_b = bool(trans_a) != turned_a, bool(trans_b) != turned_b
+    trans_a, trans_b = trans_a != turned_a, trans_b != turned_b
     problem = GemmProblem(m, n, k, dtype, alpha, beta, trans_a, trans_b, precision)
+    if problem.beta:
+        if c is None:
+            raise InvalidProblem(f"beta is {beta:g}, so c is needed")
+        inputs["c"] = contiguous(c, queue)
     return problem, inputs

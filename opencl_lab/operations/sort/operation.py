@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
 from opencl_lab.reference.host import no_avx512_sort, numpy_avx2_environment, numpy_sort
 from opencl_lab.runtime.arrays import Rows, native
+from opencl_lab.words import counted
 
 __all__ = ["ORDERS", "SORT", "Sort"]
 
@@ -53,6 +55,7 @@ class Sort(Operation[SortProblem]):
         Option("dtype", str, "int32", "type of the keys", tuple(KEY_TYPES)),
         Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
         Option("descending", bool, False, "the largest key first"),
+        Option("axis", int, None, "axis of an input file to sort along; default: the last, -1"),
     )
     size_option = "n"
     awkward = tuple(
@@ -73,12 +76,13 @@ class Sort(Operation[SortProblem]):
     def problem(self, **options: Any) -> SortProblem:
         """Return the problem that the options describe."""
         chosen = self.with_defaults(options)
+        _axis(options, 1)
         return SortProblem(
             n=chosen["n"], dtype=np.dtype(chosen["dtype"]), descending=chosen["descending"]
         )
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[SortProblem, Arrays]:
-        """Sort along the last axis of the array `keys`, converted to `dtype` if that is given."""
+        """Sort along an axis of the array `keys`, converted to `dtype` if that is given."""
         chosen = self.with_defaults(options)
         if "n" in options:
             raise InvalidProblem("n is given by the input file; leave it out")
@@ -87,14 +91,31 @@ class Sort(Operation[SortProblem]):
             raise InvalidProblem("the file holds a single number without dimensions, not an array")
         if "dtype" in options:
             keys = convert(keys, options["dtype"])
-        data = Rows.of(keys, -1).data
+        data = Rows.of(keys, _axis(options, keys.ndim)).data
         rows, n = data.shape
         return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
 
-    def present(self, arrays: Arrays, outputs: Arrays) -> np.ndarray[Any, Any]:
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the sorted keys in the shape of the user's array, of random data as one row."""
-        shape = arrays["keys"].shape if arrays else (-1,)
-        return outputs[self.output].reshape(shape)
+        result = outputs[self.output]
+        if not arrays:
+            return result.reshape(-1)
+        shape = list(arrays["keys"].shape)
+        axis = _axis(options, len(shape))
+        length = shape.pop(axis)
+        return np.moveaxis(result.reshape(*shape, length), -1, axis)
+
+    def reading(self, arrays: Arrays, **options: Any) -> str:
+        """Return what is sorted of a table."""
+        if not arrays or arrays["keys"].ndim != 2:
+            return ""
+        if _axis(options, 2) == 0:
+            return "sorting each column"
+        return "sorting each row (--axis 0 sorts the columns)"
+
+    def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
+        """Return whether keys stay in their columns, which hold other things each."""
+        return _axis(options, arrays["keys"].ndim) == 0
 
     def generate(self, problem: SortProblem, seed: int, **options: Any) -> Arrays:
         """Return keys over the whole range of the type, or normal floats, arranged as asked."""
@@ -126,6 +147,23 @@ class Sort(Operation[SortProblem]):
         difference[(right == given) | ((right != right) & (given != given))] = 0
         relative = difference / (np.abs(reference) + 1e-12)
         return Difference(float(np.max(difference)), float(np.max(relative)), False)
+
+
+def _axis(options: Mapping[str, Any], dimensions: int) -> int:
+    """Return which axis to sort along, counted from the front.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no such axis.
+    """
+    axis = options.get("axis")
+    if axis is None:
+        return dimensions - 1
+    if not -dimensions <= axis < dimensions:
+        where = counted(dimensions, "dimension")
+        raise InvalidProblem(f"axis {axis} is out of bounds for {where}")
+    return int(axis) % dimensions
 
 
 def _arrange(

@@ -10,6 +10,7 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
+from opencl_lab.words import counted
 
 __all__ = ["KEY_TYPES", "VALUE_TYPES", "SortProblem"]
 
@@ -71,6 +72,15 @@ class SortProblem(Problem):
                 f"values of {self.value_bytes} bytes cannot travel with keys (sizes: "
                 f"{', '.join(map(str, VALUE_TYPES))}); use argsort and index with its result"
             )
+
+    @property
+    def title(self) -> str:
+        """How many keys, and of which type."""
+        keys = f"{self.n:,} {self.dtype} keys"
+        parts = [keys if self.rows == 1 else f"{self.rows:,} rows of {keys}"]
+        parts += ["as indices"] * self.indices
+        parts += [f"with values of {counted(self.value_bytes, 'byte')}"] * bool(self.value_bytes)
+        return ", ".join(parts + ["descending"] * self.descending)
 
     @property
     def work(self) -> Work:

@@ -1,0 +1,119 @@
+"""What transforms are good for: convolution and spectra of power."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.fft import rfftfreq
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.fft.fourier import rfft
+from opencl_lab.operation import real_number
+from opencl_lab.operations.dft.convolution import convolve as by_transforms
+from opencl_lab.operations.dft.operation import complex_dtype
+from opencl_lab.operations.dft.problem import real_dtype
+from opencl_lab.operations.dft.transform import as_real, axis_of, converted, prepared
+from opencl_lab.runtime.arrays import AnyArray
+
+__all__ = ["convolve", "power_spectrum"]
+
+
+def convolve(a: Any, b: Any, mode: str = "full", *, queue: Any = None) -> AnyArray:
+    """Convolve two arrays of the same number of dimensions by transforms.
+
+    Parameters
+    ----------
+    a, b : array_like or pyopencl.array.Array
+        Both on the host or both on a device. A product of sizes is summed in all
+        positions, as in `scipy.signal.fftconvolve`. Integers become float64,
+        whose sums are right after rounding while they are small.
+    mode : {"full", "same", "valid"}
+        All of the result; its centre, of the shape of `a`; or only what does not
+        depend on what lies outside, where one must not be longer than the other in
+        any dimension.
+    queue : pyopencl.CommandQueue, optional
+        Where to work on host arrays.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        Of floating-point type, complex if an input is.
+
+    Raises
+    ------
+    InvalidProblem
+        If the dimensions differ, or an array is empty, or longer than its mode allows.
+    """
+    return by_transforms(a, b, mode, queue)
+
+
+def power_spectrum(
+    x: Any,
+    fs: float = 1.0,
+    *,
+    window: Any = None,
+    scaling: str = "density",
+    axis: int = -1,
+    queue: Any = None,
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the power of a real signal by frequency: its one-sided periodogram.
+
+    Parameters
+    ----------
+    x : array_like or pyopencl.array.Array
+        Real.
+    fs : float
+        Samples in a second.
+    window : array_like, optional
+        Factors of the samples, such as `scipy.signal.get_window` gives; default: all 1.
+    scaling : {"density", "spectrum"}
+        Power in 1 / fs, whose sum over frequencies is that of the signal, or power
+        of the sine at each frequency.
+    axis : int
+        Axis of time.
+    queue : pyopencl.CommandQueue, optional
+        Where to transform a host array.
+
+    Returns
+    -------
+    frequencies, power : numpy.ndarray
+        On the host in any case, as `scipy.signal.periodogram` without detrending.
+
+    Raises
+    ------
+    InvalidProblem
+        For complex signals, an empty axis, a rate that is not positive, a window of
+        another length or whose factors add to nothing, or an unknown scaling.
+    """
+    if scaling not in ("density", "spectrum"):
+        raise InvalidProblem(f"scaling must be density or spectrum, not {scaling!r}")
+    rate = real_number(fs, "fs")
+    if not 0 < rate < np.inf:
+        raise InvalidProblem(f"fs must be a positive number of samples a second, not {fs!r}")
+    given, queue = prepared(x, queue)
+    axis = axis_of(given, axis)
+    n = given.shape[axis]
+    weights = np.ones(n) if window is None else np.asarray(window)
+    if weights.shape != (n,) or weights.dtype.kind not in "biuf":
+        raise InvalidProblem(
+            f"the window must have {n} real factors, not shape {weights.shape} of {weights.dtype}"
+        )
+    weights = weights.astype(np.float64)
+    total = rate * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
+    if n and not total:
+        raise InvalidProblem("the factors of the window add to nothing")
+    if window is not None:
+        host = given if isinstance(given, np.ndarray) else given.get()
+        shape = [n if d == axis else 1 for d in range(host.ndim)]
+        real = converted(as_real(host), real_dtype(complex_dtype(host.dtype)))
+        given = real * weights.astype(real.dtype).reshape(shape)
+    spectrum = rfft(given, axis=axis, queue=queue)
+    if not isinstance(spectrum, np.ndarray):
+        spectrum = spectrum.get()
+    power = spectrum.real**2 + spectrum.imag**2
+    with np.errstate(over="ignore"):  # 1 / total alone may be too large for float32
+        np.multiply(power, 1 / total, out=power, dtype=np.float64, casting="same_kind")
+    bins = np.moveaxis(power, axis, -1)
+    bins[..., 1 : (n + 1) // 2] *= 2  # these stand for their negative frequencies too
+    return rfftfreq(n, 1 / rate), power

@@ -1,0 +1,126 @@
+"""The library's caches: whose they are, whether there is room, and what may be deleted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import tempfile
+
+import pytest
+
+from opencl_lab import caches
+from opencl_lab.caches import remove_section, section_files, section_folder, sections, usable_folder
+from opencl_lab.paths import write_json
+
+LIBRARY = f"sort-{'0' * 20}-{'1' * 20}.so"
+COMPILER = f"compiler-{'a' * 20}.json"
+PROGRAM = f"NH/{'ABCDEFGHIJKLMNOP' * 2}/program.bc"
+REPORT = {"key": "gpu", "capabilities": {}}
+
+
+@pytest.fixture
+def root(monkeypatch, tmp_path):
+    """An empty folder that OCLAB_CACHE_DIR names."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(folder))
+    return folder
+
+
+def _fill(root, *names):
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+
+
+def test_only_what_the_library_wrote_is_cleared(root):
+    theirs = [
+        *("a.so", "doctor.txt", "c/main.c", "c/libx.so", "c/sub/x.so", f"other/{LIBRARY}"),
+        *("doctor/settings.json", "pocl/README", "pocl/NH/README", "pocl/AB/CD/x", "AB/x"),
+    ]
+    ours = [f"c/{LIBRARY}", f"c/{COMPILER}", "c/.build-x/built.so", "doctor/gpu.json"]
+    ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
+    _fill(root, *theirs, *ours)
+    write_json(root / "doctor" / "gpu.json", REPORT)
+    (root / "c" / "link").symlink_to(root / "other")
+    (root / f"c/{LIBRARY[:-5]}2.so").symlink_to(root / "a.so")
+    assert sections() == ["c", "doctor", "pocl"]
+    found = {str(path.relative_to(root)) for name in sections() for path in section_files(name)}
+    assert found == set(ours)
+    for name in sections():
+        remove_section(name)
+    left = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    assert left == {*theirs, f"c/{LIBRARY[:-5]}2.so"} and sections() == []
+
+
+def test_empty_sections_go_and_links_are_not_followed(root, tmp_path):
+    _fill(root, f"c/{LIBRARY}")
+    _fill(tmp_path, f"elsewhere/{PROGRAM}")
+    (root / "pocl").symlink_to(tmp_path / "elsewhere")
+    assert sections() == ["c"]
+    remove_section("c")
+    remove_section("pocl")
+    assert [path.name for path in root.iterdir()] == ["pocl"]
+    assert (tmp_path / "elsewhere" / PROGRAM).exists()
+
+
+def test_folders_are_made_for_their_owner_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    folder = section_folder("c", 1)
+    assert folder == tmp_path / "new" / "cache" / "c"
+    folder.chmod(0o755)  # as older versions made it
+    assert section_folder("c", 1) == folder
+    for place in (folder, folder.parent, folder.parent.parent):
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("mode", "where", "used"),
+    [
+        (0o755, "", True),
+        (0o775, "", False),
+        (0o777, "", False),
+        (0o1777, "", False),
+        (0o777, "..", False),
+        (0o775, "..", False),
+        (0o1777, "..", True),
+        (None, "", False),
+        (None, "..", False),
+    ],
+)
+def test_folders_that_others_can_change_are_not_used(root, caplog, mode, where, used):
+    folder = root / "a" / "b"
+    folder.mkdir(parents=True)
+    place = folder / where
+    if mode is not None:
+        place.chmod(mode)
+    elif os.geteuid():
+        pytest.skip("only root can give folders away")
+    else:
+        os.chown(place, 1234, 1234)
+    for _ in range(2):
+        found = usable_folder(folder, 1)
+        assert (found == folder) == used
+        assert stat.S_IMODE(found.stat().st_mode) == (mode if used and not where else 0o700) or used
+    assert len(caplog.records) == (not used)
+    if not used:
+        assert folder not in found.parents and str(place.resolve()) in caplog.text
+
+
+def test_links_lead_to_what_was_looked_at(root, tmp_path):
+    (root / "link").symlink_to(tmp_path / "x")
+    (tmp_path / "x").mkdir(mode=0o700)
+    assert usable_folder(root / "link", 1) == tmp_path / "x"
+
+
+def test_a_disk_without_room_is_left_alone(root, caplog, monkeypatch):
+    free = {str(root / "a"): 100, tempfile.gettempdir(): 1000}
+    monkeypatch.setattr(caches, "free_bytes", lambda folder: free[str(folder)])
+    with caplog.at_level(logging.WARNING):
+        assert usable_folder(root / "a", 100) == root / "a"
+        assert usable_folder(root / "a", 1001) == root / "a"  # no better anywhere
+        assert not caplog.records
+        assert usable_folder(root / "a", 101) == usable_folder(root / "a", 1000) != root / "a"
+    assert len(caplog.records) == 1 and "100 bytes left" in caplog.text
