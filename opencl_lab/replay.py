@@ -18,7 +18,7 @@ import math
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -35,6 +35,8 @@ from opencl_lab.tuning import database
 __all__ = ["forget", "replayed"]
 
 MOST_RECIPES = 1024
+MOST_CONSTANT = 1 << 16
+"""Bytes of arguments whose values belong to the kind of a call."""
 ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,6 +52,7 @@ class _Result:
 
     place: int
     shape: tuple[int, ...]
+    dtype: np.dtype[Any]
     attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
 
 
@@ -61,6 +64,8 @@ class _Recipe:
     ----------
     steps : tuple of Step
     fresh : tuple of Fresh
+    constants : tuple of arrays
+        The last one first.
     results : tuple of _Result
     several : bool
         Whether the call returns a tuple.
@@ -71,6 +76,7 @@ class _Recipe:
 
     steps: tuple[Step, ...]
     fresh: tuple[Fresh, ...]
+    constants: tuple[Any, ...]
     results: tuple[_Result, ...]
     several: bool
     queue: cl.CommandQueue
@@ -86,10 +92,11 @@ class _Recipe:
     def run(self, arrays: Sequence[Any]) -> Any:
         """Do it again with arrays of the caller's."""
         if is_device_array(arrays[0]):
-            made, event = enqueue_steps(self.queue, self.steps, arrays, self.fresh)
+            made, event = enqueue_steps(self.queue, self.steps, arrays, self.fresh, self.constants)
             results = tuple(self._device_result(item, arrays, made, event) for item in self.results)
         else:
-            everything = [*arrays, *(np.empty(item.shape, item.dtype) for item in self.fresh)]
+            made = [np.empty(item.shape, item.dtype) for item in self.fresh]
+            everything = [*arrays, *made, *self.constants]
             for step in self.steps:
                 execute(
                     step.executable,
@@ -97,7 +104,12 @@ class _Recipe:
                     self.queue,
                     {name: everything[place] for name, place in step.outputs.items()},
                 )
-            results = tuple(everything[item.place].reshape(item.shape) for item in self.results)
+            results = tuple(
+                everything[item.place]
+                if item.place < len(arrays)
+                else everything[item.place].view(item.dtype).reshape(item.shape)
+                for item in self.results
+            )
         return results if self.several else results[0]
 
     @staticmethod
@@ -180,60 +192,80 @@ def _surroundings() -> Hashable:
     return tuple(map(os.environ.get, ENVIRONMENT))
 
 
-def replayed(function: F) -> F:
-    """Let further calls of a kind only enqueue what the first one has settled.
+def _values(value: Any) -> Hashable:
+    """Return all that a host argument says, as its values belong to the kind of the call."""
+    if isinstance(value, tuple):
+        return tuple(map(_values, value))
+    array = np.asarray(value)
+    if array.dtype.hasobject or array.nbytes > MOST_CONSTANT:
+        raise _Unique
+    return array.shape, array.dtype, array.tobytes()
 
-    Parameters
-    ----------
-    function : callable
-        A public function, of which nothing but values of arrays may depend on these values.
-    """
-    name = f"{function.__module__}.{function.__qualname__}"
-    order = {item: index for index, item in enumerate(inspect.signature(function).parameters)}
 
-    def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, list[Any]]:
+class _Signature:
+    """How the arguments of one function tell what kind of call it is."""
+
+    def __init__(self, function: Callable[..., Any], values: Sequence[str]):
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        names = list(inspect.signature(function).parameters)
+        self._place = {name: place for place, name in enumerate(names)}
+        self._values = {self._place[name] for name in values}
+
+    def kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
         arrays: list[Any] = []
-        parts: list[Hashable] = [name]
-        given = enumerate(args)
-        named = (
-            sorted((order.get(key, -1), value) for key, value in kwargs.items())
-            if (len(kwargs) > 1)
-            else [(order.get(key, -1), value) for key, value in kwargs.items()]
-        )
-        for index, value in (*given, *named):
-            kind = type(value)
-            if kind is cl.array.Array:
-                parts.append((index, _device_kind(value)))
+        parts: list[Hashable] = [self._name]
+        given = [*enumerate(args), *((self._place[name], kwargs[name]) for name in sorted(kwargs))]
+        for place, value in given:
+            if type(value) is cl.array.Array:
+                parts.append((place, _device_kind(value)))
                 arrays.append(value)
-            elif kind is np.ndarray:
-                parts.append((index, _host_kind(value)))
+            elif place in self._values:
+                parts.append((place, _values(value)))
+            elif type(value) is np.ndarray:
+                parts.append((place, _host_kind(value)))
                 arrays.append(value)
             else:
-                parts.append((index, _plain(value)))
-        if not arrays or len({type(array) for array in arrays}) > 1:
+                parts.append((place, _plain(value)))
+        if not arrays or any(type(array) is not type(arrays[0]) for array in arrays):
             raise _Unique
         return (*parts, _sharing(arrays), _surroundings()), arrays
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            kind, arrays = kind_of(args, kwargs)
-            recipe = _recipes.get(kind)
-        except (_Unique, TypeError):
-            return function(*args, **kwargs)
-        if recipe is not None and recipe.current:
-            return recipe.run(arrays)
-        generation = database.generation()
-        with recording(arrays) as recorder:
-            result = function(*args, **kwargs)
-        if recorder is not None:
-            made = _recipe(recorder, arrays, result, generation)
-            if made is not None:
-                _keep(kind, made)
-        return result
 
-    return cast(F, call)
+def replayed(*values: str) -> Callable[[F], F]:
+    """Return a decorator that lets further calls of a kind enqueue what the first has settled.
+
+    Parameters
+    ----------
+    *values : str
+        Arguments, on the host and small, whose values make a difference to what is run. Arrays
+        that are made of them are told by `recording.note_constants`.
+    """
+
+    def decorate(function: F) -> F:
+        signature = _Signature(function, values)
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                kind, arrays = signature.kind(args, kwargs)
+                recipe = _recipes.get(kind)
+            except (_Unique, TypeError, KeyError):  # a wrong argument is the function's to refuse
+                return function(*args, **kwargs)
+            if recipe is not None and recipe.current:
+                return recipe.run(arrays)
+            generation = database.generation()
+            with recording(arrays) as recorder:
+                result = function(*args, **kwargs)
+            if recorder is not None:
+                made = _recipe(recorder, arrays, result, generation)
+                if made is not None:
+                    _keep(kind, made)
+            return result
+
+        return cast(F, call)
+
+    return decorate
 
 
 def _keep(kind: Hashable, recipe: _Recipe) -> None:
@@ -249,7 +281,9 @@ def _recipe(
     """Return what was recorded, or None if it cannot be replayed."""
     several = isinstance(result, tuple)
     returned = result if several else (result,)
-    if recorder.lost or not recorder.steps:
+    if recorder.lost or not recorder.steps or recorder.queue is None:
+        return None
+    if sum(array.nbytes for array in recorder.constants) > MOST_CONSTANT:
         return None
     results = []
     for array in returned:
@@ -257,20 +291,22 @@ def _recipe(
         if place is None:
             return None
         if place < len(arrays):
-            if array is not arrays[place]:
+            written = any(place in step.outputs.values() for step in recorder.steps)
+            if not written or array is not arrays[place]:
                 return None
-            results.append(_Result(place, tuple(array.shape)))
+            results.append(_Result(place, tuple(array.shape), array.dtype))
             continue
         fresh = recorder.fresh[place - len(arrays)]
-        if array.dtype != fresh.dtype or array.nbytes != fresh.nbytes:
+        if array.nbytes != fresh.nbytes:
             return None
         attributes = {}
         if is_device_array(array):
             attributes = {**vars(array), "base_data": None, "events": []}
-        results.append(_Result(place, tuple(array.shape), attributes))
+        results.append(_Result(place, tuple(array.shape), array.dtype, attributes))
     return _Recipe(
         tuple(recorder.steps),
         tuple(recorder.fresh),
+        tuple(reversed(recorder.constants)),
         tuple(results),
         several,
         recorder.queue,

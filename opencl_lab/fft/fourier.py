@@ -48,7 +48,7 @@ Shape = Sequence[int] | None
 Norm = str | None
 
 
-@replayed
+@replayed()
 def fft(
     a: Any,
     n: int | None = None,
@@ -83,7 +83,7 @@ def fft(
     return finish(x, out, queue)
 
 
-@replayed
+@replayed()
 def ifft(
     a: Any,
     n: int | None = None,
@@ -99,7 +99,7 @@ def ifft(
     return finish(x, out, queue)
 
 
-@replayed
+@replayed()
 def rfft(
     a: Any,
     n: int | None = None,
@@ -117,7 +117,7 @@ def rfft(
     return finish(from_real(as_real(x), n, axis, norm, queue), out, queue)
 
 
-@replayed
+@replayed()
 def irfft(
     a: Any,
     n: int | None = None,
@@ -136,7 +136,7 @@ def irfft(
     return finish(to_real(as_complex(x), n, axis, norm, queue), out, queue)
 
 
-@replayed
+@replayed()
 def hfft(
     a: Any,
     n: int | None = None,
@@ -155,7 +155,7 @@ def hfft(
     return finish(to_real(x, n, axis, _other_way(norm), queue), out, queue)
 
 
-@replayed
+@replayed()
 def ihfft(
     a: Any,
     n: int | None = None,
@@ -204,7 +204,7 @@ def ifftshift(x: Any, axes: int | Shape = None, *, queue: Any = None) -> AnyArra
     return rolled(x, axes, lambda n: -(n // 2), queue)
 
 
-@replayed
+@replayed()
 def fftn(
     a: Any,
     s: Shape = None,
@@ -230,7 +230,7 @@ def fftn(
     return _every_axis(a, s, axes, norm, out, queue, False)
 
 
-@replayed
+@replayed()
 def ifftn(
     a: Any,
     s: Shape = None,
@@ -244,7 +244,7 @@ def ifftn(
     return _every_axis(a, s, axes, norm, out, queue, True)
 
 
-@replayed
+@replayed()
 def rfftn(
     a: Any,
     s: Shape = None,
@@ -268,7 +268,7 @@ def rfftn(
     return finish(x, out, queue)
 
 
-@replayed
+@replayed()
 def irfftn(
     a: Any,
     s: Shape = None,
@@ -294,7 +294,7 @@ def irfftn(
     return finish(to_real(x, last, order[-1], norm, queue), out, queue)
 
 
-@replayed
+@replayed()
 def fft2(
     a: Any,
     s: Shape = None,
@@ -308,7 +308,7 @@ def fft2(
     return fftn(a, s, axes, norm, out, queue=queue)
 
 
-@replayed
+@replayed()
 def ifft2(
     a: Any,
     s: Shape = None,
@@ -322,7 +322,7 @@ def ifft2(
     return ifftn(a, s, axes, norm, out, queue=queue)
 
 
-@replayed
+@replayed()
 def rfft2(
     a: Any,
     s: Shape = None,
@@ -336,7 +336,7 @@ def rfft2(
     return rfftn(a, s, axes, norm, out, queue=queue)
 
 
-@replayed
+@replayed()
 def irfft2(
     a: Any,
     s: Shape = None,

@@ -91,12 +91,13 @@ def execute(
     LaunchError
         If the device refuses a launch, fails, or runs out of memory.
     """
-    given = (*inputs.values(), *(out or {}).values())  # a kernel may need no input
-    on_device = any(isinstance(array, cl.array.Array) for array in given)
+    out = dict(out or {})
+    given = frozenset(out)
+    arrays = (*inputs.values(), *out.values())  # a kernel may need no input
+    on_device = any(isinstance(array, cl.array.Array) for array in arrays)
     run = _run_device if on_device else _run_host
-    given = frozenset(out or ())
     with _explained(queue):
-        execution = run(executable, inputs, queue, dict(out or {}))
+        execution = run(executable, inputs, queue, out)
     note_step(executable, inputs, execution.outputs, given, queue)
     return execution
 
@@ -113,7 +114,11 @@ def _explained(queue: cl.CommandQueue) -> Iterator[None]:
 
 
 def enqueue_steps(
-    queue: cl.CommandQueue, steps: Sequence[Step], arrays: Sequence[Any], fresh: Sequence[Fresh]
+    queue: cl.CommandQueue,
+    steps: Sequence[Step],
+    arrays: Sequence[Any],
+    fresh: Sequence[Fresh],
+    constants: Sequence[Any] = (),
 ) -> tuple[list[DeviceMemory], cl.Event]:
     """Enqueue recorded steps on device arrays of a caller.
 
@@ -126,6 +131,8 @@ def enqueue_steps(
         Those that were recorded, or others of the same kind.
     fresh : sequence of Fresh
         New memory to take.
+    constants : sequence of pyopencl.array.Array
+        What the call has put on the device itself, the last one first.
 
     Returns
     -------
@@ -142,7 +149,9 @@ def enqueue_steps(
     with _explained(queue):
         pool = session_of(queue).pool(queue)
         made = [_new_memory(queue, item.nbytes, item.allocator) for item in fresh]
-        memory = [*(array.base_data for array in arrays), *made]
+        memory = [array.base_data for array in arrays]
+        memory += made
+        memory += [array.base_data for array in constants]
         waits = [event for array in arrays for event in array.events]
         for step in steps:
             buffers = {name: memory[place] for name, place in step.places}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ import pyopencl.array
 if TYPE_CHECKING:
     from opencl_lab.runtime.session import Executable
 
-__all__ = ["Fresh", "Recorder", "Step", "note_fresh", "note_step", "recording"]
+__all__ = ["Fresh", "Recorder", "Step", "note_constants", "note_fresh", "note_step", "recording"]
 
 _local = threading.local()
 
@@ -35,7 +35,7 @@ class Fresh:
 class Step:
     """An executable, and the places of the arrays that it reads and writes, by name.
 
-    Places count the caller's arrays first, then new ones.
+    Places count the caller's arrays first, then new ones; constants count back from -1.
     """
 
     executable: Executable
@@ -61,6 +61,8 @@ class Recorder:
     steps : list of Step
     fresh : list of Fresh
         New arrays, in the order in which they were made.
+    constants : list of arrays
+        What the call has made of those of its arguments whose values its kind includes.
     queue : pyopencl.CommandQueue or None
         Where executables ran.
     lost : bool
@@ -70,6 +72,7 @@ class Recorder:
     def __init__(self, arrays: Sequence[Any]):
         self.steps: list[Step] = []
         self.fresh: list[Fresh] = []
+        self.constants: list[Any] = []
         self.lost = False
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)
@@ -99,6 +102,11 @@ class Recorder:
         self._places[_address(array)] = (place, array.nbytes)
         self._kept.append(array)
         return place
+
+    def constant(self, array: Any) -> None:
+        """Give an array that holds the same in every call of the kind a place."""
+        self.constants.append(array)
+        self._places[_address(array)] = (-len(self.constants), array.nbytes)
 
     def step(
         self,
@@ -153,6 +161,14 @@ def note_fresh(array: pyopencl.array.Array) -> pyopencl.array.Array:
     if recorder is not None and array.size:
         recorder.add(array)
     return array
+
+
+def note_constants(arrays: Iterable[Any]) -> None:
+    """Tell the recording, if there is one, of arrays that further calls of the kind share."""
+    recorder = getattr(_local, "recorder", None)
+    if recorder is not None:
+        for array in arrays:
+            recorder.constant(array)
 
 
 def note_step(

@@ -19,11 +19,12 @@ from opencl_lab.runtime.arrays import (
     reshaped,
     to_device,
 )
+from opencl_lab.runtime.recording import note_constants
 
 __all__ = ["conv2d"]
 
 
-@replayed
+@replayed("weights")
 def conv2d(
     image: Any,
     weights: Any,
@@ -136,6 +137,8 @@ def conv2d(
             name: array if is_device_array(array) else to_device(array, queue)
             for name, array in inputs.items()
         }
+    if not is_device_array(weights):
+        note_constants(array for name, array in inputs.items() if name != "image")
     shape = result_shape(problem, given.shape, channels_last)
     target = direct_target(out, shape, problem.dtype, (given, *inputs.values()))
     run = CONV2D.run(

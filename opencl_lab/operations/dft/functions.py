@@ -20,7 +20,7 @@ from opencl_lab.runtime.arrays import AnyArray, Rows
 __all__ = ["dft"]
 
 
-@replayed
+@replayed()
 def dft(
     x: Any,
     *,

@@ -13,7 +13,7 @@ from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target,
 __all__ = ["gemm"]
 
 
-@replayed
+@replayed()
 def gemm(
     a: Any,
     b: Any,

@@ -16,7 +16,7 @@ from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, is_device_array,
 __all__ = ["argsort", "sort", "sort_by_key"]
 
 
-@replayed
+@replayed()
 def sort(
     a: Any,
     *,
@@ -84,7 +84,7 @@ def sort(
     return rows.restore(result, out, queue)
 
 
-@replayed
+@replayed()
 def argsort(
     a: Any,
     *,
@@ -121,7 +121,7 @@ def argsort(
     return rows.restore(run.outputs["sorted_values"], out, queue)
 
 
-@replayed
+@replayed()
 def sort_by_key(
     keys: Any,
     values: Any,
