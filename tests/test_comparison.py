@@ -3,14 +3,16 @@
 import io
 import json
 import math
+import time
 from dataclasses import dataclass, replace
 
+import click
 import numpy as np
 import pytest
 from rich.console import Console
 
 import opencl_lab as ol
-from opencl_lab.cli.common import fit
+from opencl_lab.cli.common import fit, global_options, progress_bar
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
 from opencl_lab.comparison.plots import plot_times
 from opencl_lab.comparison.runner import run_comparison
@@ -21,6 +23,7 @@ from opencl_lab.operations.sort import SORT, OddEvenMerge, SortProblem
 from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort
+from opencl_lab.words import duration
 
 FLOAT32 = np.dtype("float32")
 
@@ -280,6 +283,65 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
         )
         assert comparison.exit_status == 1
         np.testing.assert_equal(comparison.outputs, expected)
+
+
+def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
+    monkeypatch.setattr("opencl_lab.comparison.contestants.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.comparison.contestants.PATIENCE", 0.0)
+    steps = []
+    problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
+    for row in ol.compare("conv2d", **problem):
+        if row.implementation in ("c:seq", "c:omp"):
+            assert row.status == "unavailable" and row.total_ms is None
+            assert "a run would take about" in row.reason and "--against c:" in row.reason
+            steps.append(row.implementation)
+    assert steps == ["c:seq", "c:omp"]
+    asked = ol.compare("conv2d", **problem, against="c:seq")
+    assert asked[-1].implementation == "c:seq" and asked[-1].ok
+    assert duration(0.25) == "0.25 s" and duration(90) == "2 minutes" and duration(3e5) == "3 days"
+
+
+def test_every_step_is_named_before_it_begins(device):
+    told = []
+    problem = SortProblem(100, np.dtype("int32"))
+    run_comparison(
+        SORT,
+        problem,
+        lambda: told.append("inputs made") or SORT.generate(problem, 0),
+        device=device,
+        against="numpy",
+        repeats=2,
+        progress=lambda *step: told.append(step),
+    )
+    assert told[0][2] == "input" and told[1] == "inputs made"
+    steps = [step for step in told if step != "inputs made"]
+    assert [step[0] for step in steps] == list(range(steps[-1][0] + 1))
+    assert steps[-1][0] == steps[-1][1] and steps[-1][2] == "done"
+    labels = [step[2] for step in steps]
+    assert "right result on the host" in labels
+    for label in ("start", "first run", "run 1 of 2", "run 2 of 2"):
+        assert f"opencl:odd-even-merge, {label}" in labels and f"numpy, {label}" in labels
+
+
+def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.LINE_INTERVAL", 0.01)
+
+    @click.command()
+    @global_options
+    def command():
+        with progress_bar("conv2d") as progress:
+            progress(3, 9, "c:seq, first run")
+            deadline = time.monotonic() + 20
+            while "c:seq" not in said[-1] and time.monotonic() < deadline:
+                time.sleep(0.01)
+                said.append(capsys.readouterr().err)
+
+    said = [""]
+    command.main([], standalone_mode=False)
+    assert "oclab: conv2d: c:seq, first run (3/9, " in said[-1]
+    said = ["c:seq"]
+    command.main(["--quiet"], standalone_mode=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_too_large_a_problem_is_refused_before_its_data_are_made(device):
