@@ -70,7 +70,7 @@ def test_rows_are_json_even_with_infinite_differences():
     [
         ([1, 1, 1], [2, 2, 2], 10),  # faster throughout: the smallest size
         ([3, 3, 3], [2, 2, 2], None),
-        ([4, 2, 1], [1, 2, 4], 100),  # equal at the middle size, faster after it
+        ([4, 2, 1], [1, 2, 4], 1000),  # equal at the middle size, faster after it
         ([2, 1, 1], [1, 2, 2], math.sqrt(10 * 100)),
         ([1, 4, 1], [2, 2, 2], 100 * 10**0.5),  # the last crossing counts
     ],
@@ -83,6 +83,35 @@ def test_crossover(ours, theirs, expected):
     (found,) = crossovers(series)
     assert found.size == (None if expected is None else pytest.approx(expected))
     assert ("slower" in str(found)) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("medians", "spread", "size", "level", "said"),
+    [
+        ((4, 1, 0.5), 1.2, math.sqrt(1000), (), "from 31.6 on"),
+        ((4, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level within noise at 100"),
+        ((1.9, 1.8, 0.5), 1.2, 1000, (10, 100), "at 10, 100"),
+        ((0.5, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level"),
+        ((4, 0.5, 1.9), 1.2, None, (1000,), "are level within noise at 1000"),
+        ((4, 2.1, 1.9), 1.2, None, (100, 1000), "are level within noise at 100, 1000"),
+        ((0.5, 1.9, 4), 1.2, None, (), "stays slower"),
+    ],
+)
+def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tmp_path):
+    def measured(name, median):
+        times = Times(median, median / spread, median * spread, 5)
+        return replace(row(name), total_ms=times)
+
+    series = [
+        (at, [measured("opencl:x", median), measured("opencl:y", 2)])
+        for at, median in zip((10, 100, 1000), medians, strict=True)
+    ]
+    found = crossovers([(at, [rows[0], replace(rows[1], kind="c")]) for at, rows in series])
+    assert len(found) == 1 and found[0].level == level and said in str(found[0]), str(found[0])
+    assert found[0].size == (None if size is None else pytest.approx(size))
+    plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
+    ringed = (tmp_path / "x.svg").read_text().count("opencl:x from")
+    assert ringed == (size is not None and not level)
 
 
 def test_nothing_to_do_is_no_crossover():

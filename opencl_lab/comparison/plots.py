@@ -188,10 +188,10 @@ def _total(row: Measurement) -> float | None:
 
 
 def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> None:
-    """Mark where lines cross, with the size there if both are algorithms of ours."""
+    """Mark where lines cross beyond noise, with the size there if both are algorithms of ours."""
     smallest = series[0][0]
     for crossing in crossings:
-        if crossing.size is None or crossing.size <= max(smallest, 0):
+        if crossing.size is None or crossing.level or crossing.size <= max(smallest, 0):
             continue
         points = {
             size: total
