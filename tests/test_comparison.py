@@ -36,6 +36,11 @@ def row(name="numpy", milliseconds=2.0, status="correct", **more):
 
 def test_times_summarise_samples():
     assert Times.of([3.0, 1.0, 2.0]) == Times(2.0, 1.0, 3.0, 3)
+    assert Times(2.0, 1.0, 3.0, 3).interval == (1.0, 3.0)
+    for count, left_out in ((1, 0), (5, 0), (8, 0), (9, 1), (15, 3), (20, 5)):
+        times = Times.of(range(count, 0, -1))
+        assert times.interval == (1 + left_out, count - left_out)
+        assert (times.min, times.max) == (1, count)
 
 
 def test_speedup_and_efficiency():
@@ -369,6 +374,7 @@ def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
     command.main([], standalone_mode=False)
     assert "oclab: conv2d: c:seq, first run (3/9, " in said[-1]
     said = ["c:seq"]
+    capsys.readouterr()
     command.main(["--quiet"], standalone_mode=False)
     assert capsys.readouterr().err == ""
 

@@ -16,7 +16,8 @@ __all__ = ["Crossover", "crossovers"]
 class Crossover:
     """From which size on one implementation is faster than another.
 
-    One is faster where its slowest run took less time than the fastest of the other.
+    One is faster where its slowest run took less time than the fastest of the other; of more
+    than eight runs single outliers do not count (`Times.interval`).
     `size` is interpolated between the last measured size at which it is slower and the next
     one, on logarithmic scales. None says that it is not faster at the largest size measured,
     and a `size` equal to the smallest one measured that it is faster throughout.
@@ -91,11 +92,11 @@ class _Pair:
 
     @property
     def faster(self) -> bool:
-        return self.ours.max < self.theirs.min
+        return self.ours.interval[1] < self.theirs.interval[0]
 
     @property
     def slower(self) -> bool:
-        return self.ours.min > self.theirs.max
+        return self.ours.interval[0] > self.theirs.interval[1]
 
 
 def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...]]:
