@@ -315,6 +315,8 @@ def _print(result: TuneResult) -> None:
     settings().console.print(_table(result))
     stable = "" if result.stable else ", not yet stable: more time would tell"
     gain = "" if result.speedup is None else f", {result.speedup:.2f}x the built-in configuration"
+    if not result.gained:
+        gain = ", the built-in configuration: none is measurably faster"
     say(f"winner: {result.best.config}{gain}{stable}")
     if result.stored:
         say(f"stored: {result.task.operation.name} uses it from now on")

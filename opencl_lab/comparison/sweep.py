@@ -42,8 +42,11 @@ class Crossover:
 
     @property
     def size_text(self) -> str:
-        """The size in three digits, as it was interpolated."""
-        return "" if self.size is None else f"{float(f'{self.size:.3g}'):.7g}"
+        """The size if it was measured, three digits of one that was interpolated."""
+        if self.size is None:
+            return ""
+        measured = float(self.size).is_integer()
+        return f"{self.size:.0f}" if measured else f"{float(f'{self.size:.3g}'):.7g}"
 
 
 def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
