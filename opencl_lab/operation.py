@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -298,6 +298,10 @@ class Operation(ABC, Generic[P]):
     @abstractmethod
     def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
         """Compare outputs with the expected ones; a tolerance may depend on the inputs."""
+
+    def sample(self, problem: P) -> P:
+        """Return a small problem of the same kind, which tells how fast a reference is."""
+        return replace(problem, **self.awkward[-1])
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that a user expects of `arrays`; none for random data."""

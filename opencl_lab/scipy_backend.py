@@ -1,16 +1,26 @@
-"""A backend of `scipy.fft`: its calls run here, and elsewhere what is not supported.
+"""A backend of `scipy.fft`: its calls run here, and by SciPy where they are not supported.
 
     with scipy.fft.set_backend(opencl_lab.scipy_backend):
         scipy.fft.fft(x)
 
-This is the uarray protocol: SciPy calls `__ua_function__` for each of its functions, and goes
-on to the next backend where that returns NotImplemented. Supported are the transforms of
-`opencl_lab.fft` on NumPy arrays and device arrays of up to double precision, without a plan.
-SciPy itself computes the others, such as `dct`, `dst`, `fht`, `hfft2` and `hfftn`.
+    scipy.fft.set_global_backend(opencl_lab.scipy_backend)
+
+This is the uarray protocol: SciPy calls `__ua_function__` for each of its functions. Supported are
+the transforms of `opencl_lab.fft` on NumPy arrays and device arrays of up to double precision,
+without a plan: Fourier transforms, those of mirrored signals, and cosine and sine transforms.
+
+What is not supported for host arrays goes to SciPy's own functions, so that this backend alone is
+enough, also as the global one: `fht` and `ifht`, `longdouble`, a plan, and arguments that SciPy
+refuses, which it does in its own words. That also holds with ``only=True``; `calls` counts how
+many calls ran where. The arrays of another library, which have a namespace of their own, are left
+to the next backend, such as one of ``scipy.fft.register_backend``, which come after the global one.
+For device arrays, wrong arguments are errors of this library.
 """
 
 from __future__ import annotations
 
+import importlib
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,64 +34,106 @@ __all__ = ["__ua_domain__", "__ua_function__", "calls"]
 
 __ua_domain__ = "numpy.scipy.fft"
 
-ONE_AXIS = ("x", "n", "axis", "norm", "overwrite_x", "workers")
-AXES = ("x", "s", "axes", "norm", "overwrite_x", "workers")
+REST = ("norm", "overwrite_x", "workers")
+ONE_AXIS = ("x", "n", "axis", *REST)
+AXES = ("x", "s", "axes", *REST)
+COSINE = ("dct", "dst", "idct", "idst")
 PARAMETERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"), ONE_AXIS),
     **{
         f"{kind}{dimensions}": AXES
-        for kind in ("fft", "ifft", "rfft", "irfft")
+        for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
         for dimensions in ("2", "n")
     },
+    **dict.fromkeys(COSINE, ("x", "type", *ONE_AXIS[1:], "orthogonalize")),
+    **{f"{kind}n": ("x", "type", *AXES[1:], "orthogonalize") for kind in COSINE},
 }
-IGNORED = ("overwrite_x", "workers")
-"""Permission to use the input's memory, and how many threads: no use to a device."""
 
 calls = {"here": 0, "elsewhere": 0}
-"""How many calls ran here, and how many were left to the next backend."""
+"""How many calls ran here, and how many did not."""
 
 
-def _supported(x: Any) -> Any:
-    """Return `x` as an array, or None if it is left to others."""
+class _Unsupported(Exception):
+    """SciPy does it, or says what is wrong."""
+
+
+def _array(x: Any) -> Any:
+    """Return `x` as an array that can be transformed here."""
     if is_device_array(x):
         return x
-    if not isinstance(x, (np.ndarray, list, tuple)):
-        return None  # another library's array belongs to that library
     array = np.asarray(x)
     wide = array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype.char == "g"
-    return None if wide or not array.size else array
+    if wide or not array.size:
+        raise _Unsupported
+    return array
 
 
-def _run(function: Callable[..., Any], parameters: tuple[str, ...], args: Any, kwargs: Any) -> Any:
-    values = dict(zip(parameters, args, strict=False))
-    values.update(kwargs)
-    if values.pop("plan", None) is not None or len(args) > len(parameters):
-        return NotImplemented
-    x = _supported(values.pop("x", None))
-    if x is None or set(values) - set(parameters):
-        return NotImplemented
-    for name in IGNORED:
-        values.pop(name, None)
+def _check_workers(workers: Any) -> None:
+    """Raise for numbers of threads that SciPy may refuse; a device has no use for the others."""
+    if workers is not None:
+        number = operator.index(workers)
+        if number < 1 and number != -1:
+            raise _Unsupported
+
+
+def _check_axes(ndim: int, s: Any, axes: Any) -> None:
+    """Raise for axes that come twice and lengths that are None, which NumPy allows, or no axes."""
+    if s is not None and any(n is None for n in s):
+        raise _Unsupported
+    if axes is not None:
+        found = {operator.index(axis) % ndim for axis in axes}
+        if len(found) < len(axes) or not found:
+            raise _Unsupported
+
+
+def _here(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run one call by this library."""
+    parameters = PARAMETERS.get(name, ())
+    values = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    plan = values.pop("plan", None)
+    if plan is not None or len(args) > len(parameters) or set(values) - set(parameters):
+        raise _Unsupported
+    x = _array(values.pop("x"))
+    _check_workers(values.pop("workers", None))
+    values.pop("overwrite_x", None)  # permission to use the input's memory
+    if not x.ndim:
+        raise _Unsupported
     if "s" in parameters:
-        values.setdefault("axes", (-2, -1) if function.__name__.endswith("2") else None)
-        for name in ("s", "axes"):  # SciPy takes a single number too
-            if isinstance(values.get(name), (int, np.integer)):
-                values[name] = (int(values[name]),)
-    if function.__name__.startswith("r") and x.dtype.kind == "c":
-        return NotImplemented
-    try:
-        return function(x, **values)
-    except (InvalidProblem, InvalidConfig, TypeError):
-        return NotImplemented  # SciPy says in its own words what is wrong, or can do it
+        values.setdefault("axes", (-2, -1) if name.endswith("2") else None)
+        for key in ("s", "axes"):  # SciPy takes a single number too
+            if isinstance(values.get(key), (int, np.integer)):
+                values[key] = (int(values[key]),)
+        _check_axes(x.ndim, values.get("s"), values["axes"])
+    return getattr(transforms, name)(x, **values)
+
+
+def _by_scipy(method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run one call by SciPy's own functions."""
+    with importlib.import_module("scipy.fft").set_backend("scipy", only=True):
+        return method(*args, **kwargs)
 
 
 def __ua_function__(
     method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Run one call of `scipy.fft`, or return NotImplemented."""
-    parameters = PARAMETERS.get(method.__name__)
-    result = NotImplemented
-    if parameters is not None:
-        result = _run(getattr(transforms, method.__name__), parameters, args, kwargs)
-    calls["elsewhere" if result is NotImplemented else "here"] += 1
+    """Run one call of `scipy.fft`, here or by SciPy, or return NotImplemented."""
+    name = method.__name__
+    x = args[0] if args else kwargs.get("x")
+    on_device = is_device_array(x)
+    others = not on_device and not isinstance(x, (np.ndarray, np.generic))
+    if others and hasattr(x, "__array_namespace__"):
+        calls["elsewhere"] += 1
+        return NotImplemented
+    try:
+        result = _here(name, args, kwargs)
+    except (_Unsupported, InvalidProblem, InvalidConfig, TypeError) as error:
+        calls["elsewhere"] += 1
+        if not on_device:
+            return _by_scipy(method, args, kwargs)
+        if not isinstance(error, _Unsupported):
+            raise
+        raise InvalidProblem(
+            f"scipy.fft.{name} cannot do this with device arrays; give it a host array, x.get()"
+        ) from None
+    calls["here"] += 1
     return result

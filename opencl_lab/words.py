@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "size_text"]
+__all__ = ["counted", "duration", "size_text"]
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -17,3 +17,11 @@ def size_text(nbytes: float) -> str:
             return f"{nbytes:.4g} {unit}"
         nbytes /= 1024
     return f"{nbytes:.4g} TiB"
+
+
+def duration(seconds: float) -> str:
+    """Return how long something takes in the unit that fits, such as ``3 hours``."""
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            return counted(round(seconds / length), unit)
+    return f"{seconds:.2g} s"

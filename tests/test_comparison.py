@@ -3,15 +3,17 @@
 import io
 import json
 import math
+import time
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import click
 import numpy as np
 import pytest
 from rich.console import Console
 
 import opencl_lab as ol
-from opencl_lab.cli.common import fit
+from opencl_lab.cli.common import fit, global_options, progress_bar
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
 from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import run_comparison
@@ -25,6 +27,7 @@ from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort
 from opencl_lab.registry import get_operation
+from opencl_lab.words import duration
 
 FLOAT32 = np.dtype("float32")
 
@@ -37,6 +40,11 @@ def row(name="numpy", milliseconds=2.0, status="correct", **more):
 
 def test_times_summarise_samples():
     assert Times.of([3.0, 1.0, 2.0]) == Times(2.0, 1.0, 3.0, 3)
+    assert Times(2.0, 1.0, 3.0, 3).interval == (1.0, 3.0)
+    for count, left_out in ((1, 0), (5, 0), (8, 0), (9, 1), (15, 3), (20, 5)):
+        times = Times.of(range(count, 0, -1))
+        assert times.interval == (1 + left_out, count - left_out)
+        assert (times.min, times.max) == (1, count)
 
 
 def test_speedup_and_efficiency():
@@ -71,7 +79,7 @@ def test_rows_are_json_even_with_infinite_differences():
     [
         ([1, 1, 1], [2, 2, 2], 10),  # faster throughout: the smallest size
         ([3, 3, 3], [2, 2, 2], None),
-        ([4, 2, 1], [1, 2, 4], 100),  # equal at the middle size, faster after it
+        ([4, 2, 1], [1, 2, 4], 1000),  # equal at the middle size, faster after it
         ([2, 1, 1], [1, 2, 2], math.sqrt(10 * 100)),
         ([1, 4, 1], [2, 2, 2], 100 * 10**0.5),  # the last crossing counts
     ],
@@ -84,6 +92,35 @@ def test_crossover(ours, theirs, expected):
     (found,) = crossovers(series)
     assert found.size == (None if expected is None else pytest.approx(expected))
     assert ("slower" in str(found)) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("medians", "spread", "size", "level", "said"),
+    [
+        ((4, 1, 0.5), 1.2, math.sqrt(1000), (), "from 31.6 on"),
+        ((4, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level within noise at 100"),
+        ((1.9, 1.8, 0.5), 1.2, 1000, (10, 100), "at 10, 100"),
+        ((0.5, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level"),
+        ((4, 0.5, 1.9), 1.2, None, (1000,), "are level within noise at 1000"),
+        ((4, 2.1, 1.9), 1.2, None, (100, 1000), "are level within noise at 100, 1000"),
+        ((0.5, 1.9, 4), 1.2, None, (), "stays slower"),
+    ],
+)
+def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tmp_path):
+    def measured(name, median):
+        times = Times(median, median / spread, median * spread, 5)
+        return replace(row(name), total_ms=times)
+
+    series = [
+        (at, [measured("opencl:x", median), measured("opencl:y", 2)])
+        for at, median in zip((10, 100, 1000), medians, strict=True)
+    ]
+    found = crossovers([(at, [rows[0], replace(rows[1], kind="c")]) for at, rows in series])
+    assert len(found) == 1 and found[0].level == level and said in str(found[0]), str(found[0])
+    assert found[0].size == (None if size is None else pytest.approx(size))
+    plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
+    ringed = (tmp_path / "x.svg").read_text().count("opencl:x from")
+    assert ringed == (size is not None and not level)
 
 
 def test_nothing_to_do_is_no_crossover():
@@ -175,7 +212,8 @@ def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypat
         numbers = [text.get_window_extent() for text in axes.texts]
         assert all(box.y0 >= diagram.y1 for box in numbers)
         assert not any(a.overlaps(b) for a, b in combinations([*numbers, above], 2))
-    assert len(saved[0].axes[0].texts) == 3
+    apart = [c for c in crossovers(series) if not c.level and "c:seq" not in str(c)]
+    assert len(saved[0].axes[0].texts) == len(apart) == 2
     lines, bands = saved[0].axes[0].lines[0], saved[0].axes[0].collections[0]
     heights = bands.get_paths()[0].vertices[:, 1]
     assert heights.max() == pytest.approx(3 * max(lines.get_ydata()))
@@ -326,6 +364,66 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
         )
         assert comparison.exit_status == 1
         np.testing.assert_equal(comparison.outputs, expected)
+
+
+def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
+    monkeypatch.setattr("opencl_lab.comparison.contestants.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.comparison.contestants.PATIENCE", 0.0)
+    steps = []
+    problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
+    for row in ol.compare("conv2d", **problem):
+        if row.implementation in ("c:seq", "c:omp"):
+            assert row.status == "unavailable" and row.total_ms is None
+            assert "a run would take about" in row.reason and "--against c:" in row.reason
+            steps.append(row.implementation)
+    assert steps == ["c:seq", "c:omp"]
+    asked = ol.compare("conv2d", **problem, against="c:seq")
+    assert asked[-1].implementation == "c:seq" and asked[-1].ok
+    assert duration(0.25) == "0.25 s" and duration(90) == "2 minutes" and duration(3e5) == "3 days"
+
+
+def test_every_step_is_named_before_it_begins(device):
+    told = []
+    problem = SortProblem(100, np.dtype("int32"))
+    run_comparison(
+        SORT,
+        problem,
+        lambda: told.append("inputs made") or SORT.generate(problem, 0),
+        device=device,
+        against="numpy",
+        repeats=2,
+        progress=lambda *step: told.append(step),
+    )
+    assert told[0][2] == "input" and told[1] == "inputs made"
+    steps = [step for step in told if step != "inputs made"]
+    assert [step[0] for step in steps] == list(range(steps[-1][0] + 1))
+    assert steps[-1][0] == steps[-1][1] and steps[-1][2] == "done"
+    labels = [step[2] for step in steps]
+    assert "right result on the host" in labels
+    for label in ("start", "first run", "run 1 of 2", "run 2 of 2"):
+        assert f"opencl:odd-even-merge, {label}" in labels and f"numpy, {label}" in labels
+
+
+def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.LINE_INTERVAL", 0.01)
+
+    @click.command()
+    @global_options
+    def command():
+        with progress_bar("conv2d") as progress:
+            progress(3, 9, "c:seq, first run")
+            deadline = time.monotonic() + 20
+            while "c:seq" not in said[-1] and time.monotonic() < deadline:
+                time.sleep(0.01)
+                said.append(capsys.readouterr().err)
+
+    said = [""]
+    command.main([], standalone_mode=False)
+    assert "oclab: conv2d: c:seq, first run (3/9, " in said[-1]
+    said = ["c:seq"]
+    capsys.readouterr()
+    command.main(["--quiet"], standalone_mode=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_too_large_a_problem_is_refused_before_its_data_are_made(device):

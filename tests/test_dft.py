@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import wave
@@ -15,7 +16,9 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.cli import main
+from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operation import Difference
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
@@ -435,7 +438,7 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
     skipped = ReferenceRun(Task(DFT, long, {}, {}), reference, 1, patient=False)
     skipped.attempt(skipped.start)
     assert skipped.status == "unavailable" and "--against c:seq runs it" in skipped.reason
-    assert reference.impractical(short) is None
+    assert re.match(r"a run would take about \d+ (minute|hour)s?;", skipped.reason)
 
 
 def test_auto_is_the_fastest_and_the_public_function_stays_direct(device, monkeypatch):
@@ -487,6 +490,41 @@ def test_all_algorithms_and_references_agree(options):
     assert algorithms | {"c:seq", "c:omp", "numpy"} <= set(rows)
     assert all(row["status"] in ("correct", "unavailable") for row in rows.values())
     assert all(rows[name]["ok"] for name in algorithms)
+
+
+def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
+    ran = []
+
+    def watched(*args, **options):
+        ran.append(run_comparison(*args, **options))
+        return ran[-1]
+
+    monkeypatch.setattr("opencl_lab.cli.operation.run_comparison", watched)
+    tone, csv = str(tmp_path / "tone.wav"), str(tmp_path / "s.csv")
+    write_tone(tone, n=200)
+    start = ["dft", tone, "-o", csv, "--quiet"]
+    for more, names, runs in (
+        ([], set(), 1),
+        (["--plot", str(tmp_path / "spectrum.png")], set(), 1),
+        (["--against", "numpy"], {"numpy"}, 1),
+        (["--csv", str(tmp_path / "rows.csv"), "--repeats", "2"], {"c:seq", "numpy"}, 2),
+    ):
+        assert main([*start, *more]) == 0
+        rows = {row.implementation: row for row in ran[-1].measurements}
+        assert rows["opencl:fft"].ok and rows["opencl:fft"].total_ms.runs == runs
+        assert names <= set(rows) and (names or len(rows) == 1)
+    assert main(["dft", "--n", "64", "--quiet", "--plot", str(tmp_path / "times.png")]) == 0
+    assert "numpy" in {row.implementation for row in ran[-1].measurements}
+
+    monkeypatch.setattr(type(DFT), "compare", lambda *args: Difference(1.0, 1.0, False))
+    assert main(start) == 1  # a result is checked all the same
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_silence_has_a_spectrum(tmp_path):
+    np.save(tmp_path / "silence.npy", np.zeros(100, np.float32))
+    arguments = [str(tmp_path / "silence.npy"), "--plot", str(tmp_path / "s.png"), "--quiet"]
+    assert main(["dft", *arguments]) == 0
 
 
 def test_a_damaged_wav_is_bad_input(tmp_path):

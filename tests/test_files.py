@@ -30,6 +30,9 @@ from opencl_lab.registry import get_operation
         ([-1], "int8", "uint64"),
         ([2**63 + 5], "uint64", "int64"),
         ([1e300], "float64", "float32"),
+        ([65520.0], "float64", "float16"),
+        ([2], "uint8", "bool"),
+        ([np.nan], "float64", "bool"),
     ],
 )
 def test_conversions_that_change_a_value_are_refused(values, source, target):
@@ -47,6 +50,8 @@ def test_conversions_that_change_a_value_are_refused(values, source, target):
         ([-(2.0**63)], "float32", "int64"),
         ([127, 0], "uint64", "int8"),
         ([True, False], "bool", "int32"),
+        ([1, 0], "int64", "bool"),
+        ([0.1, 65504.0], "float64", "float16"),
         ([1 + 2j], "complex128", "complex64"),
         ([], "float64", "int8"),
     ],

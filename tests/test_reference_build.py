@@ -283,6 +283,13 @@ def test_compiler_without_native_code(monkeypatch, tmp_path):
     assert "-march=native" not in compiler().flags
 
 
+def test_compiler_without_half_precision(monkeypatch, tmp_path):
+    monkeypatch.setenv("CC", str(fake_compiler(tmp_path, REFUSE.format(flag="_Float16"))))
+    scaled()
+    with pytest.raises(ReferenceUnavailable, match=r"does not compile _Float16 .*unknown.*GCC"):
+        load(SCALE, ScaleProblem(5, "_Float16"))
+
+
 def test_threads_are_honoured():
     if compiler().no_openmp:
         pytest.skip(compiler().no_openmp)

@@ -191,6 +191,39 @@ def test_an_unstable_winner_is_reported(task):
     assert all(len(item.times_ms) >= 4 for item in result.finalists)
 
 
+def rounds_of(task, factor, spread):
+    """Tune with one configuration that takes `factor` of what all others do, with noise."""
+    noise = np.random.default_rng(0)
+    other = {"TILE": 8, "LOCAL_PAD": 0, "UNROLL": 8}
+
+    class Noisy(Replay):
+        def again(self, config, seconds):
+            time = (factor if dict(config) == other else 1.0) * noise.uniform(1, spread)
+            return Evaluation(config, "correct", times_ms=(time, time, 1.5 * time))
+
+    def time_of(config):
+        return factor if dict(config) == other else 1.0
+
+    return run_tuning(task, budget=1000, runner=Noisy(record(task, time_of)), fresh=True), other
+
+
+def test_a_gain_within_noise_is_none(task):
+    result, _ = rounds_of(task, 0.98, 1.5)
+    default = task.algorithm.default_config(task.problem, GPU)
+    assert result.best.config == default and not result.gained and result.speedup == 1
+    assert len(result.best.times_ms) >= 3 * 8  # not given up before it could be told
+
+
+@pytest.mark.parametrize(("factor", "spread", "rounds"), [(0.98, 1.01, 8), (0.6, 1.05, 4)])
+def test_a_gain_beyond_noise_is_one_and_a_large_one_needs_fewer_rounds(
+    task, factor, spread, rounds
+):
+    result, other = rounds_of(task, factor, spread)
+    assert dict(result.best.config) == other and result.gained and result.stable
+    assert result.speedup == pytest.approx(1 / factor, rel=0.05)
+    assert len(result.best.times_ms) == 3 * rounds
+
+
 def test_what_is_above_the_peak_of_the_device_is_refused(task, monkeypatch):
     def unbelievable(config):
         return 1e-6 if config["UNROLL"] == 2 else tile_time(config)

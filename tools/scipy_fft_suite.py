@@ -2,7 +2,7 @@
 
     python tools/scipy_fft_suite.py [--device SPEC]
 
-SciPy's calls go to opencl_lab first; what it does not support goes to SciPy, as for any user of
+SciPy's calls go to opencl_lab; what it does not support goes on to SciPy, as for any user of
 `scipy.fft.set_global_backend`. Prints the tests that were left out, with the reason, and how many
 calls ran where. The exit status is that of pytest.
 """
@@ -19,8 +19,7 @@ FORKED = "test_multiprocess"
 LEFT_OUT = {
     # SciPy checks here how its own backends are chosen, and sets them itself.
     "test_backend.py": "sets backends itself",
-    # Discrete cosine and sine transforms and Hankel transforms; opencl_lab has none.
-    "test_real_transforms.py": "cosine and sine transforms",
+    # opencl_lab has none.
     "test_fftlog.py": "Hankel transforms",
     # Many processes and threads over SciPy's own worker pool.
     "test_multithreading.py": "SciPy's worker threads",
@@ -46,9 +45,8 @@ def main() -> int:
     for name, reason in LEFT_OUT.items():
         print(f"left out: {name}: {reason}")
     print(f"left out: {FORKED}: child processes made by fork cannot use OpenCL")
-    # Global, so that threads use it too; SciPy itself comes after it.
+    # Global, so that threads use it too.
     scipy.fft.set_global_backend(ol.scipy_backend)
-    scipy.fft.register_backend("scipy")
     options = ["-q", "-rs", "-p", "no:cacheprovider", "-k", f"not {FORKED}"]
     # SciPy's settings and fixtures count, and not those of the current folder.
     options += ["-c", os.devnull, f"--confcutdir={Path(scipy.__file__).parent}"]

@@ -24,7 +24,7 @@ from opencl_lab.cli.common import (
     write_files,
 )
 from opencl_lab.cli.lazy import LazyGroup
-from opencl_lab.cli.operation import problem_options, run_options, used_options
+from opencl_lab.cli.operation import REPEATS, problem_options, run_options, used_options
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import check_plot, plot_speedup, plot_times
 from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
@@ -67,12 +67,14 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         calls: bool,
         algorithm: str,
         vary: tuple[str, ...],
-        against: str,
-        repeats: int,
+        against: str | None,
+        repeats: int | None,
         seed: int,
         threads: int | None,
         **given: Any,
     ) -> int:
+        against = "all" if against is None else against
+        repeats = REPEATS if repeats is None else repeats
         values = sorted(set(whole_numbers(sizes)))
         selection = settings().select()
         series: list[tuple[int, list[Measurement]]] = []

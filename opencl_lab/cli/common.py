@@ -8,6 +8,7 @@ import math
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
+LINE_INTERVAL = 10.0  # seconds between lines where there is no terminal for a bar
 FALLBACK_WIDTH = 140  # of tables that do not go to a terminal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -256,13 +258,18 @@ def _parts(text: str) -> Sequence[str]:
 def progress_bar(title: str) -> Iterator[Report]:
     """Yield a progress report that draws a bar on standard error after a second.
 
-    Without a terminal, or with ``--quiet`` or ``--json``, nothing is drawn.
+    Where that is no terminal, a line from time to time says what is going on. With ``--quiet``
+    or ``--json`` nothing is shown.
     """
     from rich.console import Console
 
     console = Console(stderr=True)
-    if settings().quiet or settings().json or not console.is_terminal:
+    if settings().quiet or settings().json:
         yield lambda done, total, label: None
+        return
+    if not console.is_terminal:
+        with _progress_lines(title) as report:
+            yield report
         return
     from rich.progress import (
         BarColumn,
@@ -292,6 +299,32 @@ def progress_bar(title: str) -> Iterator[Report]:
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+@contextmanager
+def _progress_lines(title: str) -> Iterator[Report]:
+    """Yield a progress report that prints a line every `LINE_INTERVAL` on standard error."""
+    begin = time.monotonic()
+    over = threading.Event()
+    latest = (0, 0, "starting")
+
+    def report(done: int, total: int, label: str) -> None:
+        nonlocal latest
+        latest = done, total, label
+
+    def tell() -> None:
+        while not over.wait(LINE_INTERVAL):
+            done, total, label = latest
+            seconds = time.monotonic() - begin
+            click.echo(f"oclab: {title}: {label} ({done}/{total}, {seconds:.0f} s)", err=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield report
+    finally:
+        over.set()
+        teller.join()
 
 
 def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:

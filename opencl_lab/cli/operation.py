@@ -39,7 +39,9 @@ from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.paths import check_target
 from opencl_lab.reference.descriptor import Arrays
 
-__all__ = ["operation_command", "problem_options", "run_options", "used_options"]
+__all__ = ["REPEATS", "operation_command", "problem_options", "run_options", "used_options"]
+
+REPEATS = 5  # timed runs of each implementation
 
 
 def _option(option: Option, hidden: bool) -> Callable[[Any], Any]:
@@ -75,15 +77,11 @@ def run_options(command: Any) -> Any:
         click.option(
             "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
         ),
-        click.option(
-            "--repeats", type=int, default=5, show_default=True, help="Timed runs of each."
-        ),
+        click.option("--repeats", type=int, help=f"Timed runs of each.  [default: {REPEATS}]"),
         click.option(
             "--against",
-            default="all",
-            show_default=True,
             metavar="NAME[,NAME]|all|none",
-            help="References to compare with.",
+            help="References to compare with.  [default: all, where they are shown]",
         ),
         click.option(
             "--vary",
@@ -119,8 +117,8 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         plot_file: str | None,
         algorithm: str,
         vary: tuple[str, ...],
-        against: str,
-        repeats: int,
+        against: str | None,
+        repeats: int | None,
         seed: int,
         threads: int | None,
         **given: Any,
@@ -131,10 +129,14 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         csv_path = output_path(csv_file, check_target)
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
-        problem, make_inputs, stored, options = _problem(chosen, files, options, seed)
+        with progress_bar(chosen.name) as progress:
+            progress(0, 1, "input")
+            problem, make_inputs, stored, options = _problem(chosen, files, options, seed)
         arrays = {name: item.array for name, item in stored.items()}
+        writes = output_file is not None or plot_path is not None
+        blank = _blank_outputs(chosen, problem, selection.device) if writes else {}
+        draws_result = plot_path is not None and _has_curves(chosen, arrays, blank, options)
         if output_file is not None:
-            blank = _blank_outputs(chosen, problem, selection.device)
             check_array(
                 output_file,
                 chosen.present(arrays, blank, **options),
@@ -144,6 +146,12 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         used = {**options, **dict(zip(chosen.inputs, files, strict=True))}
         if not arrays:
             used = {**used_options(chosen, options), "seed": seed}
+        shown = settings().json or not settings().quiet or csv_path is not None
+        shown = shown or (plot_path is not None and not draws_result)
+        if against is None:
+            against = "all" if shown else "none"
+        if repeats is None:  # who sees no times needs a checked result alone
+            repeats = REPEATS if shown else 1
         with progress_bar(chosen.name) as progress:
             comparison = run_comparison(
                 chosen,
@@ -283,6 +291,13 @@ def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> 
         buffer.name: np.broadcast_to(buffer.dtype.type(0), buffer.shape)
         for buffer in plan.with_role("out")
     }
+
+
+def _has_curves(
+    chosen: Operation[Any], arrays: Arrays, outputs: Arrays, options: dict[str, Any]
+) -> bool:
+    """Return whether a plot shows the result of the user's own arrays, and not the times."""
+    return bool(arrays) and chosen.curves(arrays, outputs, **options) is not None
 
 
 def used_options(chosen: Operation[Any], options: dict[str, Any]) -> dict[str, Any]:

@@ -369,6 +369,8 @@ def _print(result: TuneResult) -> None:
     stable = "" if result.stable else ", not yet stable: more time would tell"
     default = result.task.operation.default_name
     gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
+    if not result.gained:
+        gain = f", the {default} configuration: none is measurably faster"
     say(f"winner: {result.best.config}{gain}{stable}")
     if result.stored:
         used = operations().get(result.task.operation.name) is result.task.operation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,9 +26,13 @@ from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.runtime.session import default_queue
+from opencl_lab.words import duration
 
 __all__ = ["Contestant", "OpenCL", "ReferenceRun", "Task"]
 
+FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
+SAMPLE_RUNS = 3
+PATIENCE = 5.0  # seconds that a run of a reference may take without being asked for by name
 CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
 
 
@@ -229,7 +234,10 @@ class OpenCL(Contestant):
 
 
 class ReferenceRun(Contestant):
-    """A reference implementation of the operation; a patient one runs however long it takes."""
+    """A reference implementation of the operation; a patient one runs however long it takes.
+
+    The others give up where a run would take longer than `PATIENCE`.
+    """
 
     def __init__(
         self,
@@ -248,13 +256,33 @@ class ReferenceRun(Contestant):
 
     def start(self) -> None:
         """Compile, or start the child process."""
-        reason = None if self.patient else self.reference.impractical(self.task.problem)
-        if reason is not None:
-            raise ReferenceUnavailable(f"{reason}; --against {self.name} runs it")
+        seconds = 0.0 if self.patient else self._estimate()
+        if seconds > PATIENCE:
+            raise ReferenceUnavailable(
+                f"a run would take about {duration(seconds)}; --against {self.name} runs it"
+            )
         like = {name: (array.shape, array.dtype) for name, array in self.task.expected.items()}
         self._prepared = prepare(
             self.reference, self.task.problem, self.task.inputs, like, self.threads, self.device
         )
+
+    def _estimate(self) -> float:
+        """Return how many seconds a run will take, from runs on a small problem.
+
+        0 where the reference needs few steps, so that it is not worth trying.
+        """
+        operation, problem, steps = self.task.operation, self.task.problem, self.reference.steps
+        if steps is None or steps(problem) <= FEW_STEPS:
+            return 0.0
+        small = operation.sample(problem)
+        inputs = operation.generate(small, 0)
+        expected = operation.expected(small, inputs)
+        like = {name: (array.shape, array.dtype) for name, array in expected.items()}
+        with closing(
+            prepare(self.reference, small, inputs, like, self.threads, self.device)
+        ) as prepared:
+            seconds = min(prepared.run() for _ in range(SAMPLE_RUNS))
+        return seconds * steps(problem) / steps(small)
 
     @property
     def prepared(self) -> Prepared:

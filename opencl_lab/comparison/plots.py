@@ -256,12 +256,14 @@ def _total(row: Measurement) -> float | None:
 
 
 def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> int:
-    """Mark where lines cross, and number those of two algorithms of ours; return their rows.
+    """Mark where lines cross beyond noise, and number those of two algorithms of ours.
 
-    The numbers stand above the diagram, in as many rows as they need; the legend explains them.
+    The numbers stand above the diagram, in as many rows as they need, which are returned; the
+    legend explains them.
     """
     sizes = [size for size, _ in series if size > 0]
-    known = [c for c in crossings if c.size is not None and c.size > max(series[0][0], 0)]
+    least = max(series[0][0], 0)
+    known = [c for c in crossings if c.size is not None and not c.level and c.size > least]
     places: list[list[float]] = []
     for crossing in sorted(known, key=lambda item: item.size or 0):
         assert crossing.size is not None  # kept above

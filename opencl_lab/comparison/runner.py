@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeAlias
 
 from opencl_lab.comparison.contestants import Contestant, OpenCL, ReferenceRun, Task
@@ -130,6 +131,17 @@ class _Request:
     threads: int
 
 
+class _Steps:
+    """Counts the steps of a comparison while it names each before it begins."""
+
+    def __init__(self, total: int, report: Progress):
+        self._numbers = count()
+        self._total, self._report = total, report
+
+    def next(self, label: str) -> None:
+        self._report(next(self._numbers), self._total, label)
+
+
 def check_comparison(
     chosen: Operation[Any],
     problem: Problem,
@@ -223,12 +235,12 @@ def run_comparison(
     )
     runs, references = request.runs, request.references
 
-    report = progress or (lambda done, total, label: None)
-    rounds = (repeats + 1) * (len(runs) + len(references)) + 1
-    report(0, rounds, "input")
+    total = 2 + (len(runs) + len(references)) * (repeats + 3)
+    steps = _Steps(total, progress or (lambda done, total, label: None))
+    steps.next("input")
     inputs = make_inputs()
+    steps.next("right result on the host")
     task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
-    done = 1
     with ExitStack() as stack:
         contestants: list[Contestant] = [
             OpenCL(task, device, name, values, label) for name, label, values in runs
@@ -239,6 +251,7 @@ def run_comparison(
         ]
         for contestant in contestants:
             stack.callback(contestant.close)
+            steps.next(f"{contestant.name}, start")
             contestant.attempt(contestant.start)
             if (
                 request.by_name
@@ -247,17 +260,16 @@ def run_comparison(
             ):
                 raise contestant.error
         for contestant in contestants:
-            report(done, rounds, contestant.name)
+            steps.next(f"{contestant.name}, first run")
             contestant.check()
-            done += 1
-        for _ in range(repeats):
+        for index in range(repeats):
             for contestant in contestants:
-                report(done, rounds, contestant.name)
+                steps.next(f"{contestant.name}, run {index + 1} of {repeats}")
                 contestant.measure()
-                done += 1
         for contestant in contestants:
+            steps.next(f"{contestant.name}, check of the last run")
             contestant.verify()
-        report(rounds, rounds, "done")
+        steps.next("done")
         rows = [contestant.measurement() for contestant in contestants]
         profiles = {c.name: c.profile() for c in contestants if isinstance(c, OpenCL)}
         right = (c.outputs() for c in contestants if c.kind == "opencl" and c.status == "correct")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 
-from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.measure import Measurement, Times
 
 __all__ = ["Crossover", "crossovers"]
 
@@ -16,24 +16,37 @@ __all__ = ["Crossover", "crossovers"]
 class Crossover:
     """From which size on one implementation is faster than another.
 
-    `size` is interpolated between measured sizes on logarithmic scales; None
-    says that it is slower at the largest size measured, and a `size` equal to
-    the smallest one measured that it is faster throughout.
+    One is faster where its slowest run took less time than the fastest of the other; of more
+    than eight runs single outliers do not count (`Times.interval`).
+    `size` is interpolated between the last measured size at which it is slower and the next
+    one, on logarithmic scales. None says that it is not faster at the largest size measured,
+    and a `size` equal to the smallest one measured that it is faster throughout.
+
+    `level` has the measured sizes just before where the runs of both overlap. Then nothing is
+    interpolated: `size` is the first measured one from which it is faster.
     """
 
     implementation: str
     reference: str
     size: float | None
+    level: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        if self.size is None:
-            return f"{self.implementation} stays slower than {self.reference}"
-        return f"{self.implementation} is faster than {self.reference} from {self.size_text} on"
+        names = f"{self.implementation} is faster than {self.reference}"
+        level = "" if not self.level else f"level within noise at {', '.join(map(str, self.level))}"
+        if self.size is not None:
+            return f"{names} from {self.size_text} on" + (f", {level}" if level else "")
+        if level:
+            return f"{self.implementation} and {self.reference} are {level}"
+        return f"{self.implementation} stays slower than {self.reference}"
 
     @property
     def size_text(self) -> str:
-        """The size in three digits, as it was interpolated."""
-        return "" if self.size is None else f"{float(f'{self.size:.3g}'):.7g}"
+        """The size if it was measured, three digits of one that was interpolated."""
+        if self.size is None:
+            return ""
+        measured = float(self.size).is_integer()
+        return f"{self.size:.0f}" if measured else f"{float(f'{self.size:.3g}'):.7g}"
 
 
 def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
@@ -42,38 +55,62 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
     Of two algorithms the one that is faster at the largest size is named first; variants
     of one algorithm are not set against each other.
     """
-    times: dict[str, dict[int, float]] = {}
+    times: dict[str, dict[int, Times]] = {}
     algorithms: dict[str, str] = {}
     for size, rows in series:
         for row in rows:
             if row.ok and row.total_ms is not None and row.total_ms.median > 0:
-                times.setdefault(row.implementation, {})[size] = row.total_ms.median
+                times.setdefault(row.implementation, {})[size] = row.total_ms
                 if row.kind == "opencl":
                     algorithms[row.implementation] = row.algorithm
 
-    def ratios(name: str, other: str) -> list[tuple[int, float]]:
+    def pairs(name: str, other: str) -> list[_Pair]:
         # Logarithms of sizes have no 0, where there is nothing to do.
         sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
-        return [(size, times[name][size] / times[other][size]) for size in sizes]
+        return [_Pair(size, times[name][size], times[other][size]) for size in sizes]
 
     found = []
     for one, two in combinations(algorithms, 2):
-        if algorithms[one] != algorithms[two] and ratios(one, two):
-            first, second = (one, two) if ratios(one, two)[-1][1] < 1 else (two, one)
-            found.append(Crossover(first, second, _crossing(ratios(first, second))))
+        if algorithms[one] != algorithms[two] and pairs(one, two):
+            first, second = (one, two) if pairs(one, two)[-1].ratio < 1 else (two, one)
+            found.append(Crossover(first, second, *_crossing(pairs(first, second))))
     for name in algorithms:
         for other in times:
-            if other not in algorithms and ratios(name, other):
-                found.append(Crossover(name, other, _crossing(ratios(name, other))))
+            if other not in algorithms and pairs(name, other):
+                found.append(Crossover(name, other, *_crossing(pairs(name, other))))
     return found
 
 
-def _crossing(ratios: Sequence[tuple[int, float]]) -> float | None:
-    """Return where the ratio falls below 1 for good."""
-    if ratios[-1][1] >= 1:
-        return None
-    for (low, above), (high, below) in reversed(list(pairwise(ratios))):
-        if above >= 1:
-            share = math.log(above) / (math.log(above) - math.log(below)) if above > 1 else 0.0
-            return float(low * (high / low) ** share)
-    return float(ratios[0][0])
+@dataclass(frozen=True)
+class _Pair:
+    """What two implementations took at one size."""
+
+    size: int
+    ours: Times
+    theirs: Times
+
+    @property
+    def ratio(self) -> float:
+        return self.ours.median / self.theirs.median
+
+    @property
+    def faster(self) -> bool:
+        return self.ours.interval[1] < self.theirs.interval[0]
+
+    @property
+    def slower(self) -> bool:
+        return self.ours.interval[0] > self.theirs.interval[1]
+
+
+def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...]]:
+    """Return from which size on the first is faster for good, and the level sizes before."""
+    first = next((i for i in range(len(pairs), 0, -1) if not pairs[i - 1].faster), 0)
+    start = next((i for i in range(first, 0, -1) if pairs[i - 1].slower), 0)
+    level = tuple(pair.size for pair in pairs[start:first] if not pair.faster)
+    if first == len(pairs):
+        return None, level
+    if first == 0 or level:
+        return float(pairs[first].size), level
+    below, above = pairs[first - 1], pairs[first]
+    share = math.log(below.ratio) / (math.log(below.ratio) - math.log(above.ratio))
+    return float(below.size * (above.size / below.size) ** share), ()

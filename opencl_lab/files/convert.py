@@ -28,6 +28,8 @@ def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
         converted = array.astype(target, copy=False)
         if target.kind in "fc":
             lost = np.isfinite(array) & ~np.isfinite(converted)
+        elif target.kind == "b":
+            lost = converted != array
         else:
             limits = np.iinfo(target)
             if kind == "f":

@@ -51,6 +51,9 @@ INSTALL_OPENMP = (
     "or set CC to a compiler that has it"
 )
 
+HALF = "_Float16"
+"""The type of C that not every compiler has."""
+
 PROBE = "int probe(int x) { return x + 1; }\n"
 OPENMP_PROBE = """#include <omp.h>
 int probe(void) {
@@ -313,8 +316,8 @@ def load(reference: CReference, problem: Any) -> CFunction:
     Raises
     ------
     ReferenceUnavailable
-        If there is no compiler, no OpenMP for a threaded reference, or the cache
-        folder cannot hold a library.
+        If there is no compiler, no OpenMP for a threaded reference, no half precision
+        for a reference that needs it, or the cache folder cannot hold a library.
     BuildError
         If the compiler refuses the source.
     """
@@ -385,6 +388,11 @@ def _compile(found: Compiler, source: Path, macros: Sequence[str], folder: Path,
         try:
             _call(command)
         except _Refused as refused:
+            if any(HALF in macro for macro in macros):
+                raise ReferenceUnavailable(
+                    f"{found.command[0]} does not compile {HALF} ({refused}); GCC does so from "
+                    "version 12 on, Clang from 15 on, for most processors"
+                ) from None
             raise BuildError(
                 f"{found.command[0]} does not compile {source.name}: {refused}",
                 log=str(refused.args[0]),

@@ -36,9 +36,10 @@ class CReference:
         as ``double``.
     threaded : bool
         Whether it uses OpenMP; if not it always counts as one worker.
-    impractical : callable
-        Returns why few would wait for it on a problem, or None: a comparison with all
-        references then leaves it out.
+    steps : callable, optional
+        ``steps(problem)`` is how many products it forms, where that is far more than others
+        need. From these and a run on a small problem a comparison with all references
+        estimates how long it takes, and leaves it out where nobody would wait.
     """
 
     name: str
@@ -47,7 +48,7 @@ class CReference:
     defines: Callable[[Any], Mapping[str, str]]
     arguments: Callable[[Any, Arrays, Arrays, int], Sequence[Any]]
     threaded: bool = False
-    impractical: Callable[[Any], str | None] = lambda problem: None
+    steps: Callable[[Any], int] | None = None
 
     kind = "c"
 
@@ -65,7 +66,7 @@ class HostReference:
         function, so that a child process can import it.
     unavailable : callable
         Returns a reason why it cannot run here, or None.
-    impractical : callable
+    steps : callable, optional
         As of a `CReference`.
     environment : mapping
         Environment variables it needs before NumPy is imported; if there are
@@ -77,7 +78,7 @@ class HostReference:
     unavailable: Callable[[], str | None] = lambda: None
     environment: Mapping[str, str] = field(default_factory=dict)
     threaded: bool = False
-    impractical: Callable[[Any], str | None] = lambda problem: None
+    steps: Callable[[Any], int] | None = None
 
     kind = "library"
 
@@ -93,14 +94,14 @@ class DeviceReference:
     function : callable
         ``function(problem, inputs, device)`` takes arrays of the host, returns the outputs
         there, and transfers between.
-    unavailable, impractical : callable
+    unavailable, steps : callable
         As of a `HostReference`.
     """
 
     name: str
     function: Callable[[Any, Arrays, Any], Arrays]
     unavailable: Callable[[], str | None] = lambda: None
-    impractical: Callable[[Any], str | None] = lambda problem: None
+    steps: Callable[[Any], int] | None = None
 
     threaded = False
     kind = "library"

@@ -483,7 +483,8 @@ def tune_kernel(
     Each configuration is built, checked and timed in a process of its own, as `tune` does it
     for the operations of the package. Sizes of the launch are expressions of parameters and of
     arguments that are numbers, with ``+ - * // %``, `min`, `max`, ``ceil_div(a, b)`` and
-    ``round_up(a, multiple)``.
+    ``round_up(a, multiple)``. Results are checked at the sizes that are timed: take sizes that no
+    tile divides, or a missing check of bounds stays unseen.
 
     Parameters
     ----------

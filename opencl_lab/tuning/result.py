@@ -77,7 +77,8 @@ class TuneResult:
     task : Task
         Operation, algorithm, problem and device.
     best : Evaluation or None
-        The winner with the times of the finals; None if nothing was correct.
+        The winner with the times of the finals: the fastest, or the built-in configuration where
+        none is faster beyond the noise. None if nothing was correct.
     default : Evaluation or None
         The built-in configuration; with the times of the finals if it got there.
     finalists : tuple of Evaluation
@@ -145,6 +146,13 @@ class TuneResult:
         if self.best is None or self.default is None or self.default.status != "correct":
             return None
         return self.default.time_ms / self.best.time_ms
+
+    @property
+    def gained(self) -> bool:
+        """Whether the winner is another than the built-in configuration, and so faster."""
+        return self.best is not None and (
+            self.default is None or self.best.config != self.default.config
+        )
 
     @property
     def share_of_peak(self) -> float | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
+from opencl_lab.comparison.measure import interval_of_median
 from opencl_lab.device import Device, select_device
 from opencl_lab.doctor.peaks import refusal, stored_peaks
 from opencl_lab.errors import InvalidProblem, OclabError
@@ -38,6 +39,8 @@ DEFAULT_TIME_LIMIT = 90.0
 FINALS_SHARE, FINALS_SECONDS = 0.15, 15.0  # of the time limit, at most so much
 FINALISTS = 5
 STABLE_ROUNDS, MOST_ROUNDS = 4, 20
+LEAST_PAIRS, DOUBT = 8, 0.01
+"""Rounds that tell whether one is faster than another, and how unsure that may be."""
 
 
 class _OutOf(Exception):
@@ -70,6 +73,7 @@ class _Tuning:
         self.earlier = dict(journal.known)
         self.seen: dict[Config, Evaluation] = {}
         self.finalists: list[Evaluation] = []
+        self.rounds: dict[Config, list[float]] = {}
         self.made = 0
         self.stable = False
         self.notes: list[str] = []
@@ -144,10 +148,14 @@ class _Tuning:
     # ------------------------------------------------------------------ finals
 
     def finals(self) -> None:
-        """Measure the best again, taking turns, until the same one has won several rounds."""
+        """Measure the best again, taking turns, until the same one has won several rounds.
+
+        And until these tell whether it is faster than the built-in configuration.
+        """
         times: dict[Config, list[float]] = {item.config: [] for item in self._qualified()}
+        self.rounds = {config: [] for config in times}
         winners: list[Config] = []
-        while times and len(winners) < MOST_ROUNDS and not self.stable:
+        while times and len(winners) < MOST_ROUNDS and not (self.stable and self._told()):
             for config in list(times):
                 left = self._left()
                 again = self.runner.again(config, left) if left > 0 else None
@@ -156,6 +164,7 @@ class _Tuning:
                 again = self._believed(again)
                 if again.status == "correct":
                     times[config] += again.times_ms
+                    self.rounds[config].append(again.time_ms)
                 else:
                     del times[config]
                     self.seen[config] = again
@@ -172,6 +181,28 @@ class _Tuning:
             self.stable = len(last) == STABLE_ROUNDS and len(set(last)) == 1
             self._tell("finals", self.finalists[0])
 
+    def _told(self) -> bool:
+        """Return whether the leader is the built-in configuration, or measurably faster."""
+        leader, built_in = self.finalists[0], self._built_in()
+        return built_in is None or leader.config == built_in.config or self._beats(leader, built_in)
+
+    def _built_in(self) -> Evaluation | None:
+        """Return the built-in configuration with its latest times; None if it is not correct."""
+        known = (*self.finalists, *self.seen.values(), *self.earlier.values())
+        found = _of(self.points.starts[0], known)
+        return None if found is None or found.status != "correct" else found
+
+    def _beats(self, one: Evaluation, other: Evaluation) -> bool:
+        """Return whether one is faster than the other beyond the noise.
+
+        All its times are less, or its time over the other's, round by round, is below 1 for sure.
+        """
+        if max(one.times_ms) < min(other.times_ms):
+            return True
+        both = (self.rounds.get(item.config, ()) for item in (one, other))
+        ratios = [ours / theirs for ours, theirs in zip(*both, strict=False)]
+        return len(ratios) >= LEAST_PAIRS and interval_of_median(ratios, DOUBT)[1] < 1
+
     def _qualified(self) -> list[Evaluation]:
         """Return the fastest of this run and of earlier ones, and the built-in configuration."""
         correct = self._correct()
@@ -187,8 +218,15 @@ class _Tuning:
     # ------------------------------------------------------------------ account
 
     def best(self) -> Evaluation | None:
-        """Return the winner: of the finals, else of what was evaluated."""
+        """Return the fastest: of the finals, else of what was evaluated."""
         return next(iter(self.finalists or self._correct()), None)
+
+    def winner(self) -> Evaluation | None:
+        """Return the best, or the built-in configuration where that is as fast within noise."""
+        best, built_in = self.best(), self._built_in()
+        if best is None or built_in is None or self._beats(best, built_in):
+            return best
+        return built_in
 
     def _best_ms(self) -> float:
         return min((item.time_ms for item in self.seen.values()), default=math.inf)
@@ -309,7 +347,7 @@ def run_tuning(
             tuning.finals()
         except KeyboardInterrupt:
             stopped = "interrupted"
-    best = tuning.best()
+    best = tuning.winner()
     with _undisturbed():
         stored = sandbox is not None and best is not None and _store(task, best, tuning)
     return TuneResult(

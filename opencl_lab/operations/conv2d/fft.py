@@ -155,6 +155,10 @@ class Fft(Convolution):
             return "the device has no room for blocks that hold the filter twice"
         return super().supports(problem, device)
 
+    def impractical(self, problem: Conv2dProblem) -> str | None:
+        """Return None: it does not form the products one by one."""
+        return None
+
     def work(self, problem: Conv2dProblem) -> Work:
         """Return the arithmetic of the transforms, for the blocks that need the least."""
         if 0 in problem.result_shape:

@@ -9,7 +9,7 @@ import numpy as np
 from opencl_lab.operation import Difference
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 
-__all__ = ["compare", "correlate", "extend"]
+__all__ = ["compare", "coordinates", "correlate", "extend", "rounded", "window_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +41,22 @@ def extend(places: Array, size: int, boundary: str) -> Array:
     return np.where(turned < size, turned, back)
 
 
+def coordinates(problem: Conv2dProblem) -> tuple[Array, Array]:
+    """Return the rows and the columns of the image, continued, that windows are made of."""
+    along = zip(
+        problem.result_shape[1:3],
+        problem.filter_shape,
+        problem.offset,
+        (problem.height, problem.width),
+        strict=True,
+    )
+    row_of, column_of = (
+        extend(np.arange(out + taps - 1) + offset, size, problem.extension[0])
+        for out, taps, offset, size in along
+    )
+    return row_of, column_of
+
+
 def correlate(problem: Conv2dProblem, images: Array, weights: Array) -> Array:
     """Return the result of a problem, summed in float64, or in int64 for integer weights."""
     wide = np.dtype(np.int64 if problem.sum_type.kind == "i" else np.float64)
@@ -49,29 +65,20 @@ def correlate(problem: Conv2dProblem, images: Array, weights: Array) -> Array:
         return result
     if problem.flip:
         weights = weights[::-1, ::-1]
-    boundary, cval = problem.extension
-    row_of, column_of = (
-        extend(np.arange(out + taps - 1) + offset, size, boundary)
-        for out, taps, offset, size in zip(
-            problem.result_shape[1:3],
-            problem.filter_shape,
-            problem.offset,
-            (problem.height, problem.width),
-            strict=True,
-        )
-    )
+    row_of, column_of = coordinates(problem)
+    cval = problem.extension[1]
     rows = max(1, CHUNK // (problem.out_width * problem.channels))
     with np.errstate(all="ignore"):
         for image, target in zip(images, result, strict=True):
             for first in range(0, problem.out_height, rows):
                 part = target[first : first + rows]
                 needed = row_of[first : first + len(part) + problem.filter_height - 1]
-                window = _window(image, needed, column_of, wide, cval)
-                part[...] = _rounded(problem, _sums(window, weights.astype(wide), part.shape))
+                window = window_of(image, needed, column_of, wide, cval)
+                part[...] = rounded(problem, _sums(window, weights.astype(wide), part.shape))
     return result
 
 
-def _window(image: Array, rows: Array, columns: Array, wide: np.dtype[Any], cval: float) -> Array:
+def window_of(image: Array, rows: Array, columns: Array, wide: np.dtype[Any], cval: float) -> Array:
     """Return these rows and columns of an image, with cval where they are negative."""
     if image.size:
         found: Array = image[rows[:, None], columns].astype(wide)
@@ -91,7 +98,8 @@ def _sums(window: Array, weights: Array, shape: tuple[int, ...]) -> Array:
     return sums
 
 
-def _rounded(problem: Conv2dProblem, sums: Array) -> Array:
+def rounded(problem: Conv2dProblem, sums: Array) -> Array:
+    """Return sums in the type of the result, by the rules of the operation."""
     if problem.dtype.kind == "f":
         return sums
     if sums.dtype.kind == "f":

@@ -34,6 +34,8 @@ C_TYPES = {
     "float32": "float",
     "float64": "double",
 }
+MANY_PRODUCTS = 1 << 37
+"""Products one by one, above which a CPU takes from many seconds to minutes."""
 GRID_LIMIT = 65_535
 """Images in one launch: some GPUs count no more work-groups in the third dimension."""
 
@@ -145,6 +147,11 @@ class Convolution(Algorithm[Conv2dProblem]):
         if self.synchronises and not device.capabilities.barriers_in_loops:
             return "barriers in loops do not work on the device"
         return None
+
+    def impractical(self, problem: Conv2dProblem) -> str | None:
+        """Return why few would wait for it: the products of a large filter one by one."""
+        many = problem.products > MANY_PRODUCTS
+        return f"its {problem.products:.1e} products take long" if many else None
 
     @staticmethod
     def _buffers(problem: Conv2dProblem) -> list[Buffer]:

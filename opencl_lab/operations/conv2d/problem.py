@@ -208,6 +208,11 @@ class Conv2dProblem(Problem):
         return self.filter_height, self.filter_width
 
     @property
+    def products(self) -> int:
+        """Products of a pixel and a weight in the sums as they are defined."""
+        return math.prod(self.result_shape) * self.filter_height * self.filter_width
+
+    @property
     def title(self) -> str:
         """The sizes of images and filter, the type of the pixels, and options that are given."""
         images = f"{self.height:,} x {self.width:,} {self.dtype} pixels"

@@ -169,6 +169,10 @@ class Separable(Register):
             return "the filter is not the outer product of a column and a row"
         return super().supports(problem, device)
 
+    def impractical(self, problem: Conv2dProblem) -> str | None:
+        """Return None: it does not form the products one by one."""
+        return None
+
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan a launch along the rows, which continues the image, and one along the columns."""
         sums = problem.sum_type

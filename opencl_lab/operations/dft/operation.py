@@ -24,7 +24,6 @@ from opencl_lab.operations.dft.problem import (
     SAMPLE_TYPES,
     DftProblem,
     scale_of,
-    too_many_terms,
 )
 from opencl_lab.operations.dft.product import DirectGemm
 from opencl_lab.reference.descriptor import (
@@ -96,7 +95,7 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
             *((threads,) if threaded else ()),
         ),
         threaded=threaded,
-        impractical=too_many_terms,
+        steps=lambda problem: problem.terms,
     )
 
 
@@ -258,7 +257,8 @@ class Dft(Operation[DftProblem]):
         shown, y_label = rows.real, "real part"
         if not options.get("inverse"):
             magnitude = np.abs(rows)
-            largest = max(float(np.max(magnitude, initial=0)), float(np.finfo(np.float64).tiny))
+            silence = float(np.finfo(magnitude.dtype).tiny)
+            largest = max(float(np.max(magnitude, initial=0)), silence)
             shown = 20 * np.log10(np.maximum(magnitude / largest, 1e-12))
             y_label = "magnitude in dB, the largest at 0"
         curves = {f"row {index}": row for index, row in enumerate(shown)}

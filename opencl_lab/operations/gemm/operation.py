@@ -42,6 +42,7 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
             *((threads,) if threaded else ()),
         ),
         threaded=threaded,
+        steps=lambda problem: problem.m * problem.n * problem.depth,
     )
 
 

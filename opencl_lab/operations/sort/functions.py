@@ -32,8 +32,8 @@ def sort(
     Parameters
     ----------
     a : array_like or pyopencl.array.Array
-        Integers of 8 to 64 bits, float32 or float64; any shape, any strides. It
-        is not changed.
+        Booleans, integers of 8 to 64 bits, float16, float32 or float64; any shape, any
+        strides. It is not changed.
     axis : int, optional
         Axis to sort along; None flattens first.
     descending : bool

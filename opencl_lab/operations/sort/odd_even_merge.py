@@ -9,6 +9,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
+from opencl_lab.operations.sort.halves import around, widened
 from opencl_lab.operations.sort.problem import KEY_TYPES, VALUE_TYPES, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -88,7 +89,15 @@ class OddEvenMerge(Algorithm[SortProblem]):
         return config.replace(WG_SIZE=wg_size, TILE=tile)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch of `sort_tile`, then a `merge_pass` a doubling of the blocks."""
+        """Plan one launch of `sort_tile`, then a `merge_pass` a doubling of the blocks.
+
+        Keys of half precision are converted before and after.
+        """
+        wide = widened(problem)
+        plan = self._plan(wide, config)
+        return plan if wide is problem else around(problem, plan, device)
+
+    def _plan(self, problem: SortProblem, config: Config) -> Plan:
         shape = (problem.rows, problem.n)
         values = self._values(problem)
         buffers = [Buffer("keys", "in", shape, problem.dtype)]
@@ -178,7 +187,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
         value_bytes = problem.value_bytes
         if problem.indices:
             value_bytes = 4 if problem.n < 2**32 else 8
-        return 2 * (problem.dtype.itemsize + value_bytes)
+        return 2 * (widened(problem).dtype.itemsize + value_bytes)
 
     @staticmethod
     def _values(problem: SortProblem) -> _Values:

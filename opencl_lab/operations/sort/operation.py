@@ -21,7 +21,7 @@ from opencl_lab.words import counted
 __all__ = ["ORDERS", "SORT", "Sort"]
 
 ORDERS = ("random", "sorted", "reversed", "nearly-sorted", "few-unique", "equal", "organ-pipe")
-C_TYPES = {"float32": "float", "float64": "double"}
+C_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double"}
 
 
 def _c_defines(problem: SortProblem) -> dict[str, str]:
@@ -123,7 +123,10 @@ class Sort(Operation[SortProblem]):
         rng = np.random.default_rng(seed)
         shape = (problem.rows, problem.n)
         if problem.dtype.kind == "f":
-            keys = rng.standard_normal(shape, dtype=problem.dtype.type)
+            drawn = np.float64 if problem.dtype == np.float64 else np.float32
+            keys = rng.standard_normal(shape, drawn).astype(problem.dtype, copy=False)
+        elif problem.dtype == np.bool_:
+            keys = rng.integers(0, 2, shape, np.bool_)
         else:
             limits = np.iinfo(problem.dtype)
             keys = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)

@@ -15,6 +15,7 @@ from opencl_lab.words import counted
 __all__ = ["KEY_TYPES", "VALUE_TYPES", "SortProblem"]
 
 KEY_TYPES = {
+    "bool": "uchar",
     "int8": "char",
     "uint8": "uchar",
     "int16": "short",
@@ -23,6 +24,7 @@ KEY_TYPES = {
     "uint32": "uint",
     "int64": "long",
     "uint64": "ulong",
+    "float16": "half",
     "float32": "float",
     "float64": "double",
 }
