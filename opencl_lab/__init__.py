@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from opencl_lab.operations.dft.functions import dft
     from opencl_lab.operations.gemm.functions import gemm
     from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
+    from opencl_lab.replay import free_memory
     from opencl_lab.tuning.kernel_file import tune_kernel
     from opencl_lab.tuning.result import TuneResult
     from opencl_lab.tuning.tuner import tune
@@ -66,6 +67,7 @@ __all__ = [
     "devices",
     "dft",
     "fft",
+    "free_memory",
     "gemm",
     "scipy_backend",
     "select_device",
@@ -92,6 +94,7 @@ _HOMES = {
     "operations.conv2d.functions": ("conv2d",),
     "operations.gemm.functions": ("gemm",),
     "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
+    "replay": ("free_memory",),
     "tuning.kernel_file": ("tune_kernel",),
     "tuning.result": ("TuneResult",),
     "tuning.tuner": ("tune",),

@@ -19,6 +19,7 @@ from opencl_lab.plan import Plan, Work, check_plan
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.execute import Execution, execute
+from opencl_lab.runtime.recording import note_condition
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config, SearchSpace
 from opencl_lab.template import kernel_digest, recent_digest
@@ -426,8 +427,10 @@ class Operation(ABC, Generic[P]):
         session = session_of(queue)
         chosen = self.choose(problem, session.device, algorithm)
         settled = chosen.configure(problem, session.device, config)
+        code = _code(chosen.plan)
+        note_condition(lambda: _code(chosen.plan) is code)
         executable = session.executable(
-            (chosen, _code(chosen.plan), problem, settled),
+            (chosen, code, problem, settled),
             lambda: chosen.plan(problem, settled, session.device),
             replan=chosen.replanned,
         )

@@ -30,9 +30,10 @@ import pyopencl.array
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.execute import enqueue_steps, execute
 from opencl_lab.runtime.recording import Fresh, Recorder, Step, recording
+from opencl_lab.runtime.session import free_pools
 from opencl_lab.tuning import database
 
-__all__ = ["forget", "replayed"]
+__all__ = ["forget", "free_memory", "replayed"]
 
 MOST_RECIPES = 1024
 MOST_CONSTANT = 1 << 16
@@ -72,6 +73,8 @@ class _Recipe:
     queue : pyopencl.CommandQueue
     generation : int
         Of the tuned configurations that were asked.
+    conditions : tuple of callables
+        What else must hold.
     """
 
     steps: tuple[Step, ...]
@@ -81,12 +84,15 @@ class _Recipe:
     several: bool
     queue: cl.CommandQueue
     generation: int
+    conditions: tuple[Callable[[], bool], ...]
 
     @property
     def current(self) -> bool:
         """Whether a call would settle the same today."""
-        return self.generation == database.generation() and all(
-            step.executable.current for step in self.steps
+        return (
+            self.generation == database.generation()
+            and all(step.executable.current for step in self.steps)
+            and all(holds() for holds in self.conditions)
         )
 
     def run(self, arrays: Sequence[Any]) -> Any:
@@ -135,6 +141,15 @@ def forget() -> None:
     """Drop everything that was recorded."""
     with _lock:
         _recipes.clear()
+
+
+def free_memory() -> None:
+    """Give back the memory of devices that is kept for further calls and not in use.
+
+    The next calls take a little longer.
+    """
+    forget()
+    free_pools()
 
 
 def _plain(value: Any) -> Hashable:
@@ -311,4 +326,5 @@ def _recipe(
         several,
         recorder.queue,
         generation,
+        tuple(recorder.conditions),
     )

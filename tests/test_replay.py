@@ -7,12 +7,13 @@ import threading
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
+import pyopencl.tools
 import pytest
 from scipy import ndimage
 
 import opencl_lab as ol
 from opencl_lab import replay
-from opencl_lab.runtime.session import default_queue
+from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.tuning import database
 
 
@@ -277,3 +278,85 @@ def test_threads_do_not_mix_their_calls(rng):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+# ---------------------------------------------------------------------- memory
+
+
+def pools(queue):
+    return session_of(queue)._pools
+
+
+@pytest.fixture
+def fresh(device):
+    """A queue in a context of its own."""
+    return cl.CommandQueue(cl.Context([device.handle]))
+
+
+def test_memory_of_results_is_used_again_and_never_while_in_use(fresh, rng):
+    kept = []
+    for size in (1000, 1000, 1000, 1001):
+        x = rng.integers(0, 99, size, np.int32)
+        given = cl.array.to_device(fresh, x)
+        ol.sort(given)  # dropped at once
+        kept.append((ol.sort(given), np.sort(x)))
+    for result, right in kept:
+        np.testing.assert_array_equal(result.get(), right)
+    pool = pools(fresh)[fresh.int_ptr]
+    assert pool.active_blocks == len(kept)
+    before = pool.managed_bytes
+    del kept, result
+    for _ in range(20):
+        ol.sort(given)
+    assert pool.managed_bytes == before and pool.active_blocks == 0
+    ol.free_memory()
+    assert pool.managed_bytes == 0
+
+
+def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng):
+    other = cl.CommandQueue(fresh.context)
+    for _ in range(2):  # the first road, and a replay
+        x = rng.integers(0, 1000, 3000, np.int32)
+        result = ol.sort(cl.array.to_device(fresh, x))
+        fresh.finish()
+        gate = cl.UserEvent(fresh.context)
+        cl.enqueue_barrier(other, wait_for=[gate])
+        other.flush()
+        back = ol.sort(result.with_queue(other), descending=True)  # waits behind the gate
+        del result
+        zeros = cl.array.to_device(fresh, np.zeros(3000, np.int32))
+        overwriting = [ol.sort(zeros) for _ in range(5)]
+        fresh.finish()
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        np.testing.assert_array_equal(back.get(), np.sort(x)[::-1])
+        del overwriting
+    session_of(fresh).allocate(fresh, 1)
+    assert not session_of(fresh)._held
+
+
+def test_a_pool_keeps_no_more_than_its_limit(device, rng, monkeypatch):
+    monkeypatch.setenv("OCLAB_POOL_BYTES", "10000")
+    queue = cl.CommandQueue(cl.Context([device.handle]))
+    x = cl.array.to_device(queue, rng.integers(0, 99, 30000, np.int32))
+    for _ in range(3):
+        ol.sort(x)
+    session_of(queue).allocate(queue, 1)
+    pool = pools(queue)[queue.int_ptr]
+    assert pool.managed_bytes - pool.active_bytes <= 10000
+
+
+def test_memory_that_runs_out_is_looked_for_in_other_pools(fresh, monkeypatch):
+    session, other = session_of(fresh), cl.CommandQueue(fresh.context)
+    session.allocate(other, 100)  # and free it again
+    assert pools(other)[other.int_ptr].managed_bytes
+    allocate, refused = cl.tools.MemoryPool.allocate, []
+
+    def refuse_once(pool, nbytes):
+        if not refused:
+            refused.append(pool)
+            raise cl.MemoryError("MEM_OBJECT_ALLOCATION_FAILURE")
+        return allocate(pool, nbytes)
+
+    monkeypatch.setattr(cl.tools.MemoryPool, "allocate", refuse_once)
+    assert session.allocate(fresh, 100) is not None and refused
+    assert not pools(other)[other.int_ptr].managed_bytes

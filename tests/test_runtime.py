@@ -29,7 +29,7 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import Session, default_queue, session_of
+from opencl_lab.runtime.session import Session, default_queue, session_of, timed_queue
 from opencl_lab.template import Source
 
 INT32 = np.dtype(np.int32)
@@ -143,7 +143,7 @@ def test_the_context_lives_as_long_as_the_library_s_own_queue(monkeypatch):
             made.append(weakref.ref(self))
 
     monkeypatch.setattr(cl, "Context", Context)
-    monkeypatch.setattr(cl, "CommandQueue", lambda context, properties: object())
+    monkeypatch.setattr(cl, "CommandQueue", lambda context: object())
     default_queue(Device("Paper", "cpu", handle=object()))
     gc.collect()
     assert made[0]() is not None
@@ -328,7 +328,7 @@ def test_memory_shared_with_the_host_is_not_copied(shared, fresh, rng, monkeypat
         pytest.skip("the device has memory of its own")
     session.device = replace(session.device, unified_memory=shared)
     if shared:
-        monkeypatch.setattr(session, "pool", lambda queue: None)  # one launch needs no scratch
+        monkeypatch.setattr(session, "allocate", None)  # one launch needs no scratch
     flags, make = [], cl.Buffer
 
     def recording_buffer(context, these, **more):
@@ -351,8 +351,9 @@ def test_memory_shared_with_the_host_is_not_copied(shared, fresh, rng, monkeypat
 
 def test_scratch_memory_is_used_again(fresh, rng):
     keys = rng.integers(0, 99, 5_000, np.int32)
-    pool = session_of(fresh).pool(fresh)
-    assert session_of(fresh).pool(fresh) is pool
+    session = session_of(fresh)
+    session.allocate(fresh, 8)
+    (pool,) = session._pools.values()
     ol.sort(keys, config=SMALL, queue=fresh)
     held = pool.managed_bytes
     assert held > 0
@@ -407,11 +408,11 @@ def test_launches_run_one_after_the_other(in_order, device, rng, monkeypatch):
 
 
 def test_default_queue_is_one_and_in_order(device):
-    queue = default_queue(device)
-    assert default_queue(device) is queue
-    assert queue.device == device.handle
-    assert queue.properties & cl.command_queue_properties.PROFILING_ENABLE
-    assert not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    queue, timed = default_queue(device), timed_queue(device)
+    assert default_queue(device) is queue and timed_queue(device) is timed
+    assert queue.device == timed.device == device.handle and queue.context == timed.context
+    assert not queue.properties
+    assert timed.properties == cl.command_queue_properties.PROFILING_ENABLE
 
 
 def test_what_the_device_says_of_each_launch(fresh, plan_of, device):
@@ -445,7 +446,7 @@ def test_running_out_of_memory(shared, fresh, rng, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(cl, "Buffer", refuse)
-        patch.setattr(session.pool(fresh).__class__, "allocate", refuse)
+        patch.setattr(cl.tools.MemoryPool, "allocate", refuse)
         with pytest.raises(LaunchError, match="ran out of memory"):
             ol.sort(keys, queue=fresh)
     np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(before))
@@ -471,7 +472,7 @@ def test_no_context(device, monkeypatch):
 
     monkeypatch.setattr(cl, "Context", fail)
     with pytest.raises(LaunchError, match="no context on"):
-        session_module._default_queue.__wrapped__(device.handle)
+        session_module._context.__wrapped__(device.handle)
 
 
 # ----------------------------------------------------------------- executables
@@ -607,8 +608,9 @@ def test_threads_share_one_session_and_one_queue(function, fresh, device, monkey
     if function == "device_of":
         made = together(*[lambda: session_of(fresh)] * 2)
     else:
-        uncached = session_module._default_queue.__wrapped__
-        monkeypatch.setattr(session_module, "_default_queue", cache(uncached))
+        for name in ("_own_queue", "_context"):
+            uncached = getattr(session_module, name).__wrapped__
+            monkeypatch.setattr(session_module, name, cache(uncached))
         made = together(*[lambda: default_queue(device)] * 2)
     assert made[0] is made[1]
 

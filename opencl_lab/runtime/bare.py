@@ -50,13 +50,13 @@ class Bare:
 
         Nothing can be quicker from Python: no array is made, checked or looked up.
         """
-        plan, pool = executable.plan, session_of(self.queue).pool(self.queue)
+        plan, session = executable.plan, session_of(self.queue)
         fixed = {name: array.base_data for name, array in inputs.items()}
         specs = (*plan.with_role("out"), *plan.with_role("scratch"))
         fresh = [(spec.name, max(spec.nbytes, 1)) for spec in specs]
 
         def enqueue() -> None:
-            memory = {name: pool.allocate(nbytes) for name, nbytes in fresh}
+            memory = {name: session.allocate(self.queue, nbytes) for name, nbytes in fresh}
             executable.enqueue(self.queue, {**fixed, **memory})
 
         return enqueue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,9 +15,15 @@ import pyopencl.array
 from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
 from opencl_lab.runtime.recording import Fresh, Step, note_step
-from opencl_lab.runtime.session import DeviceMemory, Executable, KernelInfo, session_of
+from opencl_lab.runtime.session import (
+    DeviceMemory,
+    Executable,
+    KernelInfo,
+    Session,
+    session_of,
+)
 
-__all__ = ["Execution", "enqueue_steps", "execute"]
+__all__ = ["Execution", "enqueue_steps", "execute", "new_array"]
 
 FLAGS = cl.mem_flags
 
@@ -146,45 +153,58 @@ def enqueue_steps(
     LaunchError
         As of `execute`.
     """
+    session = session_of(queue)
     with _explained(queue):
-        pool = session_of(queue).pool(queue)
-        made = [_new_memory(queue, item.nbytes, item.allocator) for item in fresh]
+        made = [
+            session.allocate(queue, item.nbytes)
+            if item.allocator is None
+            else item.allocator(item.nbytes)
+            for item in fresh
+        ]
         memory = [array.base_data for array in arrays]
         memory += made
         memory += [array.base_data for array in constants]
         waits = [event for array in arrays for event in array.events]
         for step in steps:
             buffers = {name: memory[place] for name, place in step.places}
-            buffers.update(_scratch(step.executable, pool))
+            buffers.update(_scratch(step.executable, session, queue))
             events = step.executable.enqueue(queue, buffers, waits)
             waits = []
+        session.hold(queue, arrays, events[-1])
     return made, events[-1]
 
 
-def _new_memory(queue: cl.CommandQueue, nbytes: int, allocator: Any) -> DeviceMemory:
-    if allocator is not None:
-        return allocator(nbytes)
-    return cl.Buffer(queue.context, FLAGS.READ_WRITE, nbytes)
+def new_array(
+    queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any = None
+) -> cl.array.Array:
+    """Return a device array whose content is arbitrary, by default from the pool of its queue."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if allocator is not None or not nbytes or queue is None:
+        return cl.array.empty(queue, shape, dtype, allocator=allocator)
+    memory = session_of(queue).allocate(queue, nbytes)
+    return cl.array.Array(queue, shape, dtype, data=memory)
 
 
 def _run_device(
     executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
 ) -> Execution:
-    plan, pool = executable.plan, session_of(queue).pool(queue)
+    plan, session = executable.plan, session_of(queue)
     waits = [event for array in (*inputs.values(), *out.values()) for event in array.events]
     for spec in plan.with_role("out"):
         if spec.name not in out:
             allocator = next(iter(inputs.values())).allocator
-            out[spec.name] = cl.array.empty(queue, spec.shape, spec.dtype, allocator=allocator)
+            out[spec.name] = new_array(queue, spec.shape, spec.dtype, allocator)
     buffers: dict[str, DeviceMemory] = {
-        name: array.base_data if array.size else pool.allocate(1)
+        name: array.base_data if array.size else session.allocate(queue, 1)
         for name, array in {**inputs, **out}.items()
     }
-    buffers.update(_scratch(executable, pool))
+    buffers.update(_scratch(executable, session, queue))
     events = executable.enqueue(queue, buffers, waits)
     for name in out:
         if events:
             out[name].add_event(events[-1])
+    if events:
+        session.hold(queue, (*inputs.values(), *out.values()), events[-1])
     return Execution(executable, out, events)
 
 
@@ -192,19 +212,18 @@ def _run_host(
     executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
 ) -> Execution:
     plan, session = executable.plan, session_of(queue)
-    pool = session.pool(queue)
     shared = session.device.unified_memory
     result = Execution(executable, out)
     in_place: set[str] = set()
-    buffers = _scratch(executable, pool)
+    buffers = _scratch(executable, session, queue)
     for spec in plan.with_role("in"):
         array = np.ascontiguousarray(inputs[spec.name])
         if not array.size:
-            buffers[spec.name] = pool.allocate(1)
+            buffers[spec.name] = session.allocate(queue, 1)
         elif shared and _aligned(array):
             buffers[spec.name] = _in_place(queue, session.device, array, FLAGS.READ_ONLY)
         else:
-            buffers[spec.name] = pool.allocate(array.nbytes)
+            buffers[spec.name] = session.allocate(queue, array.nbytes)
             result.transfer_events.append(
                 cl.enqueue_copy(queue, buffers[spec.name], array, is_blocking=False)
             )
@@ -215,7 +234,7 @@ def _run_host(
             in_place.add(spec.name)
             buffers[spec.name] = _in_place(queue, session.device, out[spec.name], FLAGS.READ_WRITE)
         else:
-            buffers[spec.name] = pool.allocate(max(spec.nbytes, 1))
+            buffers[spec.name] = session.allocate(queue, max(spec.nbytes, 1))
     try:
         result.kernel_events = executable.enqueue(queue, buffers)
         for spec in plan.with_role("out"):
@@ -258,8 +277,10 @@ def _fetch(
     return cl.enqueue_copy(queue, array, buffer, is_blocking=False, wait_for=waits)
 
 
-def _scratch(executable: Executable, pool: Any) -> dict[str, DeviceMemory]:
+def _scratch(
+    executable: Executable, session: Session, queue: cl.CommandQueue
+) -> dict[str, DeviceMemory]:
     return {
-        spec.name: pool.allocate(max(spec.nbytes, 1))
+        spec.name: session.allocate(queue, max(spec.nbytes, 1))
         for spec in executable.plan.with_role("scratch")
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,16 @@ import pyopencl.array
 if TYPE_CHECKING:
     from opencl_lab.runtime.session import Executable
 
-__all__ = ["Fresh", "Recorder", "Step", "note_constants", "note_fresh", "note_step", "recording"]
+__all__ = [
+    "Fresh",
+    "Recorder",
+    "Step",
+    "note_condition",
+    "note_constants",
+    "note_fresh",
+    "note_step",
+    "recording",
+]
 
 _local = threading.local()
 
@@ -63,6 +72,8 @@ class Recorder:
         New arrays, in the order in which they were made.
     constants : list of arrays
         What the call has made of those of its arguments whose values its kind includes.
+    conditions : list of callables
+        What must hold for it to be of use.
     queue : pyopencl.CommandQueue or None
         Where executables ran.
     lost : bool
@@ -73,6 +84,7 @@ class Recorder:
         self.steps: list[Step] = []
         self.fresh: list[Fresh] = []
         self.constants: list[Any] = []
+        self.conditions: list[Callable[[], bool]] = []
         self.lost = False
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)
@@ -169,6 +181,13 @@ def note_constants(arrays: Iterable[Any]) -> None:
     if recorder is not None:
         for array in arrays:
             recorder.constant(array)
+
+
+def note_condition(holds: Callable[[], bool]) -> None:
+    """Tell the recording, if there is one, what must hold for it to be of use."""
+    recorder = getattr(_local, "recorder", None)
+    if recorder is not None:
+        recorder.conditions.append(holds)
 
 
 def note_step(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -23,9 +24,19 @@ from opencl_lab.pocl import linker_missing, no_room, restore_cache
 from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
 
-__all__ = ["Executable", "KernelInfo", "Session", "default_queue", "session_of"]
+__all__ = [
+    "Executable",
+    "KernelInfo",
+    "Session",
+    "default_queue",
+    "free_pools",
+    "session_of",
+    "timed_queue",
+]
 
 MAX_EXECUTABLES = 256
+IDLE_SHARE = 0.25
+"""Share of a device's memory that a pool keeps at most while nobody uses it."""
 
 DeviceMemory: TypeAlias = Any
 """A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
@@ -198,6 +209,14 @@ class _DeviceTable:
         self.memory = memory
 
 
+def _most_idle(device: Device) -> float:
+    """Return how many bytes a pool keeps at most: `$OCLAB_POOL_BYTES`, or a share of the memory."""
+    try:
+        return float(os.environ["OCLAB_POOL_BYTES"])
+    except (KeyError, ValueError):
+        return IDLE_SHARE * device.global_memory
+
+
 # Two threads at once would each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, warns of a clash.
 _making = threading.RLock()
@@ -216,6 +235,9 @@ class Session:
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
+        self._owners: dict[int, int] = {}  # the queue of the pool of a block
+        self._held: deque[tuple[cl.Event, DeviceMemory]] = deque()
+        self._most_idle = _most_idle(device)
 
     def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
         """Build a program, or return the one built before from the same source."""
@@ -319,24 +341,67 @@ class Session:
                 known = self._tables[spec.table] = _DeviceTable(memory)
             return known
 
-    def pool(self, queue: cl.CommandQueue) -> pyopencl.tools.MemoryPool:
-        """Return the pool of device memory of one queue.
+    def allocate(self, queue: cl.CommandQueue, nbytes: int) -> DeviceMemory:
+        """Return memory from the pool of a queue.
 
-        A block freed here may be handed out again while earlier commands of the
-        same queue still use it; the order of the queue keeps that safe.
+        A block that is freed may be handed out again while earlier commands of the same queue
+        still use it; the order of the queue keeps that safe. What this package runs on it in
+        another queue keeps it from being handed out, see `hold`.
+
+        Raises
+        ------
+        pyopencl.MemoryError
+            If there is none left, also after all that is not in use was given back.
         """
+        pool = self._pools.get(queue.int_ptr) or self._new_pool(queue)
+        if self._held:
+            self._release()
+        try:
+            memory = pool.allocate(nbytes)
+        except cl.MemoryError:
+            free_pools()
+            memory = pool.allocate(nbytes)
+        self._owners[memory.int_ptr] = queue.int_ptr
+        if pool.managed_bytes - pool.active_bytes > self._most_idle:
+            pool.free_held()
+        return memory
+
+    def _new_pool(self, queue: cl.CommandQueue) -> pyopencl.tools.MemoryPool:
         with self._lock:
-            pool = self._pools.get(queue.int_ptr)
-            if pool is None:
-                allocator = pyopencl.tools.ImmediateAllocator(queue)
-                pool = self._pools[queue.int_ptr] = pyopencl.tools.MemoryPool(allocator)
-            return pool
+            pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
+            return self._pools.setdefault(queue.int_ptr, pool)
+
+    def hold(self, queue: cl.CommandQueue, arrays: Iterable[Any], event: cl.Event) -> None:
+        """Keep memory of other queues' pools from being handed out before `event` has happened."""
+        for array in arrays:
+            memory = array.base_data
+            if memory is not None and self._owners.get(memory.int_ptr, queue.int_ptr) != (
+                queue.int_ptr
+            ):
+                self._held.append((event, memory))
+
+    def _release(self) -> None:
+        done = cl.command_execution_status.COMPLETE
+        with self._lock:
+            while self._held and self._held[0][0].command_execution_status <= done:
+                self._held.popleft()
+
+    def free_held(self) -> None:
+        """Give pooled memory that is not in use back to the driver."""
+        with self._lock:
+            for pool in self._pools.values():
+                pool.free_held()
+
+
+_sessions: list[Session] = []
 
 
 @cache
 def _session(context_pointer: int, device_pointer: int) -> Session:
     context = cl.Context.from_int_ptr(context_pointer)
-    return Session(context, device_of(cl.Device.from_int_ptr(device_pointer)))
+    made = Session(context, device_of(cl.Device.from_int_ptr(device_pointer)))
+    _sessions.append(made)
+    return made
 
 
 def session_of(queue: cl.CommandQueue) -> Session:
@@ -353,18 +418,28 @@ def session_of(queue: cl.CommandQueue) -> Session:
 
 
 @cache
-def _default_queue(handle: Any) -> tuple[cl.CommandQueue, cl.Context]:
-    """Return a queue and its context, which not every driver's queue keeps alive."""
+def _context(handle: Any) -> cl.Context:
+    """Return the library's own context on a device, which not every driver's queue keeps alive."""
     try:
-        context = cl.Context([handle])
-        profiling = cl.command_queue_properties.PROFILING_ENABLE
-        return cl.CommandQueue(context, properties=profiling), context
+        return cl.Context([handle])
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
 
+@cache
+def _own_queue(handle: Any, timed: bool) -> cl.CommandQueue:
+    context = _context(handle)
+    try:
+        if timed:
+            timing = cl.command_queue_properties.PROFILING_ENABLE
+            return cl.CommandQueue(context, properties=timing)
+        return cl.CommandQueue(context)
+    except cl.Error as error:
+        raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
+
+
 def default_queue(device: Device) -> cl.CommandQueue:
-    """Return the library's own queue on a device, in order and with profiling.
+    """Return the library's own queue on a device, in order.
 
     Raises
     ------
@@ -373,4 +448,19 @@ def default_queue(device: Device) -> cl.CommandQueue:
     """
     check_fork()
     with _making:
-        return _default_queue(device.handle)[0]
+        return _own_queue(device.handle, False)
+
+
+def timed_queue(device: Device) -> cl.CommandQueue:
+    """Return a queue like `default_queue` in the same context, whose events tell their times."""
+    check_fork()
+    with _making:
+        return _own_queue(device.handle, True)
+
+
+def free_pools() -> None:
+    """Give all pooled memory that is not in use back to the drivers."""
+    with _making:
+        sessions = list(_sessions)
+    for session in sessions:
+        session.free_held()
