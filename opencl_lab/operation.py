@@ -427,13 +427,13 @@ class Operation(ABC, Generic[P]):
         chosen = self.choose(problem, session.device, algorithm)
         settled = chosen.configure(problem, session.device, config)
         executable = session.executable(
-            (chosen, _code(chosen.plan), problem, settled),
+            (chosen, _definition(chosen.plan), problem, settled),
             lambda: chosen.plan(problem, settled, session.device),
             replan=chosen.replanned,
         )
         return execute(executable, inputs, queue, out)
 
 
-def _code(method: Callable[..., Any]) -> Any:
+def _definition(method: Callable[..., Any]) -> tuple[Any, Any]:
     """Return what tells a method from one that was defined anew, also in place."""
-    return getattr(method, "__code__", method)
+    return getattr(method, "__func__", method), getattr(method, "__code__", None)

@@ -528,12 +528,32 @@ def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
     queue = default_queue(device)
     ol.sort(keys, queue=queue)
 
-    def broken(self, problem, config, device):
-        raise InvalidConfig("asked")
+    def broken(text):
+        def plan(self, problem, config, device):
+            raise InvalidConfig(text)
 
-    monkeypatch.setattr(type(SORT.algorithms[0]), "plan", broken)
-    with pytest.raises(InvalidConfig, match="asked"):
+        return plan
+
+    algorithm = type(SORT.algorithms[0])
+    right = algorithm.plan
+    for text in ("asked", "asked again"):  # of the same code
+        with monkeypatch.context() as patch:
+            patch.setattr(algorithm, "plan", broken(text))
+            with pytest.raises(InvalidConfig, match=f"^{text}$"):
+                ol.sort(keys, queue=queue)
+
+    def counted(calls):
+        def plan(self, problem, config, device):
+            calls.append(problem)
+            return right(self, problem, config, device)
+
+        return plan
+
+    for calls in ([], []):
+        monkeypatch.setattr(algorithm, "plan", counted(calls))
         ol.sort(keys, queue=queue)
+        ol.sort(keys, queue=queue)
+        assert len(calls) == 1
 
 
 def test_the_executables_used_least_recently_are_dropped(fresh, plan_of, monkeypatch):
@@ -664,7 +684,8 @@ def test_a_table_that_is_not_what_the_plan_says(fresh, plan_of, table, message):
 # --------------------------------------------------------------------- forking
 
 FORKING = """
-import multiprocessing, os, warnings
+import multiprocessing, threading, warnings
+import pyopencl as cl
 import opencl_lab as ol
 
 warnings.simplefilter("ignore")
@@ -683,7 +704,20 @@ def forked():
     return queue.get(timeout=30)
 
 assert forked() == [1, 2]  # before the first use
-ol.devices()
+discover, waiting, going = cl.get_platforms, threading.Event(), threading.Event()
+
+def slow():
+    waiting.set()
+    going.wait()
+    return discover()
+
+cl.get_platforms = slow
+first = threading.Thread(target=ol.devices)
+first.start()
+waiting.wait()
+assert "forked after OpenCL had started" in forked()  # in the middle of it
+going.set()
+first.join()
 assert "forked after OpenCL had started" in forked()
 assert ol.sort([2, 1]).tolist() == [1, 2]
 assert "start processes by multiprocessing's 'spawn'" in forked()
