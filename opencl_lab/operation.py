@@ -47,7 +47,8 @@ def real_number(value: Any, name: str) -> float:
         If it is no real number, named by `name`.
     """
     try:
-        if np.iscomplexobj(value):  # NumPy's own would lose their imaginary parts
+        # NumPy's complex numbers would lose their imaginary parts, and a text is no number.
+        if np.iscomplexobj(value) or isinstance(value, (str, bytes)):
             raise TypeError
         return float(value)
     except OverflowError:  # a large whole number
