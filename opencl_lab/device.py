@@ -307,6 +307,9 @@ def _preference(device: Device) -> tuple[bool, int, bool, int, int, int, int]:
 
 @cache
 def _discover() -> tuple[Device, ...]:
+    global _started
+    check_fork()
+    _started = True
     prepare_cache()
     try:
         platforms = cl.get_platforms()
@@ -327,12 +330,12 @@ def _discover() -> tuple[Device, ...]:
 
 
 # The threads of a driver do not come along into a forked process, which waits for them for ever.
-_forked = False
+_started = _forked = False
 
 
 def _after_fork() -> None:
     global _forked
-    _forked = _forked or _discover.cache_info().currsize > 0
+    _forked = _forked or _started
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -48,7 +48,8 @@ def real_number(value: Any, name: str) -> float:
         If it is no real number, named by `name`.
     """
     try:
-        if np.iscomplexobj(value):  # NumPy's own would lose their imaginary parts
+        # NumPy's complex numbers would lose their imaginary parts, and a text is no number.
+        if np.iscomplexobj(value) or isinstance(value, (str, bytes)):
             raise TypeError
         return float(value)
     except OverflowError:  # a large whole number
@@ -427,16 +428,16 @@ class Operation(ABC, Generic[P]):
         session = session_of(queue)
         chosen = self.choose(problem, session.device, algorithm)
         settled = chosen.configure(problem, session.device, config)
-        code = _code(chosen.plan)
-        note_condition(lambda: _code(chosen.plan) is code)
+        definition = _definition(chosen.plan)
+        note_condition(lambda: _definition(chosen.plan) == definition)
         executable = session.executable(
-            (chosen, code, problem, settled),
+            (chosen, definition, problem, settled),
             lambda: chosen.plan(problem, settled, session.device),
             replan=chosen.replanned,
         )
         return execute(executable, inputs, queue, out)
 
 
-def _code(method: Callable[..., Any]) -> Any:
+def _definition(method: Callable[..., Any]) -> tuple[Any, Any]:
     """Return what tells a method from one that was defined anew, also in place."""
-    return getattr(method, "__code__", method)
+    return getattr(method, "__func__", method), getattr(method, "__code__", None)

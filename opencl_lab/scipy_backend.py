@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import importlib
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,20 @@ def _check_workers(workers: Any) -> None:
             raise _Unsupported
 
 
+def _kept(value: Any) -> Any:
+    """Return what an iterator gives as a tuple, and anything else as it is."""
+    return tuple(value) if isinstance(value, Iterator) else value
+
+
+def _check_orthogonalize(x: Any, norm: Any, orthogonalize: Any) -> None:
+    """Raise for what is no truth value, and for complex numbers, where SciPy goes by the norm."""
+    if orthogonalize is None:
+        return
+    known = isinstance(orthogonalize, (bool, np.bool_))
+    if not known or (x.dtype.kind == "c" and bool(orthogonalize) != (norm == "ortho")):
+        raise _Unsupported
+
+
 def _check_axes(ndim: int, s: Any, axes: Any) -> None:
     """Raise for axes that come twice and lengths that are None, which NumPy allows, or no axes."""
     if s is not None and any(n is None for n in s):
@@ -98,6 +112,7 @@ def _here(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     values.pop("overwrite_x", None)  # permission to use the input's memory
     if not x.ndim:
         raise _Unsupported
+    _check_orthogonalize(x, values.get("norm"), values.get("orthogonalize"))
     if "s" in parameters:
         values.setdefault("axes", (-2, -1) if name.endswith("2") else None)
         for key in ("s", "axes"):  # SciPy takes a single number too
@@ -118,6 +133,8 @@ def __ua_function__(
 ) -> Any:
     """Run one call of `scipy.fft`, here or by SciPy, or return NotImplemented."""
     name = method.__name__
+    args = tuple(map(_kept, args))  # both of those that may run need them
+    kwargs = {key: _kept(value) for key, value in kwargs.items()}
     x = args[0] if args else kwargs.get("x")
     on_device = is_device_array(x)
     others = not on_device and not isinstance(x, (np.ndarray, np.generic))

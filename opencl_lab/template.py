@@ -27,7 +27,9 @@ __all__ = ["Source", "kernel_digest", "recent_digest", "render"]
 
 ROOT = Path(str(files("clkernels")))
 DIGEST_LENGTH = 16
-INCLUDED = re.compile(r"<%(?:include|namespace|inherit)\b[^>]*?\bfile\s*=\s*[\"']([^\"'$]+)[\"']")
+UNREAD = re.compile(r"<%(doc|text)\b[^>]*>.*?</%\1>|^\s*##[^\n]*$", re.DOTALL | re.MULTILINE)
+TAG = re.compile(r"""<%(?:include|namespace|inherit)\b((?:"[^"]*"|'[^']*'|[^>"'])*)>""")
+FILE = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
 LOOK_INTERVAL = 0.1
 """Seconds between two looks at the package's own files on the way of every call."""
 
@@ -79,6 +81,16 @@ def _folders(template: str) -> tuple[Path, ...]:
     return (path.parent, ROOT) if path.is_absolute() else (ROOT,)
 
 
+def _included(path: Path, text: str) -> list[str]:
+    """Return the names of the files that a template includes."""
+    tags = (dict(FILE.findall(tag)) for tag in TAG.findall(UNREAD.sub("", text)))
+    names = [tag["file"][1:-1] for tag in tags if "file" in tag]
+    for name in names:
+        if "${" in name:  # what it includes would not be known before it is rendered
+            raise BuildError(f"template {path} includes {name}: name the file, without ${{}}")
+    return names
+
+
 def _read(templates: tuple[str, ...]) -> _Content:
     digest, stamps = hashlib.sha256(), dict[Path, _Stamp]()
     waiting = [(ROOT / name, _folders(name)) for name in templates]  # absolute paths stay so
@@ -92,8 +104,8 @@ def _read(templates: tuple[str, ...]) -> _Content:
         except (OSError, ValueError) as error:
             raise BuildError(f"template {path} cannot be read: {error}") from error
         digest.update(f"{len(text)}\n{text}".encode())
-        for included in INCLUDED.findall(text):
-            places = [path.parent] if not included.startswith("/") else folders
+        for included in _included(path, text):
+            places = folders if included.startswith("/") else (path.parent, *folders)
             paths = [place / included.lstrip("/") for place in places]
             found = next((item for item in paths if item.is_file()), paths[-1])
             waiting.append((found, folders))

@@ -838,6 +838,41 @@ def test_power_spectrum(n, rng, queue):
 # -------------------------------------------------------------- SciPy backend
 
 
+def test_scipy_s_axes_and_lengths_may_be_iterators(rng):
+    scipy_fft = pytest.importorskip("scipy.fft")
+    x = rng.standard_normal((4, 6))
+    calls = {
+        "fftn": [{"axes": (0, 1)}, {"s": (5, 7)}, {"s": (5, None)}, {"axes": (0, 0)}],
+        "dctn": [{"axes": (1, 0)}],
+        "rfftn": [{"s": (3, 3), "axes": (0, 1)}],
+    }
+    for name, cases in calls.items():
+        for options in cases:
+            outcomes = []
+            for backend in ("scipy", ol.scipy_backend):
+                iterators = {key: iter(value) for key, value in options.items()}
+                with scipy_fft.set_backend(backend):
+                    try:
+                        outcomes.append(getattr(scipy_fft, name)(x, **iterators))
+                    except (ValueError, TypeError) as error:
+                        outcomes.append(str(error))
+            right, found = outcomes
+            assert isinstance(found, str) == isinstance(right, str), (name, options, outcomes)
+            if isinstance(right, str):
+                assert found == right
+            else:
+                np.testing.assert_allclose(found, right, atol=1e-12)
+
+
+def test_scipy_s_way_with_orthogonalize(rng):
+    scipy_fft = pytest.importorskip("scipy.fft")
+    x = random_signal(rng, (4, 6))
+    for options in ({"orthogonalize": True}, {"norm": "ortho", "orthogonalize": False}):
+        right = scipy_fft.dct(x, **options)
+        with scipy_fft.set_backend(ol.scipy_backend):
+            np.testing.assert_allclose(scipy_fft.dct(x, **options), right, atol=1e-12)
+
+
 def test_scipy_calls_run_here_or_fall_back(rng):
     scipy_fft = pytest.importorskip("scipy.fft")
     x = random_signal(rng, (4, 6))

@@ -353,6 +353,12 @@ def test_transposition_in_the_words_of_blas(rng, queue):
         assert problem == GemmProblem(6, 7, 8, trans_b=True)
 
 
+def test_a_text_is_no_scalar():
+    a = np.ones((2, 2), np.float32)
+    with pytest.raises(InvalidProblem, match="alpha must be a real number, not '2'"):
+        gemm(a, a, alpha="2")
+
+
 def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
     """As for BLAS, which gets them rounded, and without a warning, which is an error here."""
     a = np.ones((6, 8), np.float32)

@@ -29,7 +29,7 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import Session, default_queue, session_of, timed_queue
+from opencl_lab.runtime.session import Session, default_queue, session_of
 from opencl_lab.template import Source
 
 INT32 = np.dtype(np.int32)
@@ -143,7 +143,7 @@ def test_the_context_lives_as_long_as_the_library_s_own_queue(monkeypatch):
             made.append(weakref.ref(self))
 
     monkeypatch.setattr(cl, "Context", Context)
-    monkeypatch.setattr(cl, "CommandQueue", lambda context: object())
+    monkeypatch.setattr(cl, "CommandQueue", lambda context, properties: object())
     default_queue(Device("Paper", "cpu", handle=object()))
     gc.collect()
     assert made[0]() is not None
@@ -408,11 +408,11 @@ def test_launches_run_one_after_the_other(in_order, device, rng, monkeypatch):
 
 
 def test_default_queue_is_one_and_in_order(device):
-    queue, timed = default_queue(device), timed_queue(device)
-    assert default_queue(device) is queue and timed_queue(device) is timed
-    assert queue.device == timed.device == device.handle and queue.context == timed.context
-    assert not queue.properties
-    assert timed.properties == cl.command_queue_properties.PROFILING_ENABLE
+    queue = default_queue(device)
+    assert default_queue(device) is queue
+    assert queue.device == device.handle
+    assert queue.properties & cl.command_queue_properties.PROFILING_ENABLE
+    assert not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
 def test_what_the_device_says_of_each_launch(fresh, plan_of, device):
@@ -472,7 +472,7 @@ def test_no_context(device, monkeypatch):
 
     monkeypatch.setattr(cl, "Context", fail)
     with pytest.raises(LaunchError, match="no context on"):
-        session_module._context.__wrapped__(device.handle)
+        session_module._default_queue.__wrapped__(device.handle)
 
 
 # ----------------------------------------------------------------- executables
@@ -529,12 +529,32 @@ def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
     queue = default_queue(device)
     ol.sort(keys, queue=queue)
 
-    def broken(self, problem, config, device):
-        raise InvalidConfig("asked")
+    def broken(text):
+        def plan(self, problem, config, device):
+            raise InvalidConfig(text)
 
-    monkeypatch.setattr(type(SORT.algorithms[0]), "plan", broken)
-    with pytest.raises(InvalidConfig, match="asked"):
+        return plan
+
+    algorithm = type(SORT.algorithms[0])
+    right = algorithm.plan
+    for text in ("asked", "asked again"):  # of the same code
+        with monkeypatch.context() as patch:
+            patch.setattr(algorithm, "plan", broken(text))
+            with pytest.raises(InvalidConfig, match=f"^{text}$"):
+                ol.sort(keys, queue=queue)
+
+    def counted(calls):
+        def plan(self, problem, config, device):
+            calls.append(problem)
+            return right(self, problem, config, device)
+
+        return plan
+
+    for calls in ([], []):
+        monkeypatch.setattr(algorithm, "plan", counted(calls))
         ol.sort(keys, queue=queue)
+        ol.sort(keys, queue=queue)
+        assert len(calls) == 1
 
 
 def test_the_executables_used_least_recently_are_dropped(fresh, plan_of, monkeypatch):
@@ -608,9 +628,8 @@ def test_threads_share_one_session_and_one_queue(function, fresh, device, monkey
     if function == "device_of":
         made = together(*[lambda: session_of(fresh)] * 2)
     else:
-        for name in ("_own_queue", "_context"):
-            uncached = getattr(session_module, name).__wrapped__
-            monkeypatch.setattr(session_module, name, cache(uncached))
+        uncached = session_module._default_queue.__wrapped__
+        monkeypatch.setattr(session_module, "_default_queue", cache(uncached))
         made = together(*[lambda: default_queue(device)] * 2)
     assert made[0] is made[1]
 
@@ -666,7 +685,8 @@ def test_a_table_that_is_not_what_the_plan_says(fresh, plan_of, table, message):
 # --------------------------------------------------------------------- forking
 
 FORKING = """
-import multiprocessing, os, warnings
+import multiprocessing, threading, warnings
+import pyopencl as cl
 import opencl_lab as ol
 
 warnings.simplefilter("ignore")
@@ -685,7 +705,20 @@ def forked():
     return queue.get(timeout=30)
 
 assert forked() == [1, 2]  # before the first use
-ol.devices()
+discover, waiting, going = cl.get_platforms, threading.Event(), threading.Event()
+
+def slow():
+    waiting.set()
+    going.wait()
+    return discover()
+
+cl.get_platforms = slow
+first = threading.Thread(target=ol.devices)
+first.start()
+waiting.wait()
+assert "forked after OpenCL had started" in forked()  # in the middle of it
+going.set()
+first.join()
 assert "forked after OpenCL had started" in forked()
 assert ol.sort([2, 1]).tolist() == [1, 2]
 assert "start processes by multiprocessing's 'spawn'" in forked()

@@ -79,6 +79,38 @@ def test_an_edit_shows_at_once(template):
     assert text("a", "119") == "a119"
 
 
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "<%include args=\"**dict(A=1 if 3 > 2 else 0)\" file='part.mako'/>",
+        '<%include\n  file = "part.mako"\n/>',
+        '<%namespace name="p" file="part.mako"/>${p.body()}',
+        "<%def name='f()'><%include file='part.mako'/></%def>${f()}",
+    ],
+)
+def test_every_way_to_include_is_seen(tag, template):
+    for text in ("one", "two"):
+        template(f'<%page args="A=0"/>{text}', "part.mako")
+        assert render(template(tag), {}).text.strip() == text
+
+
+def test_what_is_no_include_is_not_looked_for(template):
+    text = "<%doc><%include file='no.mako'/></%doc>\n## <%include file='no.mako'/>\nplain\n"
+    shown = "<%text><%include file='no.mako'/></%text>"
+    assert render(template(text + shown), {}).text.strip() == "plain\n<%include file='no.mako'/>"
+    for part in ("one", "two"):
+        template(part, "part.mako")
+        assert part in render(template(text + "<%include file='part.mako'/>"), {}).text
+    with pytest.raises(BuildError, match=r"includes \$\{A\}: name the file"):
+        render(template('<%page args="A"/><%include file="${A}"/>'), {"A": "part.mako"})
+
+
+def test_templates_include_parts_of_the_package(template):
+    relative = template('<%include file="fence.cl.mako" args="PTX=False"/>')
+    absolute = template('<%include file="/fence.cl.mako" args="PTX=False"/>', "other.cl.mako")
+    assert render(relative, {}).text == render(absolute, {}).text
+
+
 def test_our_own_templates_are_as_strict(template, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ROOT", tmp_path)
     template('<%page args="A"/>${A}${UNDECLARED}', "planted.cl.mako")

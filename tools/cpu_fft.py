@@ -29,7 +29,7 @@ import pyopencl as cl
 import opencl_lab as ol
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.runtime.session import session_of, timed_queue
+from opencl_lab.runtime.session import default_queue, session_of
 
 CASES = "1024x1024,4096x256,256x4096,1000x1024,16384x1,65536x1,262144x1,1048576x1,4194304x1"
 BUDGET = 2.0  # seconds of measuring a case
@@ -39,7 +39,7 @@ REST = 0.03  # seconds before a turn
 
 def ours(device: ol.Device, n: int, signal: np.ndarray, algorithm: str, config: dict) -> tuple:
     """Return a function that transforms once, and one that fetches the spectrum."""
-    queue = timed_queue(device)
+    queue = default_queue(device)
     batch = signal.size // n
     problem = DftProblem(n, signal.dtype, batch)
     chosen = DFT.algorithm(algorithm)

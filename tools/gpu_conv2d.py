@@ -28,7 +28,7 @@ import pyopencl.array
 import opencl_lab as ol
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.settle import settle
-from opencl_lab.runtime.session import timed_queue
+from opencl_lab.runtime.session import default_queue
 
 RUNS = 7
 WARM_UP = 2
@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file for all rows")
     arguments = parser.parse_args()
     device = ol.select_device(arguments.device)
-    queue = timed_queue(device)
+    queue = default_queue(device)
     print(device)
     rows: list[dict[str, Any]] = []
     chosen = {taps: list(CONFIGS) for taps in map(int, arguments.filters.split(","))}

@@ -22,7 +22,7 @@ from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.peers import Calls, libraries
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare
-from opencl_lab.runtime.session import Executable, default_queue, timed_queue
+from opencl_lab.runtime.session import Executable, default_queue
 
 __all__ = ["CallCost", "CallReport", "measure_calls"]
 
@@ -162,7 +162,7 @@ def measure_calls(
     queue = default_queue(device)
     on_device = {name: to_device(np.ascontiguousarray(a), queue) for name, a in inputs.items()}
     runs = [
-        chosen.run(problem, on_device, algorithm=calls.algorithm, queue=timed_queue(device))
+        chosen.run(problem, on_device, algorithm=calls.algorithm, queue=queue)
         for _ in range(KERNEL_RUNS)
     ]
     plan = runs[0].executable.plan

@@ -25,7 +25,7 @@ from opencl_lab.operation import Difference, Operation, Problem
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
 from opencl_lab.runtime.execute import Execution
-from opencl_lab.runtime.session import timed_queue
+from opencl_lab.runtime.session import default_queue
 from opencl_lab.words import duration
 
 __all__ = ["Contestant", "OpenCL", "ReferenceRun", "Task"]
@@ -178,7 +178,7 @@ class OpenCL(Contestant):
         first = not self._outputs
         if first:
             self._outputs = self.task.poisoned_outputs()
-        queue = timed_queue(self.device)
+        queue = default_queue(self.device)
         begin = time.perf_counter()
         execution = self.task.operation.run(
             self.task.problem,

@@ -31,7 +31,6 @@ __all__ = [
     "default_queue",
     "free_pools",
     "session_of",
-    "timed_queue",
 ]
 
 MAX_EXECUTABLES = 256
@@ -418,28 +417,18 @@ def session_of(queue: cl.CommandQueue) -> Session:
 
 
 @cache
-def _context(handle: Any) -> cl.Context:
-    """Return the library's own context on a device, which not every driver's queue keeps alive."""
+def _default_queue(handle: Any) -> tuple[cl.CommandQueue, cl.Context]:
+    """Return a queue and its context, which not every driver's queue keeps alive."""
     try:
-        return cl.Context([handle])
+        context = cl.Context([handle])
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        return cl.CommandQueue(context, properties=profiling), context
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
 
-@cache
-def _own_queue(handle: Any, timed: bool) -> cl.CommandQueue:
-    context = _context(handle)
-    try:
-        if timed:
-            timing = cl.command_queue_properties.PROFILING_ENABLE
-            return cl.CommandQueue(context, properties=timing)
-        return cl.CommandQueue(context)
-    except cl.Error as error:
-        raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
-
-
 def default_queue(device: Device) -> cl.CommandQueue:
-    """Return the library's own queue on a device, in order.
+    """Return the library's own queue on a device, in order and with profiling.
 
     Raises
     ------
@@ -448,14 +437,7 @@ def default_queue(device: Device) -> cl.CommandQueue:
     """
     check_fork()
     with _making:
-        return _own_queue(device.handle, False)
-
-
-def timed_queue(device: Device) -> cl.CommandQueue:
-    """Return a queue like `default_queue` in the same context, whose events tell their times."""
-    check_fork()
-    with _making:
-        return _own_queue(device.handle, True)
+        return _default_queue(device.handle)[0]
 
 
 def free_pools() -> None:

@@ -17,7 +17,7 @@ from opencl_lab.operation import Problem
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.execute import Execution, execute
-from opencl_lab.runtime.session import Executable, session_of, timed_queue
+from opencl_lab.runtime.session import Executable, default_queue, session_of
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation, Status
 from opencl_lab.tuning.guarded import Guarded
@@ -128,7 +128,7 @@ class Trial:
             raise LaunchError(f"device {task.device.spec} is {device.key} here")
         self._task = task = replace(task, device=device)
         self._say = say
-        queue = timed_queue(device)
+        queue = default_queue(device)
         config = task.algorithm.default_config(task.problem, device)
         self._awkward, *self._others = (
             _Stage(task, problem, config, queue) for problem in task.awkward_problems
