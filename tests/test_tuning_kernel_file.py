@@ -16,6 +16,7 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.operation import Difference
 from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.journal import journal_file
 from opencl_lab.tuning.kernel_file import KernelText, kernel_file
@@ -297,3 +298,32 @@ def test_a_file_that_is_not_there_and_help(capsys):
     assert "--param NAME=A,B" in capsys.readouterr().out
     assert main(["tune", "bogus"]) == 2
     assert "There is no oclab tune 'bogus'; there are: conv2d" in capsys.readouterr().err
+
+
+def test_an_edit_of_an_included_file_is_seen(device, tmp_path):
+    source = '#include "outer.h"\n'
+    source += "kernel void iota(global int *out) { out[get_global_id(0)] = STEP; }"
+    (tmp_path / "outer.h").write_text('#  include "inner.h"\n')
+    spaced = tmp_path / "a b"
+    spaced.mkdir()
+    (tmp_path / "inner.h").write_text("#define STEP 1\n")
+    for name in ("iota.cl", "iota.cl.mako"):
+        kernel, mako = tmp_path / name, name.endswith(".mako")
+        kernel.write_text(('<%page args="WG"/>\n' if mako else "") + source)
+        text = KernelText(kernel, None, {"WG": (8, 16)}, {})
+        arguments = {"out": np.empty(64, np.int32)}
+        journals, digests, results = [], [], []
+        operation = kernel_file(text, arguments, "64", local_size="WG", device=device)
+        for step in (1, 2):
+            (tmp_path / "inner.h").write_text(f"#define STEP {step}\n")
+            task = make_task(operation, device=device)
+            journals.append(journal_file(task))
+            digests.append(kernel_digest(task.algorithm.templates))
+            ran = operation.run(task.problem, {}, config={"WG": 8})
+            results.append(int(ran.outputs["out"][0]))
+        assert results == [1, 2]
+        assert len(set(journals)) == len(set(digests)) == 2
+        (spaced / name).write_text(kernel.read_text())
+        text = KernelText(spaced / name, None, {"WG": (8, 16)}, {})
+        with pytest.raises(InvalidProblem, match="no folder with a space in its name"):
+            make_task(kernel_file(text, arguments, "64", local_size="WG"), device=device)

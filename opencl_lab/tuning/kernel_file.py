@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,7 @@ from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Work, check_plan,
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
-from opencl_lab.template import render
+from opencl_lab.template import kernel_digest, render
 from opencl_lab.tuning.custom import KernelOperation
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.guarded import POISON, Guarded
@@ -35,6 +36,8 @@ from opencl_lab.tuning.tuner import tune
 __all__ = ["KernelFile", "KernelText", "kernel_file", "tune_kernel"]
 
 PLAIN = "common/plain.cl.mako"
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\"<>\n]+)[\">]", re.MULTILINE)
+FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
 LEAST_TOLD = 4  # bytes of an element from which on a pattern of poison is no result by chance
 
 
@@ -85,9 +88,15 @@ class KernelText:
     options: tuple[str, ...] = ()
 
     def launched(self, config: Mapping[str, Value]) -> tuple[str, dict[str, Any], tuple[str, ...]]:
-        """Return template, its arguments and build options of a configuration."""
+        """Return template, its arguments and build options of a configuration.
+
+        Raises
+        ------
+        BuildError, InvalidProblem
+            If the template does not render, or its folder cannot be an option of a build.
+        """
         given = {**self.fixed, **config}
-        include = (f"-I{self.path.parent}",) if "#include" in self._text else ()
+        include = self._include_options(config)
         if self.path.suffix == ".mako":
             return str(self.path), given, (*self.options, *include)
         macros = tuple(
@@ -104,8 +113,47 @@ class KernelText:
         BuildError, InvalidProblem
             If the template does not render, or has no such kernel.
         """
-        template, params, _ = self.launched(config)
-        return signature(render(template, params).text, self.kernel, self.path.name)
+        return signature(self._rendered(config), self.kernel, self.path.name)
+
+    def included(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """Return the paths of all files that ``#include`` brings in, as far as they are found."""
+        given = [Path(path.strip('"')) for path in FOLDER.findall(" ".join(self.options))]
+        folders = [*given, self.path.parent]
+        found: dict[Path, None] = {}
+        waiting = [(self.path.parent, self._rendered(config))]
+        while waiting:
+            folder, text = waiting.pop(0)
+            for name in INCLUDE.findall(text):
+                places = (place.resolve() / name for place in (folder, *folders))
+                path = next((place for place in places if place.is_file()), None)
+                if path is not None and path not in found:
+                    found[path] = None
+                    waiting.append((path.parent, _read(path)))
+        return tuple(map(str, found))
+
+    def _include_options(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """Return options that say where included files are, and what is in them.
+
+        Neither a session nor the cache of a driver looks into them: a macro that nobody
+        uses makes a program with other contents another program.
+        """
+        if not INCLUDE.search(self._rendered(config)):
+            return ()
+        folder = str(self.path.parent)
+        if re.search(r"\s", folder):
+            raise InvalidProblem(
+                f"{self.path.name} includes files from {folder!r}, and OpenCL takes no folder "
+                "with a space in its name: rename it"
+            )
+        included = self.included(config)
+        digest = (f"-DOCLAB_INCLUDED=0x{kernel_digest(included)}",) if included else ()
+        return (f"-I{folder}", *digest)
+
+    def _rendered(self, config: Mapping[str, Value]) -> str:
+        """Return the OpenCL C of a configuration, before the preprocessor."""
+        if self.path.suffix != ".mako":
+            return self._text
+        return render(str(self.path), {**self.fixed, **config}).text
 
     @property
     def first(self) -> dict[str, Value]:
@@ -114,11 +162,15 @@ class KernelText:
 
     @property
     def _text(self) -> str:
-        try:
-            return self.path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InvalidProblem(f"cannot read {self.path}: {reason}") from error
+        return _read(self.path)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidProblem(f"cannot read {path}: {reason}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +220,8 @@ class KernelFile(KernelOperation[KernelProblem]):
         )
         contents = Option("contents", str, self._contents, "digest of the data", about_data=True)
         vars(self)["options"] = (contents,)
+        only = vars(self.algorithms[0])
+        only["templates"] = (*only["templates"], *text.included(text.first))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it is made of."""
