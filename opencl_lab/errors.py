@@ -76,6 +76,12 @@ class BuildError(OclabError):
             return self.sentence
         return f"{self.sentence}\n\n{self.details()}"
 
+    @property
+    def first_error(self) -> str:
+        """The first line of the log that names an error, after a colon; empty if none does."""
+        lines = (line.strip() for line in self.log.splitlines())
+        return next((f": {line}" for line in lines if "error" in line.lower()), "")
+
     def numbered_source(self) -> str:
         """Return the source with the line numbers that the build log refers to."""
         lines = self.source.splitlines()
