@@ -78,9 +78,11 @@ class BuildError(OclabError):
 
     @property
     def first_error(self) -> str:
-        """The first line of the log that names an error, after a colon; empty if none does."""
-        lines = (line.strip() for line in self.log.splitlines())
-        return next((f": {line}" for line in lines if "error" in line.lower()), "")
+        """The line of the log that names an error, else its first one, after a colon."""
+        lines = [line.strip() for line in self.log.splitlines() if line.strip()]
+        named = (line for line in lines if "error" in line.lower())
+        first = next(named, lines[0].partition(" - ")[0] if lines else "")
+        return f": {first}" if first else ""
 
     def numbered_source(self) -> str:
         """Return the source with the line numbers that the build log refers to."""

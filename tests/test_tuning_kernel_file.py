@@ -401,6 +401,9 @@ def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
             sandbox.evaluate(Config(FAULT=fault), np.inf, 60)
         assert str(caught.value).count("planted.cl.mako") <= 1
         assert kind is not BuildError or "undeclared" in caught.value.log
+    assert (
+        BuildError("", log="failed: BAD_OPTIONS - failed\n").first_error == ": failed: BAD_OPTIONS"
+    )
 
 
 def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):

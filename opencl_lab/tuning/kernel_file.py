@@ -623,7 +623,7 @@ def tune_kernel(
     arguments : mapping
         A value for each argument of the kernel by its name there: arrays of any shape, of outputs
         only shape and type count; numbers; for ``__local`` pointers how many elements, which
-        may be an expression.
+        may be an expression. Vectors of three numbers are arrays of shape ``(..., 3)``.
     global_size, local_size : str, int or sequence of these
         Work-items in all and per group, for one to three dimensions. The global size is rounded
         up to a multiple of the local one. The local one defaults to ``reqd_work_group_size``.
