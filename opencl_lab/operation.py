@@ -300,6 +300,11 @@ class Operation(ABC, Generic[P]):
     def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
         """Compare outputs with the expected ones; a tolerance may depend on the inputs."""
 
+    @property
+    def reference_is_first(self) -> bool:
+        """Whether `expected` runs the default configuration on the device, and nothing else."""
+        return False
+
     def sample(self, problem: P) -> P:
         """Return a small problem of the same kind, which tells how fast a reference is."""
         return replace(problem, **self.awkward[-1])

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -94,6 +95,15 @@ class _Tunable(LazyGroup):
 
             known = tune_kernel_command(cmd_name)
         return known
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a file that is none of a kernel is told so."""
+        name = args[0]
+        if Path(name).suffix and not name.startswith("-") and self.get_command(ctx, name) is None:
+            ctx.fail(f"{name!r} is no operation, and the files of kernels end in .cl or .mako")
+        return super().resolve_command(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return what follows the name of the command in its usage."""
