@@ -469,20 +469,21 @@ def test_devices():
     assert content["reason"]
 
 
-@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("width", [60, 80, 100])
 def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
     monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", width)
 
     def printed(*arguments):
         assert main([*arguments]) == 0
         lines = capsys.readouterr().out.splitlines()
-        table = [line for line in lines if line.startswith(("│", "┃"))]
-        assert table and all(len(line) <= width for line in table)
+        table = [line for line in lines if line.startswith(tuple("│┃┏┡└"))]
+        assert table and all(line.endswith(tuple("│┃┓┩┘")) for line in table)  # none is cropped
+        assert {len(line) for line in table} <= {len(table[0])} and len(table[0]) <= width
         return {word for line in table for word in re.split(r"[\s│┃]+", line)}
 
     chosen = select_device()
     words = printed("devices")
-    assert {"spec", "kind", "device", "memory"} <= words and ("group" in words) == (width == 80)
+    assert {"spec", "kind", "device", "memory"} <= words and ("group" in words) == (width >= 80)
     assert {*chosen.name.split(), *chosen.platform.replace(",", "").split()[:2]} <= words
     words = printed("tuning", "list", "--operation", "sort")
     assert {"operation", "sort", "odd-even-merge", "1,000,000", "keys", "device"} <= words
