@@ -126,7 +126,7 @@ def _room(table: Table, console: Console) -> int:
 
 
 def _levelled(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return widths that fill `room`: the widest are made equally narrow, but none below `least`."""
+    """Return widths that fill `room`: the widest are levelled, and none is below `least`."""
 
     def widths(level: int) -> list[int]:
         return [max(low, min(high, level)) for low, high in zip(least, whole, strict=True)]
