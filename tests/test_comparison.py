@@ -14,6 +14,7 @@ from rich.console import Console
 
 import opencl_lab as ol
 from opencl_lab.cli.common import fit, global_options, progress_bar
+from opencl_lab.comparison.contestants import ReferenceRun, Task
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
 from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import run_comparison
@@ -266,6 +267,29 @@ def test_narrow_terminals_keep_what_matters(width, reason):
     assert kept == optional[len(optional) - len(kept) :]
     assert " ok " in lines[4] and all(word in console.file.getvalue() for word in reason.split())
     assert (len(kept) == len(optional)) == (width == 140)
+
+
+@pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
+def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
+    class Slow:
+        def run(self):
+            return 1.6  # seconds
+
+        def outputs(self):
+            return {}
+
+    sort = get_operation("sort")
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: Slow())
+    problem = sort.problem(n=9)
+    for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
+        slow = ReferenceRun(Task(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
+        monkeypatch.setattr(slow, "_estimate", lambda seconds=seconds: seconds)
+        slow.attempt(slow.start)
+        slow.check()
+        for _ in range(9):
+            slow.measure()
+        assert slow.status == status and len(slow.totals) == (runs if status == "correct" else 0)
 
 
 def test_compare_returns_measurements():

@@ -20,6 +20,7 @@ from opencl_lab.reference.descriptor import CReference
 __all__ = ["Tool", "toolchain"]
 
 COMPILERS = "cc gcc clang"
+INSTALL_LINKER = "apt install binutils"
 INSTALL_MPI = "pip install mpi4py mpich"
 TIME_LIMIT = 20.0
 
@@ -102,6 +103,14 @@ def _compiler() -> tuple[Tool, Tool]:
     return compiler, Tool("OpenMP", "ok", f"{counts[0]} of {counts[1]} threads run")
 
 
+def _linker() -> Tool:
+    """Look for the linker that PoCL and C compilers start."""
+    linker = shutil.which("ld")
+    if linker is None:
+        return Tool("linker", "missing", "no ld on PATH, which PoCL needs", INSTALL_LINKER)
+    return Tool("linker", "ok", linker)
+
+
 def _mpi() -> Tool:
     """Start two ranks that add up their number."""
     scripts = sysconfig.get_path("scripts")
@@ -119,5 +128,5 @@ def _mpi() -> Tool:
 
 
 def toolchain() -> tuple[Tool, ...]:
-    """Return what was found of a C compiler, OpenMP and MPI, each tried by running it."""
-    return (*_compiler(), _mpi())
+    """Return what was found of a linker, and of a C compiler, OpenMP and MPI, which are tried."""
+    return (_linker(), *_compiler(), _mpi())
