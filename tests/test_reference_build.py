@@ -342,10 +342,13 @@ def test_cache_folder_that_cannot_be_written(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["file", "folder", "above"])
-def test_what_others_can_write_is_not_loaded(place, monkeypatch, where):
+def test_what_others_can_write_is_not_loaded(open_path, monkeypatch, where):
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(open_path / "cache"))
+    place = open_path / "cache" / "c"
     load(SCALE, ScaleProblem(1))
     (library,) = place.glob("scale-*.so")
     assert stat.S_IMODE(library.stat().st_mode) == 0o700
+    place.parent.chmod(0o755)
     {"file": library, "folder": place, "above": place.parent}[where].chmod(0o777)
     inode, opened = library.stat().st_ino, []
     plain_open = build._open
