@@ -1,5 +1,6 @@
 """Finding a compiler, compiling, and a cache that is never trusted."""
 
+import errno
 import json
 import os
 import shutil
@@ -385,3 +386,13 @@ def test_describe():
     assert "-O3" in found["flags"]
     assert found["problem"] == "" or "OpenMP" in found["problem"]
     json.dumps(found)
+
+
+def test_a_full_disk_of_temporary_files_is_no_missing_compiler(monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(build, "_probe_once", full)
+    with pytest.raises(ReferenceUnavailable, match=r"No space left.*set TMPDIR") as refused:
+        build.compiler()
+    assert "install" not in str(refused.value)
