@@ -107,6 +107,8 @@ def test_the_command(tmp_path, capsys):
     assert main(command) == 0
     text = capsys.readouterr().out
     assert text.count(LAUNCHES) == 2 and "us of a call on device arrays: launches" in text
+    for name in ("back-to-back calls", "µs per call", "host time", "relative time"):
+        assert text.count(name) == 2
     assert main([*command, "--json", "--out", str(tmp_path / "calls")]) == 0
     content = json.loads(capsys.readouterr().out)
     assert [row["size"] for row in content["results"]] == [8, 16]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 import os
 import re
 import shutil
@@ -631,3 +632,15 @@ def test_cache_info_and_clear(tmp_path):
     assert oclab("cache", "clear", **environment).returncode == 0
     assert [path.name for path in (cache / "c").iterdir()] == ["mine.so"]
     assert (cache / "notes").is_dir()
+
+
+def test_warnings_of_the_library_are_lines_of_the_command(monkeypatch, capsys):
+    def warn():
+        logging.getLogger("opencl_lab.caches").warning("not kept in %s", "here")
+        return []
+
+    monkeypatch.setattr("opencl_lab.cli.cache.sections", warn)
+    for _ in range(2):
+        assert main(["cache", "info"]) == 0
+        assert capsys.readouterr().err == "oclab: not kept in here\n"
+    assert not logging.getLogger("opencl_lab").handlers

@@ -16,7 +16,7 @@ import opencl_lab as ol
 from opencl_lab.cli.common import fit, global_options, progress_bar
 from opencl_lab.comparison.contestants import ReferenceRun, Task
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.plots import plot_speedup, plot_times
+from opencl_lab.comparison.plots import plot_speedup, plot_times, set_title
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
@@ -465,3 +465,12 @@ def test_profile_names_every_launch(device):
     )
     (lines,) = comparison.profiles.values()
     assert len(lines) > 1 and all("ms" in line and "merge_pass" in line for line in lines[1:])
+
+
+def test_titles_are_broken_only_where_they_would_leave_the_picture():
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(9, 5)).add_subplot()
+    for words, lines in ((14, 1), (28, 2)):  # of about half an inch
+        set_title(axes, " ".join(["sorting"] * words), 8)
+        assert axes.get_title(loc="left").count("\n") == lines - 1

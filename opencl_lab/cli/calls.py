@@ -97,9 +97,9 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 def _table(title: str, report: CallReport) -> Table:
     """Return a row a kind of call, the peers beside the public call on the same side."""
     table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("what is called in a row", no_wrap=True)
+    table.add_column("back-to-back calls", no_wrap=True)
     table.add_column("arrays", no_wrap=True)
-    for name in ("us a call", "of it host", "to our call"):
+    for name in ("µs per call", "host time", "relative time"):
         table.add_column(name, justify="right", no_wrap=True)
     ours = {item.side: item for item in report.costs if item.what == OURS}
     for item in report.costs:

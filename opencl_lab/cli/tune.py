@@ -40,7 +40,7 @@ from opencl_lab.tuning.result import Progress as State
 from opencl_lab.tuning.result import TuneResult, share_of_peak
 from opencl_lab.tuning.strategies import STRATEGIES
 from opencl_lab.tuning.task import Task
-from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, make_task, run_tuning
+from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
 from opencl_lab.words import counted
 
 __all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_operation_command"]
@@ -163,6 +163,7 @@ def run_search(make: Callable[[Selection, int], Task], given: dict[str, Any]) ->
     given : dict
         What the options of `search_options` gave.
     """
+    check_limits(**{name: given[name] for name in ("budget", "time_limit", "timeout")})
     plot_path = output_path(given["plot_file"], check_plot)
     selection = settings().select()
     task = make(selection, given["seed"])

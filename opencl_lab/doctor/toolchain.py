@@ -14,7 +14,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from opencl_lab.errors import OclabError
-from opencl_lab.reference.build import INSTALL_COMPILER, INSTALL_OPENMP, describe, load
+from opencl_lab.reference.build import FREE_DISK, INSTALL_COMPILER, INSTALL_OPENMP, describe, load
 from opencl_lab.reference.descriptor import CReference
 
 __all__ = ["Tool", "toolchain"]
@@ -90,7 +90,8 @@ def _compiler() -> tuple[Tool, Tool]:
     if found["compiler"] is None:
         wanted = os.environ.get("CC", "").split() or COMPILERS.split()
         verdict = "broken" if any(map(shutil.which, wanted)) else "no"
-        compiler = Tool("C compiler", verdict, reason, INSTALL_COMPILER)
+        advice = FREE_DISK if reason.endswith(FREE_DISK) else INSTALL_COMPILER
+        compiler = Tool("C compiler", verdict, reason.removesuffix(f"; {FREE_DISK}"), advice)
         return compiler, Tool("OpenMP", "no", "needs a C compiler", INSTALL_COMPILER)
     compiler = Tool("C compiler", "ok", f"{found['command']}: {found['compiler']}")
     if not found["openmp"]:

@@ -57,7 +57,7 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
     grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[3, *[2.2] * rows])
     convergence = figure.add_subplot(grid[0, :])
     _draw_convergence(convergence, result)
-    set_title(convergence, title, 9)
+    set_title(convergence, title, 10)
     first = None
     for index, name in enumerate(names):
         place = grid[1 + index // COLUMNS, index % COLUMNS]
