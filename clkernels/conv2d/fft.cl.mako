@@ -59,6 +59,7 @@
              WG_SIZE, LANES, ROWS"/>\
 <%
     TAPS = 8  # between two looks whether magnitudes are enough
+    UNROLL = 4  # taps of a row that are written out
     PIECES = 4 if LANES > 1 else 0  # vectors of taps whose pixels are collected at a time
 
 
@@ -134,11 +135,11 @@ typedef ulong bits_t;
 % endif
 #define EACH(x, low, high) (int x = (low) + get_local_id(0); x < (high); x += ${WG_SIZE})
 
-INLINE sum_t weight_at(const weights_t weights, const int j, const int i,
-                       const int filter_height, const int filter_width)
+/* Where weight (j, i) is. */
+INLINE long place_of(const int j, const int i, const int filter_height, const int filter_width)
 {
-    const int tap = j * filter_width + i;
-    return weights[${"filter_height * filter_width - 1 - tap" if FLIP else "tap"}];
+    const long tap = (long)j * filter_width + i;
+    return ${"(long)filter_height * filter_width - 1 - tap" if FLIP else "tap"};
 }
 
 /* A row of a block of the image: its pixels (0: none of the image), and how x counts in it. */
@@ -261,7 +262,7 @@ void weights_in(const weights_t weights,
         const int i = x == 0 ? 0 : columns - x;
         const bool there = j < filter_height && i < filter_width;
         PUT(block + 2 * (size_t)y * columns, x,
-            there ? scale * weight_at(weights, j, i, filter_height, filter_width) : 0, 0);
+            there ? scale * weights[place_of(j, i, filter_height, filter_width)] : 0, 0);
     }
 }
 
@@ -320,8 +321,8 @@ INLINE bits_t bound_of(const bits_t loudest, const bits_t strongest, const sum_t
                     && x + (row).begin + ${LANES} + filter_width - 1 <= width \
                     && x + ${LANES} + filter_width - 2 <= (row).last)
 
-#define WEIGHT(j, i) weight_at(weights, j, i, filter_height, filter_width)
-#define INSIDE_PRODUCT(i) (WEIGHT(j, i) * pixels_inside(row, x + (i)))
+#define AT(j, i) place_of(j, i, filter_height, filter_width)
+#define INSIDE_PRODUCT(i) (weights[AT(j, i)] * pixels_inside(row, x + (i)))
 #define SIZE(lanes) LANE_NUMBERS(LANE_MAGNITUDES(lanes))
 
 /* A result is good if its sum is, or if the magnitudes of some of its products are. */
@@ -428,7 +429,7 @@ void blocks_out(__global const sum_t *restrict pairs,
     const uint pair = group / step_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const int most = max(1, filter_height / 16);  /* more rows cost more than they save */
+    const int most = 3 + filter_height / 32;  /* rows: more cost more than they save */
 
     bits_t loud = 0, strong = 0;
     for EACH(i, 0, rows) {
@@ -490,12 +491,19 @@ void blocks_out(__global const sum_t *restrict pairs,
 
 ## Add the products of the pixels that are collected to the results of rows `chosen`.
 <%def name="products(chosen)">\
-                    for (int i = 0; i < taps; ++i) {
-                        const lanes_t p = ${"strip" if LANES == 1 else "((__private const packed_t *)(strip + i))->v"};
+                    int i = 0;
+% for together in (UNROLL, 1) if LANES > 1 else (1,):
+                    for (; i + ${together} <= taps; i += ${together}) {
+% for t in range(together):
+                        {
+                            const lanes_t p = ${"strip" if LANES == 1 else f"((__private const packed_t *)(strip + i + {t}))->v"};
 % for o in chosen:
-                        sum_${o} += WEIGHT(r - ${o}, first + i) * p;
+                            sum_${o} += w_${o}[${"-" if FLIP else ""}(i + ${t})] * p;
+% endfor
+                        }
 % endfor
                     }
+% endfor
 </%def>\
 __kernel GROUP
 void sum_marked(__global const element_t *restrict image,
@@ -572,6 +580,9 @@ void sum_marked(__global const element_t *restrict image,
 % endif
                 if (dark && !(mark & BAD_FACTORS))
                     continue;
+% for o in range(ROWS):
+                const weights_t w_${o} = weights + AT(r - ${o}, first);
+% endfor
                 if (r >= ${ROWS - 1} && r < filter_height) {
 ${products(range(ROWS))}\
                 } else {

@@ -71,8 +71,9 @@ class Cost:
     memory: int
 
 
-CPU = Cost(3.0, 5e6, 4 << 20)
-"""Measured on two cores with vectors of 32 bytes: 180 GFLOP/s against 60, 30 us a launch."""
+CPU = Cost(4.5, 5e6, 4 << 20)
+"""Measured on two cores with vectors of 32 bytes: 180 GFLOP/s against 60, 30 us a launch. Half as
+much again, for looking at results, and as some may have to be summed anew."""
 GPU = Cost(5.0, 2e8, 256 << 20)
 """Estimated for an H200: 37 TFLOP/s against what a dozen passes over memory take."""
 
