@@ -67,6 +67,18 @@ def test_what_is_not_finite_stays_under_the_filter(bad, rng, queue):
     np.testing.assert_allclose(result[finite], direct[finite], rtol=1e-5)
 
 
+def test_products_beyond_the_range_are_as_in_direct_sums(rng, queue):
+    image, weights = np.ones((61, 75), np.float32), rng.uniform(-1e20, 1e20, (9, 9))
+    image[30:40, 40:50] = 1e20
+    direct, result = (
+        conv2d(image, weights.astype(np.float32), algorithm=name, queue=queue)
+        for name in ("register", "fft")
+    )
+    assert np.isinf(direct).any()
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(direct))
+    np.testing.assert_array_equal(np.isinf(result), np.isinf(direct))
+
+
 def apart(rng, shape):
     """Return arrays whose magnitudes are far apart, each in a way of its own."""
     noise, spread = rng.uniform(-1, 1, shape), 10 ** rng.uniform(-7, 7, shape)
