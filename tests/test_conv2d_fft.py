@@ -112,16 +112,15 @@ def test_small_results_beside_large_ones(dtype, config, rng, queue, device):
 
 
 def test_errors_of_transforms_stay_below_their_bound(rng, queue):
-    """Noise of +-1 makes the largest: results just above what is trusted show how large."""
-    signs = np.sign(rng.standard_normal((500, 500))).astype(np.float32)
-    delta = np.zeros((15, 15), np.float32)
-    delta[7, 7] = 1
-    large = signs * 2 * ERROR / delta.size * 1.02
-    image = np.where(rng.random(signs.shape) < 0.1, large, signs).astype(np.float32)
-    errors = np.abs(conv2d(image, delta, algorithm="fft", queue=queue) - image)
+    """Noise of +-1 makes the largest; results just above what is trusted may suffer most."""
+    delta, signs = np.zeros((63, 63)), np.sign(rng.standard_normal((1100, 1100)))
+    delta[31, 31] = 1
+    small = np.where(rng.random(signs.shape) < 0.1, 1.02 * 2 * ERROR / delta.size, 1)
+    image = (small * signs).astype(np.float32)
+    errors = np.abs(conv2d(image, delta.astype(np.float32), algorithm="fft", queue=queue) - image)
     eps = np.finfo(np.float32).eps
-    assert 6 * eps < errors.max() <= ERROR * eps
-    assert_close_everywhere(image + errors, image, delta)
+    assert 6 * eps < errors.max() < ERROR * eps
+    assert (errors <= delta.size * eps / 2 * np.abs(image)).all()
 
 
 def test_auto_keeps_small_results(rng, queue):
