@@ -366,7 +366,7 @@ def test_other_operations_say_what_they_read(tmp_path, monkeypatch, capsys, argu
     Path("b.csv").write_text("1;2\n3;4\n")
     assert main([*arguments, "-o", "out.csv", *QUICK]) == 0
     captured = capsys.readouterr()
-    assert "a.csv: 2 rows x 2 columns below a line of names\n" in captured.out
+    assert "a.csv: 2 rows x 2 columns below a line of names" in captured.out
     assert ("b.csv: 2 rows x 2 columns\n" in captured.out) == ("b.csv" in arguments)
     assert f"({names}) are not written to out.csv" in captured.err
 
