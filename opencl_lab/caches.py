@@ -32,11 +32,13 @@ __all__ = [
 
 ROOT = 0
 UNKNOWN_OWNER = 65534  # whom a container shows for users that it does not know
+OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ADVICE = (
     "take that right from others and clear the folder, or set OCLAB_CACHE_DIR and "
     "POCL_CACHE_DIR to folders that are yours alone"
 )
+REPORT_FIELDS = {"key", "version", "date", "capabilities", "peaks", "probes"}
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ def _is_library(path: Path) -> bool:
     return bool(
         re.fullmatch(r"\w+-[0-9a-f]{20}-[0-9a-f]{20}\.so", path.name)
         or re.fullmatch(r"compiler-[0-9a-f]{20}\.json", path.name)
-        or path.name.startswith(".build-")
+        or (re.fullmatch(r"\.build-[a-z0-9_]{8}", path.name) and path.is_dir())
         or _is_temporary(path)
     )
 
@@ -58,7 +60,10 @@ def _is_library(path: Path) -> bool:
 def _is_report(path: Path) -> bool:
     report = read_json(path) if path.suffix == ".json" else None
     return _is_temporary(path) or (
-        isinstance(report, dict) and {"key", "capabilities"} <= {*report}
+        isinstance(report, dict)
+        and {*report} | {"peaks"} == REPORT_FIELDS  # older versions measured no peaks
+        and isinstance(report["capabilities"], dict)
+        and isinstance(report["probes"], list)
     )
 
 
@@ -150,16 +155,22 @@ def danger(path: Path) -> str | None:
     """Return who else could write to a file or into a folder, or None.
 
     Others must not be able to put another folder in place of one above it either: where
-    they can write, the sticky bit protects what is ours.
+    they can write, the sticky bit protects what is ours. Nobody gets into folders below
+    one of ours that others cannot enter; a file may have been opened before that was so.
     """
     path = path.resolve()
+    found = None
     for place in (path, *path.parents):
         status, above = place.stat(), place != path
         if not own_or_root(status) and not (above and status.st_uid == UNKNOWN_OWNER):
             return f"{place} belongs to another user"
+        if above and status.st_uid == os.geteuid() and not status.st_mode & OTHERS_ENTER:
+            found = None
         if status.st_mode & OTHERS_WRITE and not (above and status.st_mode & stat.S_ISVTX):
-            return f"others can write to {place}"
-    return None
+            found = found or f"others can write to {place}"
+            if not stat.S_ISDIR(status.st_mode):
+                return found
+    return found
 
 
 def usable_folder(folder: Path, room: int) -> Path:

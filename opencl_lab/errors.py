@@ -76,6 +76,14 @@ class BuildError(OclabError):
             return self.sentence
         return f"{self.sentence}\n\n{self.details()}"
 
+    @property
+    def first_error(self) -> str:
+        """The line of the log that names an error, else its first one, after a colon."""
+        lines = [line.strip() for line in self.log.splitlines() if line.strip()]
+        named = (line for line in lines if "error" in line.lower())
+        first = next(named, lines[0].partition(" - ")[0] if lines else "")
+        return f": {first}" if first else ""
+
     def numbered_source(self) -> str:
         """Return the source with the line numbers that the build log refers to."""
         lines = self.source.splitlines()

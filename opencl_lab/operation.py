@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
@@ -24,6 +24,7 @@ from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config, SearchSpace
 from opencl_lab.template import kernel_digest, recent_digest
 from opencl_lab.tuning import database
+from opencl_lab.words import counted
 
 __all__ = [
     "Algorithm",
@@ -32,6 +33,7 @@ __all__ = [
     "Operation",
     "Option",
     "Problem",
+    "axis_of",
     "real_number",
 ]
 
@@ -56,6 +58,23 @@ def real_number(value: Any, name: str) -> float:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
+
+
+def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
+    """Return the axis that the option `axis` names, the last by default, counted from the front.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no such axis.
+    """
+    axis = options.get("axis")
+    if axis is None:
+        return dimensions - 1
+    if not -dimensions <= axis < dimensions:
+        where = counted(dimensions, "dimension")
+        raise InvalidProblem(f"axis {axis} is out of bounds for {where}")
+    return int(axis) % dimensions
 
 
 @dataclass(frozen=True)
@@ -301,6 +320,11 @@ class Operation(ABC, Generic[P]):
     def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
         """Compare outputs with the expected ones; a tolerance may depend on the inputs."""
 
+    @property
+    def reference_is_first(self) -> bool:
+        """Whether `expected` runs the default configuration on the device, and nothing else."""
+        return False
+
     def sample(self, problem: P) -> P:
         """Return a small problem of the same kind, which tells how fast a reference is."""
         return replace(problem, **self.awkward[-1])
@@ -308,6 +332,15 @@ class Operation(ABC, Generic[P]):
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Check that columns of these names, as a text file has them, can be an input.
+
+        Raises
+        ------
+        InvalidProblem
+            If they hold something else.
+        """
 
     def reading(self, arrays: Arrays, **options: Any) -> str:
         """Return what is done with a user's `arrays` that could be meant otherwise."""

@@ -36,6 +36,7 @@ __all__ = [
 
 SMALL = 1 << 14  # bytes of a table, about
 MOST_LINKS = 40  # to follow, as on Linux
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def cache_dir(*parts: str) -> Path:
@@ -81,6 +82,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
     What cannot be replaced is written where it is, as any program would: devices,
     pipes, files with several names, and those in folders that cannot be written to.
+    Readers may then see a part, but a full disk leaves such a file as it was, too.
 
     Raises
     ------
@@ -175,16 +177,49 @@ def _beside(target: Path, suffix: str, status: os.stat_result | None) -> Path | 
 
 
 def _copy_into(source: Path, target: Path, descriptor: int | None) -> None:
-    """Write the content of a file into one that is there, or that this process has open."""
+    """Write the content of a file into one that is there, or that this process has open.
+
+    A regular file keeps its old content where the disk has no room for the new one.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written to, or its disk has no room.
+    """
     if descriptor is None:
-        handle = os.open(target, os.O_WRONLY | os.O_TRUNC | os.O_NOCTTY | os.O_CLOEXEC)
+        handle = os.open(target, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
     else:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
         handle = os.dup(descriptor)
     with os.fdopen(handle, "wb") as file, source.open("rb") as content:
+        whole = descriptor is None and stat.S_ISREG(os.fstat(handle).st_mode)
+        size = os.fstat(content.fileno()).st_size
+        if whole:
+            _reserve(handle, size)
         shutil.copyfileobj(content, file)
+        if whole:
+            file.truncate(size)
+
+
+def _reserve(handle: int, size: int) -> None:
+    """Make sure of the room for `size` bytes in an open file, whose content stays as it is.
+
+    Raises
+    ------
+    OSError
+        If there is no such room. The file is as long as before.
+    """
+    before = os.fstat(handle).st_size
+    if not size or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        os.ftruncate(handle, before)
+        if error.errno in NO_ROOM:  # and not that the file system cannot do it
+            raise
 
 
 @contextmanager

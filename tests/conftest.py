@@ -12,6 +12,7 @@ import signal
 import stat
 import tempfile
 import threading
+from pathlib import Path
 
 # Before opencl_lab is imported anywhere: discovery reads the reports in the
 # cache, and collection reads the devices.
@@ -52,6 +53,14 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize(
             "device", found, ids=[f"{item.kind}-{item.spec}" for item in found], scope="session"
         )
+
+
+@pytest.fixture
+def open_path():
+    """Return an empty folder that others can enter, which they cannot below `tmp_path`."""
+    with tempfile.TemporaryDirectory(prefix="oclab-test-", dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,20 @@ import tempfile
 import pytest
 
 from opencl_lab import caches
-from opencl_lab.caches import remove_section, section_files, section_folder, sections, usable_folder
+from opencl_lab.caches import (
+    danger,
+    remove_section,
+    section_files,
+    section_folder,
+    sections,
+    usable_folder,
+)
 from opencl_lab.paths import write_json
 
 LIBRARY = f"sort-{'0' * 20}-{'1' * 20}.so"
 COMPILER = f"compiler-{'a' * 20}.json"
 PROGRAM = f"NH/{'ABCDEFGHIJKLMNOP' * 2}/program.bc"
-REPORT = {"key": "gpu", "capabilities": {}}
+REPORT = {"key": "gpu", "version": "1", "date": "2026", "capabilities": {}, "probes": []}
 
 
 @pytest.fixture
@@ -38,12 +45,21 @@ def _fill(root, *names):
 def test_only_what_the_library_wrote_is_cleared(root):
     theirs = [
         *("a.so", "doctor.txt", "c/main.c", "c/libx.so", "c/sub/x.so", f"other/{LIBRARY}"),
-        *("doctor/settings.json", "pocl/README", "pocl/NH/README", "pocl/AB/CD/x", "AB/x"),
+        *("c/.build-notes/x", "c/.build-12345678.txt", "c/.build-1234567A/x", "c/.build-abcdefgh"),
+        *(
+            "doctor/settings.json",
+            "doctor/mine.json",
+            "pocl/README",
+            "pocl/NH/README",
+            "pocl/AB/CD/x",
+            "AB/x",
+        ),
     ]
-    ours = [f"c/{LIBRARY}", f"c/{COMPILER}", "c/.build-x/built.so", "doctor/gpu.json"]
+    ours = [f"c/{LIBRARY}", f"c/{COMPILER}", "c/.build-x_9aab0c/built.so", "doctor/gpu.json"]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
     _fill(root, *theirs, *ours)
     write_json(root / "doctor" / "gpu.json", REPORT)
+    write_json(root / "doctor" / "mine.json", {"key": "a", "capabilities": {}, "mine": 1})
     (root / "c" / "link").symlink_to(root / "other")
     (root / f"c/{LIBRARY[:-5]}2.so").symlink_to(root / "a.so")
     assert sections() == ["c", "doctor", "pocl"]
@@ -90,8 +106,8 @@ def test_folders_are_made_for_their_owner_alone(monkeypatch, tmp_path):
         (None, "..", False),
     ],
 )
-def test_folders_that_others_can_change_are_not_used(root, caplog, mode, where, used):
-    folder = root / "a" / "b"
+def test_folders_that_others_can_change_are_not_used(open_path, caplog, mode, where, used):
+    folder = open_path / "a" / "b"
     folder.mkdir(parents=True)
     place = folder / where
     if mode is not None:
@@ -100,6 +116,7 @@ def test_folders_that_others_can_change_are_not_used(root, caplog, mode, where, 
         pytest.skip("only root can give folders away")
     else:
         os.chown(place, 1234, 1234)
+    folder.parent.chmod(folder.parent.stat().st_mode | 0o055)  # whatever the umask is
     for _ in range(2):
         found = usable_folder(folder, 1)
         assert (found == folder) == used
@@ -124,3 +141,24 @@ def test_a_disk_without_room_is_left_alone(root, caplog, monkeypatch):
         assert not caplog.records
         assert usable_folder(root / "a", 101) == usable_folder(root / "a", 1000) != root / "a"
     assert len(caplog.records) == 1 and "100 bytes left" in caplog.text
+
+
+def test_what_others_cannot_reach_is_used_whatever_its_mode(open_path, caplog):
+    home = open_path / "home"
+    folder = home / "cache" / "c"
+    folder.mkdir(parents=True)
+    for place in (folder, folder.parent):
+        place.chmod(0o775)  # as with a umask of 002
+    library = folder / LIBRARY
+    library.touch(mode=0o700)
+    home.chmod(0o700)
+    assert usable_folder(folder, 1) == folder and danger(library) is None and not caplog.records
+    library.chmod(0o777)
+    assert danger(library) == f"others can write to {library}"
+    library.chmod(0o700)
+    for mode in (0o710, 0o701):
+        home.chmod(mode)
+        assert danger(folder) == f"others can write to {folder}"
+    home.chmod(0o700)
+    open_path.chmod(0o777)  # others could put another folder in place of `home`
+    assert danger(folder) == f"others can write to {open_path}"

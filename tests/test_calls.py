@@ -107,9 +107,35 @@ def test_the_command(tmp_path, capsys):
     assert main(command) == 0
     text = capsys.readouterr().out
     assert text.count(LAUNCHES) == 2 and "us of a call on device arrays: launches" in text
+    for name in ("back-to-back calls", "µs per call", "host time", "relative time"):
+        assert text.count(name) == 2
     assert main([*command, "--json", "--out", str(tmp_path / "calls")]) == 0
     content = json.loads(capsys.readouterr().out)
     assert [row["size"] for row in content["results"]] == [8, 16]
     assert json.loads((tmp_path / "calls" / "calls.json").read_text()) == content
     assert main(["bench", "gemm", "--sizes", "8"]) == 2
     assert main([*command, "--algorithm", "tiled"]) == 2
+    for option in (["--against", "none"], ["--threads", "1"]):
+        assert main([*command, *option]) == 2
+        assert f"--calls takes no {option[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_an_interrupt_keeps_the_sizes_that_are_finished(finished, monkeypatch, tmp_path, capsys):
+    def measure_once(*arguments, **options):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return measure_calls(*arguments, **options)
+
+    left = finished
+    monkeypatch.setattr("opencl_lab.cli.calls.measure_calls", measure_once)
+    folder = tmp_path / "calls"
+    command = ["bench", "gemm", "--calls", "--sizes", "8,16", "--repeats", "1"]
+    assert main([*command, "--out", str(folder)]) == 130
+    assert capsys.readouterr().err == "oclab: interrupted\n"
+    assert folder.exists() == bool(finished)
+    if finished:
+        content = json.loads((folder / "calls.json").read_text())
+        assert [row["size"] for row in content["results"]] == [8]

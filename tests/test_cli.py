@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 import os
 import re
 import shutil
@@ -365,7 +366,7 @@ def test_other_operations_say_what_they_read(tmp_path, monkeypatch, capsys, argu
     Path("b.csv").write_text("1;2\n3;4\n")
     assert main([*arguments, "-o", "out.csv", *QUICK]) == 0
     captured = capsys.readouterr()
-    assert "a.csv: 2 rows x 2 columns below a line of names\n" in captured.out
+    assert "a.csv: 2 rows x 2 columns below a line of names" in captured.out
     assert ("b.csv: 2 rows x 2 columns\n" in captured.out) == ("b.csv" in arguments)
     assert f"({names}) are not written to out.csv" in captured.err
 
@@ -469,20 +470,53 @@ def test_devices():
     assert content["reason"]
 
 
-@pytest.mark.parametrize("width", [60, 80])
+def test_signals_in_a_table_are_transformed_along_an_axis(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = np.random.default_rng(1).standard_normal((8, 2))
+    np.savetxt("a.csv", table, delimiter=",", header="time,v", comments="")
+    for options, read, axis in (
+        ([], "transforming each row (--axis 0 transforms the columns)", 1),
+        (["--axis", "0"], "transforming each column", 0),
+    ):
+        assert main(["dft", "a.csv", "-o", "out.npy", *options, *QUICK]) == 0
+        assert f"8 rows x 2 columns below a line of names; {read}\n" in capsys.readouterr().out
+        np.testing.assert_allclose(np.load("out.npy"), np.fft.fft(table, axis=axis), atol=1e-12)
+    files = ["--rate", "8", "--axis", "0", "-o", "spectrum.csv", "--plot", "p.png", "--quiet"]
+    assert main(["dft", "a.csv", *files, *QUICK]) == 0
+    assert np.loadtxt("spectrum.csv", delimiter=",", skiprows=1).shape == (5, 7)
+    assert main(["dft", "--n", "9", "--axis", "1", *QUICK]) == 2
+    capsys.readouterr()
+    Path("signal.csv").write_text("time_s,real\n0,1\n1,2\n")
+    for name in ("spectrum.csv", "signal.csv"):  # what it wrote itself
+        assert main(["dft", name, *QUICK]) == 2
+        said = capsys.readouterr().err
+        assert "a result of dft in a table, not signals" in said and said.count("\n") == 1
+
+
+def test_whole_numbers_for_a_product_are_refused_with_the_option(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("i.csv").write_text("1,2\n3,4\n")
+    assert main(["gemm", "i.csv", "i.csv", *QUICK]) == 2
+    assert "--dtype float64" in capsys.readouterr().err
+    assert main(["gemm", "i.csv", "i.csv", "--dtype", "float64", "-o", "out.csv", *QUICK]) == 0
+    assert Path("out.csv").read_text() == "7,10\n15,22\n"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
 def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
     monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", width)
 
     def printed(*arguments):
         assert main([*arguments]) == 0
         lines = capsys.readouterr().out.splitlines()
-        table = [line for line in lines if line.startswith(("│", "┃"))]
-        assert table and all(len(line) <= width for line in table)
+        table = [line for line in lines if line.startswith(tuple("│┃┏┡└"))]
+        assert table and all(line.endswith(tuple("│┃┓┩┘")) for line in table)  # none is cropped
+        assert {len(line) for line in table} <= {len(table[0])} and len(table[0]) <= width
         return {word for line in table for word in re.split(r"[\s│┃]+", line)}
 
     chosen = select_device()
     words = printed("devices")
-    assert {"spec", "kind", "device", "memory"} <= words and ("group" in words) == (width == 80)
+    assert {"spec", "kind", "device", "memory"} <= words and ("group" in words) == (width >= 80)
     assert {*chosen.name.split(), *chosen.platform.replace(",", "").split()[:2]} <= words
     words = printed("tuning", "list", "--operation", "sort")
     assert {"operation", "sort", "odd-even-merge", "1,000,000", "keys", "device"} <= words
@@ -598,3 +632,15 @@ def test_cache_info_and_clear(tmp_path):
     assert oclab("cache", "clear", **environment).returncode == 0
     assert [path.name for path in (cache / "c").iterdir()] == ["mine.so"]
     assert (cache / "notes").is_dir()
+
+
+def test_warnings_of_the_library_are_lines_of_the_command(monkeypatch, capsys):
+    def warn():
+        logging.getLogger("opencl_lab.caches").warning("not kept in %s", "here")
+        return []
+
+    monkeypatch.setattr("opencl_lab.cli.cache.sections", warn)
+    for _ in range(2):
+        assert main(["cache", "info"]) == 0
+        assert capsys.readouterr().err == "oclab: not kept in here\n"
+    assert not logging.getLogger("opencl_lab").handlers

@@ -291,7 +291,10 @@ def test_unknown_names_are_told_with_the_known_ones(device, oclab, content, tmp_
             refusal = f"there is no {option} 'bogus'; there are: "
             assert refused(oclab(*arguments, f"--{option}", "bogus"), refusal, known)
         wrong = oclab(*arguments, "--operation", "gemm", "--algorithm", "radix")
-        assert refused(wrong, "tiled") and "odd-even-merge" not in wrong[2]
+        assert (
+            refused(wrong, "gemm has no algorithm 'radix'", "tiled")
+            and "odd-even-merge" not in wrong[2]
+        )
     assert len(runs()) == 1 and TILED.configure(PROBLEM, device) == other(device)
     status, out, err = oclab("show", "bogus")
     assert status == 2 and "There is no oclab tuning show 'bogus'; there are: " in err

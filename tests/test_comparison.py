@@ -14,8 +14,9 @@ from rich.console import Console
 
 import opencl_lab as ol
 from opencl_lab.cli.common import fit, global_options, progress_bar
+from opencl_lab.comparison.contestants import ReferenceRun, Task
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.plots import plot_speedup, plot_times
+from opencl_lab.comparison.plots import plot_speedup, plot_times, set_title
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
@@ -268,6 +269,29 @@ def test_narrow_terminals_keep_what_matters(width, reason):
     assert (len(kept) == len(optional)) == (width == 140)
 
 
+@pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
+def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
+    class Slow:
+        def run(self):
+            return 1.6  # seconds
+
+        def outputs(self):
+            return {}
+
+    sort = get_operation("sort")
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: Slow())
+    problem = sort.problem(n=9)
+    for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
+        slow = ReferenceRun(Task(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
+        monkeypatch.setattr(slow, "_estimate", lambda seconds=seconds: seconds)
+        slow.attempt(slow.start)
+        slow.check()
+        for _ in range(9):
+            slow.measure()
+        assert slow.status == status and len(slow.totals) == (runs if status == "correct" else 0)
+
+
 def test_compare_returns_measurements():
     rows = ol.compare(
         "sort", n=2000, dtype="float32", order="few-unique", repeats=2, against="c:seq,numpy"
@@ -441,3 +465,12 @@ def test_profile_names_every_launch(device):
     )
     (lines,) = comparison.profiles.values()
     assert len(lines) > 1 and all("ms" in line and "merge_pass" in line for line in lines[1:])
+
+
+def test_titles_are_broken_only_where_they_would_leave_the_picture():
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(9, 5)).add_subplot()
+    for words, lines in ((14, 1), (28, 2)):  # of about half an inch
+        set_title(axes, " ".join(["sorting"] * words), 8)
+        assert axes.get_title(loc="left").count("\n") == lines - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -407,6 +408,15 @@ def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
         assert not found(changed)
     named = ("box", "gaussian", "sobel", "sobel-y")
     assert all(found(named_filter(name, size)) for name in named for size in (7, 31, 101))
+
+
+@pytest.mark.parametrize("shape", [(1, 100), (100, 1), (9, 100)])
+def test_sums_of_separated_filters_do_not_overflow(shape, queue):
+    image, weights = np.full((120, 210), 3e37, np.float32), np.full(shape, 1 / math.prod(shape))
+    direct, result = (
+        conv2d(image, weights, algorithm=name, queue=queue) for name in ("naive", "separable")
+    )
+    np.testing.assert_allclose(result, direct, rtol=1e-4)
 
 
 def test_infinities_and_nan_stay_under_the_filter(rng, queue):

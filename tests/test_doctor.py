@@ -236,6 +236,22 @@ def test_report_stops_where_no_kernel_runs(
     assert report.stored is not None and report.stored.exists()
 
 
+def test_a_machine_without_a_linker_is_no_finding_about_the_device(
+    planted: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(planted / "cache"))
+    monkeypatch.setenv("PATH", str(planted))
+    monkeypatch.setattr(diagnose, "PROBES", (replace(plant("claimed_crash"), name="usable"),))
+    pocl = replace(device, platform_version="OpenCL 3.0 PoCL 3.0  Linux")
+    told: list[Finding] = []
+    report = diagnose.report(pocl, told.append)
+    assert report.findings == tuple(told) and told[0].verdict == "broken"
+    assert "`ld`" in told[0].detail and "binutils" in told[0].detail and not told[0].advice
+    assert report.stored is None and not probe_file(pocl.key).exists()
+    linker = next(tool for tool in report.tools if tool.name == "linker")
+    assert linker.verdict == "missing" and "binutils" in linker.advice
+
+
 def test_report_renders_as_table_and_document(device: Device) -> None:
     found = (
         Finding("fp64", "double precision", "ok", "right", True),
@@ -252,7 +268,8 @@ def test_report_renders_as_table_and_document(device: Device) -> None:
     assert [probe["name"] for probe in document["probes"]] == ["fp64", "fp16", "flops32"]
     assert document["peaks"]["flops32"] == 2.5e11 and document["peaks"]["copy_bytes"] is None
     assert {"name", "verdict", "detail", "advice"} <= set(document["probes"][0])
-    assert [tool["name"] for tool in document["toolchain"]] == ["C compiler", "OpenMP", "MPI"]
+    tools = [tool["name"] for tool in document["toolchain"]]
+    assert tools == ["linker", "C compiler", "OpenMP", "MPI"]
 
 
 def test_missing_tools_come_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

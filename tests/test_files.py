@@ -271,3 +271,11 @@ def test_sound_that_cannot_be_read_says_why(tmp_path, content, words):
     (tmp_path / "x.wav").write_bytes(content)
     with pytest.raises(InvalidProblem, match=f"cannot read .*{words}"):
         read_array(tmp_path / "x.wav", SOUNDS)
+
+
+@pytest.mark.parametrize("lines", ["Größe,b\n1,2\n", "1,2\n# für später\n3,4\n"])
+def test_text_in_another_encoding_is_refused_in_words(lines, tmp_path):
+    path = tmp_path / "latin.csv"
+    path.write_bytes(lines.encode("latin-1"))
+    with pytest.raises(InvalidProblem, match=r"latin\.csv: it is not UTF-8; save it as UTF-8$"):
+        read_stored(path)

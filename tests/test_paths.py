@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -219,6 +220,27 @@ def test_what_cannot_be_replaced_is_written_where_it_is(tmp_path, monkeypatch):
     _write(path, "newest")
     assert path.read_text() == "newest" and path.stat().st_ino == inode
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("failure", [errno.ENOSPC, errno.EOPNOTSUPP])
+def test_a_full_disk_leaves_what_is_written_where_it_is(failure, tmp_path, monkeypatch):
+    path, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text("the only copy")
+    other.hardlink_to(path)
+
+    def no_space(handle, offset, size):
+        os.ftruncate(handle, size)  # some file systems have grown it by then
+        raise OSError(failure, os.strerror(failure))
+
+    monkeypatch.setattr(os, "posix_fallocate", no_space)
+    text = "new, and longer than that"
+    if failure == errno.ENOSPC:
+        with pytest.raises(OSError, match="No space left"):
+            _write(path, text)
+        text = "the only copy"
+    else:
+        _write(path, text)
+    assert path.read_text() == other.read_text() == text
 
 
 def test_pipes_and_devices_are_written_to(tmp_path, character_device):

@@ -1,5 +1,6 @@
 """Finding a compiler, compiling, and a cache that is never trusted."""
 
+import errno
 import json
 import os
 import shutil
@@ -342,10 +343,13 @@ def test_cache_folder_that_cannot_be_written(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["file", "folder", "above"])
-def test_what_others_can_write_is_not_loaded(place, monkeypatch, where):
+def test_what_others_can_write_is_not_loaded(open_path, monkeypatch, where):
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(open_path / "cache"))
+    place = open_path / "cache" / "c"
     load(SCALE, ScaleProblem(1))
     (library,) = place.glob("scale-*.so")
     assert stat.S_IMODE(library.stat().st_mode) == 0o700
+    place.parent.chmod(0o755)
     {"file": library, "folder": place, "above": place.parent}[where].chmod(0o777)
     inode, opened = library.stat().st_ino, []
     plain_open = build._open
@@ -382,3 +386,13 @@ def test_describe():
     assert "-O3" in found["flags"]
     assert found["problem"] == "" or "OpenMP" in found["problem"]
     json.dumps(found)
+
+
+def test_a_full_disk_of_temporary_files_is_no_missing_compiler(monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(build, "_probe_once", full)
+    with pytest.raises(ReferenceUnavailable, match=r"No space left.*set TMPDIR") as refused:
+        build.compiler()
+    assert "install" not in str(refused.value)

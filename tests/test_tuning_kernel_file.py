@@ -12,14 +12,18 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.cli import main
-from opencl_lab.errors import InvalidConfig, InvalidProblem, LaunchError
+from opencl_lab.cli.tune_kernel import _values
+from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.operation import Difference
 from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.journal import journal_file
 from opencl_lab.tuning.kernel_file import KernelText, kernel_file
+from opencl_lab.tuning.sandbox import Sandbox
 from opencl_lab.tuning.signature import signature
+from opencl_lab.tuning.trial import Trial
 from opencl_lab.tuning.tuner import make_task
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -57,7 +61,8 @@ void first(__global const float4 *restrict in, global  float* out, __constant in
            const unsigned int n, local real_t *tile, const global unsigned char * mask,
            float2 v, unsigned m) { if (n) return; }
 static void helper(int kernel_of_truth) {}
-kernel void second(void) {}
+#define GROUP __attribute__((reqd_work_group_size(1, 1, 1)))
+__attribute__((reqd_work_group_size(WG, 1, 1))) kernel void second(void) {}
 #if 0
 kernel void second(int other) {}
 #endif
@@ -79,10 +84,11 @@ def test_a_signature_is_read():
         ("m", "", False, "uint32", 1),
     ]
     assert signature(SOURCE, "second").arguments == ()
+    assert signature(SOURCE, "second").group == ("WG", "1", "1")
     for kernel, words in ((None, "which kernel"), ("third", "'third'")):
         with pytest.raises(InvalidProblem, match=f"{words}.*first, second"):
             signature(SOURCE, kernel)
-    with pytest.raises(InvalidProblem, match="has none"):
+    with pytest.raises(InvalidProblem, match="has no kernel"):
         signature("__kernel int broken(", None)
 
 
@@ -105,6 +111,7 @@ def test_expressions(text, value):
         "__import__('os')", "n.real", "n ** 9", "'a' * n", "m", "1 // 0", "[1]", "n[0]", "(",
         "", "-'a'", "n < 'a'", "1.5", "lambda: 1", "min(*n)", "min()", "round_up(n, a=1)", "n := 1",
         "(" * 400 + "1" + ")" * 400, "9" * 5000,
+        "9" * 400 + " * 1.5",
     ],
 )  # fmt: skip
 def test_what_is_no_expression(text):
@@ -127,6 +134,9 @@ def test_plain_opencl_c_gets_macros_and_nothing_of_mako(device):
     assert launch.arguments["staged"] == LocalMemory(256)
     assert launch.arguments["n"] == N and launch.arguments["n"].dtype == np.uint32
     assert [(buffer.name, buffer.role) for buffer in plan.buffers] == [("x", "in"), ("y", "out")]
+    title = operation.problem().title
+    assert title.startswith(f"x float32[{N}], y float32[{N}], a=2.5, n={N}, SHIFT=0.5f")
+    assert title.endswith("; work-items ceil_div(n, WORK) in groups of WG")
     # It runs: what is like Mako in its comments did not reach Mako.
     outputs = operation.run(operation.problem(), {"x": X}, config=config).outputs
     np.testing.assert_allclose(outputs["y"], 2.5 * X + 0.5, rtol=1e-6, atol=1e-6)
@@ -169,6 +179,10 @@ def test_it_goes_to_another_process_and_each_task_has_its_journal(device):
         ({"local_size": "WG, 1"}, "of one to three dimensions each"),
         ({"local_size": None}, "local size must be given"),
         ({"params": {"WG": ()}}, "WG has no values"),
+        ({"fixed": {"WG": 2}}, "the parameter WG is fixed, and has values to try too"),
+        ({"params": {"W-Z": (1, 2)}}, "'W-Z' is no name of a parameter"),
+        ({"arguments": {**SAXPY, "staged": -4}}, "'staged' needs a positive size, not -4"),
+        ({"global_size": "9" * 23}, "is more than OpenCL can count"),
         ({"kernel": "saxpi"}, "no kernel 'saxpi'"),
         ({"params": {"WG": (1 << 20,), "WORK": (1,)}}, "the device takes at most"),
     ],
@@ -186,12 +200,14 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
     told = planted(device, ("wrong", "none"), expected=2 * X)
     np.testing.assert_array_equal(told.expected(problem, {})["doubled"], 2 * X)
     for fault, words in (
-        ("syntax", "does not run: .*did not build"),
+        ("syntax", "did not build: error.*undeclared"),
         ("lazy", "leaves 1 elements of 'doubled' unwritten"),
         ("after", "writes outside the array 'doubled'"),
     ):
         operation = planted(device, (fault,))
-        with pytest.raises(LaunchError, match=f"with which all others are compared, {words}"):
+        with pytest.raises(
+            (BuildError, LaunchError), match=f"with which all others are compared, {words}"
+        ):
             operation.expected(operation.problem(), {})
 
 
@@ -279,6 +295,8 @@ def test_the_command_line_tunes_a_file(tmp_path, capsys):
         (("--arg", "n=3", "--arg", "x=vec:3"), "--arg x=vec:3: data type 'vec' not understood"),
         (("--arg", "n=3", "--arg", "x=float32:a:3"), "[zeros:|random:|out:]TYPE:SIZE"),
         (("--arg", "n=3", "--arg", "x=n-3"), "the size must be positive"),
+        (("--arg", "n=3", "--arg", "x=random:x.npy"), "takes a file, or out: and a file, not"),
+        (("--arg", "n=3", "--arg", "x=1e30"), "no memory holds so many"),
         (("--arg", "n=3"), "needs a value for a, x, y, staged"),
         (("--arg", "n=3", "--check", "none.npy"), "cannot read none.npy"),
     ],
@@ -297,3 +315,110 @@ def test_a_file_that_is_not_there_and_help(capsys):
     assert "--param NAME=A,B" in capsys.readouterr().out
     assert main(["tune", "bogus"]) == 2
     assert "There is no oclab tune 'bogus'; there are: conv2d" in capsys.readouterr().err
+    assert main(["tune", "scale.c"]) == 2
+    assert "the files of kernels end in .cl or .mako" in capsys.readouterr().err
+
+
+def test_an_edit_of_an_included_file_is_seen(device, tmp_path):
+    source = '#include "outer.h"\n'
+    source += "kernel void iota(global int *out) { out[get_global_id(0)] = STEP; }"
+    (tmp_path / "outer.h").write_text('#  include "inner.h"\n')
+    spaced = tmp_path / "a b"
+    spaced.mkdir()
+    (tmp_path / "inner.h").write_text("#define STEP 1\n")
+    for name in ("iota.cl", "iota.cl.mako"):
+        kernel, mako = tmp_path / name, name.endswith(".mako")
+        kernel.write_text(('<%page args="WG"/>\n' if mako else "") + source)
+        text = KernelText(kernel, None, {"WG": (8, 16)}, {})
+        arguments = {"out": np.empty(64, np.int32)}
+        journals, digests, results = [], [], []
+        operation = kernel_file(text, arguments, "64", local_size="WG", device=device)
+        for step in (1, 2):
+            (tmp_path / "inner.h").write_text(f"#define STEP {step}\n")
+            task = make_task(operation, device=device)
+            journals.append(journal_file(task))
+            digests.append(kernel_digest(task.algorithm.templates))
+            ran = operation.run(task.problem, {}, config={"WG": 8})
+            results.append(int(ran.outputs["out"][0]))
+        assert results == [1, 2]
+        assert len(set(journals)) == len(set(digests)) == 2
+        (spaced / name).write_text(kernel.read_text())
+        text = KernelText(spaced / name, None, {"WG": (8, 16)}, {})
+        with pytest.raises(InvalidProblem, match="no folder with a space in its name"):
+            make_task(kernel_file(text, arguments, "64", local_size="WG"), device=device)
+
+
+def test_vectors_of_three_take_the_room_of_four(device, tmp_path):
+    kernel = tmp_path / "double.cl"
+    kernel.write_text(
+        "kernel void twice(global const float3 *x, global float3 *y, local float3 *t) {"
+        "  size_t i = get_global_id(0), k = get_local_id(0); t[k] = x[i]; y[i] = F * t[k]; }"
+    )
+    x = X[:192].reshape(-1, 3)
+
+    def made(y, **changes):
+        text = KernelText(kernel, None, {"F": (2,)}, {})
+        arguments = {"x": x, "y": y, "t": 8}
+        return kernel_file(text, arguments, "64", local_size="8", device=device, **changes)
+
+    for y in (np.empty((64, 3), np.float32), np.empty((64, 4), np.float32)):
+        for changes in ({}, {"expected": 2 * x}):
+            task = make_task(made(y, **changes), device=device)
+            plan = task.algorithm.plan(task.problem, Config(F=2), device)
+            assert plan.launches[0].arguments["t"] == LocalMemory(128)
+            evaluation = Trial(task, lambda phase: None).evaluate(Config(F=2), np.inf)
+            assert evaluation.status == "correct", evaluation.reason
+    right = made(np.empty((64, 3), np.float32), expected=2 * x + 1)
+    task = make_task(right, device=device)
+    assert Trial(task, lambda phase: None).evaluate(Config(F=2), np.inf).status == "correctness"
+    with pytest.raises(InvalidProblem, match="needs an array of shape"):
+        made(np.empty(192, np.float32))
+
+
+def test_a_kernel_that_reads_what_it_writes_is_refused(device, tmp_path):
+    kernel = tmp_path / "add.cl"
+    kernel.write_text("kernel void add(global TYPE *y) { y[get_global_id(0)] += 1; }")
+    for name in ("int", "float", "double"):
+        source = kernel.read_text().replace("TYPE", name)
+        (tmp_path / f"{name}.cl").write_text(source)
+        text = KernelText(tmp_path / f"{name}.cl", None, {"W": (1,)}, {})
+        dtype = {"int": np.int32, "float": np.float32, "double": np.float64}[name]
+        operation = kernel_file(
+            text, {"y": np.empty(64, dtype)}, "64", local_size="8", device=device
+        )
+        with pytest.raises(LaunchError, match="reads what it writes cannot be tuned"):
+            operation.expected(operation.problem(), {})
+
+
+def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
+    for fault, kind, words in (
+        ("syntax", BuildError, r"^planted.cl.mako: the first configuration {.*} did not build"),
+        ("after", LaunchError, "^the first configuration {.*} writes outside the array 'doubled'"),
+        ("crash", LaunchError, "^the first configuration {.*} crashed .SIGSEGV.*--check FILE"),
+    ):
+        sandbox = Sandbox(make_task(planted(device, (fault,)), device=device))
+        with pytest.raises(kind, match=words.replace("} ", "}.*")) as caught:
+            sandbox.evaluate(Config(FAULT=fault), np.inf, 60)
+        assert str(caught.value).count("planted.cl.mako") <= 1
+        assert kind is not BuildError or "undeclared" in caught.value.log
+    assert (
+        BuildError("", log="failed: BAD_OPTIONS - failed\n").first_error == ": failed: BAD_OPTIONS"
+    )
+
+
+def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    known = signature("kernel void f(global float *x, global float *y, uint n) {}").arguments
+    text = KernelText(tmp_path / "f.cl", None, {}, {})
+    given = {"x": str(tmp_path / "x.npy"), "y": f"out:{tmp_path / 'x.npy'}", "n": "1e4"}
+    values, outputs = _values(known, given, text, 0)
+    assert outputs == ["y"] and values["x"].shape == values["y"].shape == X.shape
+    values, outputs = _values(known, {**given, "x": "random:n"}, text, 0)
+    assert outputs == ["y"] and values["x"].shape == (10000,)
+
+
+def test_parameters_that_a_template_does_not_have(tmp_path):
+    kernel = tmp_path / "k.cl.mako"
+    kernel.write_text('<%page args="OTHER"/>\nkernel void k(global int *y) {}')
+    with pytest.raises(InvalidProblem, match=r"k\.cl\.mako: it needs no parameter W, and it also"):
+        KernelText(kernel, None, {"W": (1,)}, {}).signature({"W": 1})

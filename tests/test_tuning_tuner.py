@@ -24,7 +24,7 @@ from opencl_lab.registry import get_operation
 from opencl_lab.tuning import database, tuner
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal, journal_file, read_journal
-from opencl_lab.tuning.plots import plot_tuning
+from opencl_lab.tuning.plots import _draw_convergence, plot_tuning
 from opencl_lab.tuning.prune import Points
 from opencl_lab.tuning.runner import Replay
 from opencl_lab.tuning.tuner import make_task, run_tuning
@@ -522,6 +522,29 @@ def test_plots_of_searches(task, tmp_path, fails):
     path = tmp_path / "search.png"
     plot_tuning(path, result, "title")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plot_keeps_times_of_the_search_and_of_the_finals_apart(task):
+    from matplotlib.figure import Figure
+
+    result, _ = replay(task, strategy="exhaustive")
+    searched = next(e for e in result.evaluations if e.config == result.default.config).time_ms
+
+    def slower(item):  # as on a machine that others use meanwhile
+        return replace(item, times_ms=tuple(3 * time for time in item.times_ms))
+
+    finals = tuple(map(slower, result.finalists))
+    assert finals and result.default.config in [item.config for item in finals]
+    changed = replace(result, default=slower(result.default), finalists=finals)
+    axes = Figure().add_subplot()
+    _draw_convergence(axes, changed)
+    (dashed,) = [line for line in axes.lines if line.get_linestyle() == "--"]
+    assert set(dashed.get_ydata()) == {searched}
+    count = len(result.evaluations)
+    diamonds = [line for line in axes.lines if line.get_marker() == "D"]
+    assert [line.get_ydata()[0] for line in diamonds] == [item.time_ms for item in finals]
+    assert all(line.get_xdata()[0] > count for line in diamonds)
+    assert max(axes.get_xticks()) <= count
 
 
 def test_a_plot_of_nothing_but_failures(task, tmp_path):

@@ -19,7 +19,8 @@
  *     weights_in       weights, 0 elsewhere     ->  a block whose convolution correlates
  *     strengths_of     the spectrum of the weights, its largest magnitude in each row
  *     multiply         spectra of blocks by that of the weights
- *     blocks_out       a + i b                  ->  what is right of both
+ *     blocks_out       a + i b                  ->  what is right of both, and where it is not good
+ *     sum_marked       image and weights        ->  results that are not good, summed directly
  *
  * Rounding spreads over the two blocks, by a few units of the largest pixel times the largest
  * magnitude of the spectrum. Direct sums are off by the magnitudes of their own products alone:
@@ -28,10 +29,13 @@
  *                 |  direct sum needed  |  the transform is as good
  *                 0                   bound
  *
- * Results of at least `bound` are taken. Of the others, products are added up until their
- * magnitudes have reached it, for which a few do in most images; where all do not, in the dark
- * beside a bright place, the result is summed anew. So is what is not finite, as an infinity
- * or NaN spreads over the two blocks, too.
+ * Results of at least `bound` are taken. Of the others, some products are added up, until their
+ * magnitudes have reached it, for which a few do in most images; where they do not, in the dark
+ * beside a bright place, the results are marked, LANES of them beside each other together. So
+ * they are where they are not finite, as an infinity or NaN spreads over the two blocks, too.
+ * A last launch goes over all tiles of ROWS rows of LANES results, and sums those directly that
+ * have a mark, as conv2d_register does. It leaves out the products of pixels that are zero, so
+ * that black areas cost little.
  *
  * Source: overlap-save, T. G. Stockham, "High-speed convolution and correlation", 1966; two real
  * sequences in one transform, J. W. Cooley, P. A. W. Lewis, P. D. Welch, 1970.
@@ -41,18 +45,22 @@
  * from pair `first_pair` on; blocks are numbered along x, y, channel and image, and there are
  * blocks_x * blocks_y for each channel of an image, `blocks` in all; each block is `rows` x
  * `columns` complex numbers; `loudest` and `strongest` have a number for each row of the pairs and
- * of the block of weights; `result` overlaps no input.
+ * of the block of weights; `marks` has a byte for LANES results of each row of each block; a
+ * work-group of sum_marked owns ROWS rows of a block; `result` overlaps no input.
  *
  * ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS: see pixels.cl.mako
  * FLIP      whether the filter is turned by 180 degrees
  * CHANNELS  values of a pixel
  * WG_SIZE   work-items in a work-group
+ * LANES     results beside each other that are judged and summed together
+ * ROWS      rows of results that an item sums together
  */
 <%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, CHANNELS,
-             WG_SIZE"/>\
+             WG_SIZE, LANES, ROWS"/>\
 <%
-    LANES = 1 if WG_SIZE > 1 else 16 if SUM_T == "float" else 8
     TAPS = 8  # between two looks whether magnitudes are enough
+    UNROLL = 4  # taps of a row that are written out
+    PIECES = 4 if LANES > 1 else 0  # vectors of taps whose pixels are collected at a time
 
 
     def vec(type_name, width=LANES):
@@ -127,11 +135,11 @@ typedef ulong bits_t;
 % endif
 #define EACH(x, low, high) (int x = (low) + get_local_id(0); x < (high); x += ${WG_SIZE})
 
-INLINE sum_t weight_at(const weights_t weights, const int j, const int i,
-                       const int filter_height, const int filter_width)
+/* Where weight (j, i) is. */
+INLINE long place_of(const int j, const int i, const int filter_height, const int filter_width)
 {
-    const int tap = j * filter_width + i;
-    return weights[${"filter_height * filter_width - 1 - tap" if FLIP else "tap"}];
+    const long tap = (long)j * filter_width + i;
+    return ${"(long)filter_height * filter_width - 1 - tap" if FLIP else "tap"};
 }
 
 /* A row of a block of the image: its pixels (0: none of the image), and how x counts in it. */
@@ -254,7 +262,7 @@ void weights_in(const weights_t weights,
         const int i = x == 0 ? 0 : columns - x;
         const bool there = j < filter_height && i < filter_width;
         PUT(block + 2 * (size_t)y * columns, x,
-            there ? scale * weight_at(weights, j, i, filter_height, filter_width) : 0, 0);
+            there ? scale * weights[place_of(j, i, filter_height, filter_width)] : 0, 0);
     }
 }
 
@@ -313,9 +321,8 @@ INLINE bits_t bound_of(const bits_t loudest, const bits_t strongest, const sum_t
                     && x + (row).begin + ${LANES} + filter_width - 1 <= width \
                     && x + ${LANES} + filter_width - 2 <= (row).last)
 
-#define WEIGHT(j, i) weight_at(weights, j, i, filter_height, filter_width)
-#define PRODUCT(i) (WEIGHT(j, i) * pixels_at(row, x + (i), width, cval))
-#define INSIDE_PRODUCT(i) (WEIGHT(j, i) * pixels_inside(row, x + (i)))
+#define AT(j, i) place_of(j, i, filter_height, filter_width)
+#define INSIDE_PRODUCT(i) (weights[AT(j, i)] * pixels_inside(row, x + (i)))
 #define SIZE(lanes) LANE_NUMBERS(LANE_MAGNITUDES(lanes))
 
 /* A result is good if its sum is, or if the magnitudes of some of its products are. */
@@ -335,15 +342,20 @@ typedef struct { lanes_t v; } __attribute__((packed, aligned(sizeof(sum_t)))) pa
 #define ALL_BITS(condition) -(bits_t)(condition)
 % endif
 
+/* Whether any bit of any lane is set. */
+INLINE bool any_of(const lane_bits_t any${LANES})
+{
+% for half in (LANES >> k for k in range(1, LANES.bit_length())):
+    const ${vec("uint" if SUM_T == "float" else "ulong", half)} any${half} =
+        any${2 * half}.lo | any${2 * half}.hi;
+% endfor
+    return any1 != 0;
+}
+
 /* Whether all are good, for a bound that is finite. */
 INLINE bool all_good(const lanes_t sums, const bits_t bound)
 {
-    const lane_bits_t good${LANES} = ALL_BITS(LANE_BITS(sums) - bound < INFINITE - bound);
-% for half in (LANES >> k for k in range(1, LANES.bit_length())):
-    const ${vec("uint" if SUM_T == "float" else "ulong", half)} good${half} =
-        good${2 * half}.lo & good${2 * half}.hi;
-% endfor
-    return good1 != 0;
+    return !any_of(ALL_BITS(LANE_BITS(sums) - bound >= INFINITE - bound));
 }
 
 /* Return what is known of the magnitudes of sums before any product is: enough where a sum is
@@ -380,33 +392,16 @@ INLINE lanes_t pixels_inside(const row_t row, const int x)
 % endif
 }
 
-INLINE lanes_t pixels_at(const row_t row, const int x, const int width, const sum_t cval)
-{
-    return (lanes_t)${literal(near)};
-}
+/* What `marks` say: fine; sum anew; also the products of zeros, as the factors may be NaN. */
+enum { FINE, BAD, BAD_FACTORS };
+#define MARKS_OF(block, y) (marks + ((size_t)(block) * step_y + (y)) * ((step_x + ${LANES - 1}) / ${LANES}))
 
-## Add products of a row to `sums`, several at a time where all pixels are inside the image.
-<%def name="row_products(size, indent, more='')">\
-${indent}int i = from;
-${indent}if (whole) {
-${indent}    for (; i + ${TAPS} <= to ${more}; i += ${TAPS}) {
-${indent}        sums += ${tree(lambda t: f"{size}(INSIDE_PRODUCT(i + {t}))", 0, TAPS)};
-% if more:
-${indent}        enough = all_good(sums, bound);
-% endif
-${indent}    }
-${indent}    for (; i < to ${more}; ++i)
-${indent}        sums += ${size}(INSIDE_PRODUCT(i));
-${indent}} else {
-${indent}    for (; i < to; ++i)
-${indent}        sums += ${size}(PRODUCT(i));
-${indent}}
-</%def>\
 __kernel GROUP
 void blocks_out(__global const sum_t *restrict pairs,
                 __global const element_t *restrict image,
                 const weights_t weights,
                 __global result_t *restrict result,
+                __global uchar *restrict marks,
                 __global const bits_t *restrict loudest,
                 __global const bits_t *restrict strongest,
                 const int height,
@@ -434,6 +429,7 @@ void blocks_out(__global const sum_t *restrict pairs,
     const uint pair = group / step_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
+    const int most = 3 + filter_height / 32;  /* rows: more cost more than they save */
 
     bits_t loud = 0, strong = 0;
     for EACH(i, 0, rows) {
@@ -462,41 +458,147 @@ void blocks_out(__global const sum_t *restrict pairs,
                 store_pixel(sum, target + x * ${CHANNELS});
             }
 
-            for (int x = good ? count : ${LANES} * get_local_id(0); x < count;
-                 x += ${LANES * WG_SIZE}) {
-                /* From the middle on, add magnitudes of products until each result has enough. */
+            __global uchar *marked = MARKS_OF(block, y);
+            for (int x = ${LANES} * get_local_id(0); x < count; x += ${LANES * WG_SIZE}) {
+                if (good) {
+                    marked[x / ${LANES}] = FINE;
+                    continue;
+                }
+                /* From the middle on, add magnitudes of some of the products. */
                 bool enough = false;
                 if (bound < INFINITE) {
                     lanes_t sums = known_of(lanes_${value}(source, x), count - x, bound);
                     enough = all_good(sums, bound);
-                    for (int k = 0; k <= filter_height && !enough; ++k) {
+                    for (int k = 0; k <= most && !enough; ++k) {
                         const int down = filter_height / 2 + k;
                         const int j = down < filter_height ? down : down - filter_height;
-                        const int from = k == 0 ? filter_width / 2 : 0;
-                        const int to = k == filter_height ? filter_width / 2 : filter_width;
                         const row_t row = ROW(j);
-                        const bool whole = WHOLE(row);
-${row_products("SIZE", "                        ", "&& !enough")}\
-                        enough = all_good(sums, bound);
+                        if (!WHOLE(row))
+                            continue;
+                        int i = k == 0 ? filter_width / 2 : 0;
+                        for (; i + ${TAPS} <= filter_width && !enough; i += ${TAPS}) {
+                            sums += ${tree(lambda t: f"SIZE(INSIDE_PRODUCT(i + {t}))", 0, TAPS)};
+                            enough = all_good(sums, bound);
+                        }
                     }
                 }
-                if (enough)
-                    continue;
-
-                /* Sum anew. */
-                lanes_t sums = 0;
-                for (int j = 0; j < filter_height; ++j) {
-                    const row_t row = ROW(j);
-                    const bool whole = WHOLE(row);
-                    const int from = 0, to = filter_width;
-${row_products("", "                    ")}\
-                }
-% for l in range(LANES):
-                if (x + ${l} < count)
-                    store_pixel(${lane("sums", l)}, target + (x + ${l}) * ${CHANNELS});
-% endfor
+                marked[x / ${LANES}] = enough ? FINE : bound < INFINITE ? BAD : BAD_FACTORS;
             }
         }
     }
 % endfor
+}
+
+## Add the products of the pixels that are collected to the results of rows `chosen`.
+<%def name="products(chosen)">\
+                    int i = 0;
+% for together in (UNROLL, 1) if LANES > 1 else (1,):
+                    for (; i + ${together} <= taps; i += ${together}) {
+% for t in range(together):
+                        {
+                            const lanes_t p = ${"strip" if LANES == 1 else f"((__private const packed_t *)(strip + i + {t}))->v"};
+% for o in chosen:
+                            sum_${o} += w_${o}[${"-" if FLIP else ""}(i + ${t})] * p;
+% endfor
+                        }
+% endfor
+                    }
+% endfor
+</%def>\
+__kernel GROUP
+void sum_marked(__global const element_t *restrict image,
+                const weights_t weights,
+                __global result_t *restrict result,
+                __global const uchar *restrict marks,
+                const int height,
+                const int width,
+                const int filter_height,
+                const int filter_width,
+                const int blocks_y,
+                const int blocks_x,
+                const int step_y,
+                const int step_x,
+                const int out_height,
+                const int out_width,
+                const int offset_y,
+                const int offset_x,
+                const uint blocks,
+                const sum_t cval)
+{
+    const int tiles = (step_y + ${ROWS - 1}) / ${ROWS};
+    const uint block = get_group_id(0) / tiles;
+    const int y = get_group_id(0) % tiles * ${ROWS};
+    const int out_x = block % blocks_x * step_x;
+    const int out_y = block / blocks_x % blocks_y * step_y;
+    const uint plane = block / blocks_x / blocks_y;
+    const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
+    const int count = min(step_x, out_width - out_x);
+    const int rows = min(${ROWS}, min(step_y, out_height - out_y) - y);
+    __global result_t *target =
+        result + plane % ${CHANNELS}
+        + (((ulong)(plane / ${CHANNELS}) * out_height + out_y + y) * out_width + out_x)
+          * ${CHANNELS};
+
+    for (int x = ${LANES} * get_local_id(0); x < count; x += ${LANES * WG_SIZE}) {
+        uchar mark = FINE;
+        for (int o = 0; o < rows; ++o)
+            mark |= MARKS_OF(block, y + o)[x / ${LANES}];
+        if (mark == FINE)
+            continue;
+% for o in range(ROWS):
+        lanes_t sum_${o} = 0;
+% endfor
+        for (int r = 0; r < filter_height + rows - 1; ++r) {
+            const row_t row = ROW(r);
+            for (int first = 0; first < filter_width; first += ${max(1, PIECES * LANES)}) {
+                const int taps = min(${max(1, PIECES * LANES)}, filter_width - first);
+% if LANES == 1:
+                const sum_t strip = value_at(row, x + first, width, cval);
+                const bool dark = strip == 0;
+% else:
+                /* Collect the pixels under the results, for these taps. */
+                sum_t strip[${(PIECES + 1) * LANES}];
+                const int vectors = (taps + ${2 * LANES - 2}) / ${LANES};
+                const int from = x + first, past = from + vectors * ${LANES};
+                lane_bits_t any = 0;
+                if (row.line != 0 && from + row.begin >= 0 && past + row.begin <= width
+                    && past <= row.last + 1) {
+                    for (int v = 0; v < vectors; ++v) {
+                        const lanes_t some = pixels_inside(row, from + v * ${LANES});
+                        ((__private packed_t *)(strip + v * ${LANES}))->v = some;
+                        any |= LANE_MAGNITUDES(some);
+                    }
+                } else {
+                    bits_t bits = 0;
+                    for (int k = 0; k < vectors * ${LANES}; ++k) {
+                        strip[k] = value_at(row, from + k, width, cval);
+                        bits |= MAGNITUDE(strip[k]);
+                    }
+                    any = bits;
+                }
+                const bool dark = !any_of(any);
+% endif
+                if (dark && !(mark & BAD_FACTORS))
+                    continue;
+% for o in range(ROWS):
+                const weights_t w_${o} = weights + AT(r - ${o}, first);
+% endfor
+                if (r >= ${ROWS - 1} && r < filter_height) {
+${products(range(ROWS))}\
+                } else {
+% for o in range(ROWS):
+                    if (r >= ${o} && r < filter_height + ${o}) {
+${products([o])}\
+                    }
+% endfor
+                }
+            }
+        }
+% for o in range(ROWS):
+% for l in range(LANES):
+        if (${o} < rows && x + ${l} < count)
+            store_pixel(${lane(f"sum_{o}", l)}, target + (${o} * (long)out_width + x + ${l}) * ${CHANNELS});
+% endfor
+% endfor
+    }
 }

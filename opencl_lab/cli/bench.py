@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,15 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         threads: int | None,
         **given: Any,
     ) -> int:
+        if calls and (algorithm != "auto" or vary):
+            raise click.UsageError("--calls measures public calls, which choose by themselves")
+        for option, value in (("--against", against), ("--threads", threads)):
+            if calls and value is not None:
+                raise click.UsageError(
+                    f"--calls takes no {option}: it measures all peers as they are"
+                )
+        if not calls and out is None:
+            raise click.UsageError("--out is needed: the folder for tables and plots")
         against = "all" if against is None else against
         repeats = REPEATS if repeats is None else repeats
         values = sorted(set(whole_numbers(sizes)))
@@ -97,48 +107,49 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         used = {**used_options(chosen, options), "seed": seed}
         del used[chosen.size_option]
         if calls:
-            if algorithm != "auto" or vary:
-                raise click.UsageError("--calls measures public calls, which choose by themselves")
-            target = None if out is None else _folder(out, CALL_RESULTS)
-            return bench_calls(chosen, selection, used, problems, repeats, target)
-        if out is None:
-            raise click.UsageError("--out is needed: the folder for tables and plots")
-        folder = _folder(out, (*RESULTS, *PLOTS))
-        status = 0
-        interrupt: KeyboardInterrupt | None = None
-        with progress_bar(chosen.name) as progress:
-            for index, (value, problem, complete) in enumerate(problems):
-                label = f"{chosen.size_option}={value}"
-                try:
-                    comparison = run_comparison(
-                        chosen,
-                        problem,
-                        partial(chosen.generate, problem, seed, **complete),
-                        device=selection.device,
-                        algorithms=algorithm,
-                        variants=variants(vary),
-                        against=against,
-                        repeats=repeats,
-                        threads=threads,
-                        progress=_part(progress, index, len(problems), label),
-                    )
-                except KeyboardInterrupt as error:  # what was measured is written all the same
-                    interrupt = error
-                    break
-                status = status or comparison.exit_status
-                series.append((value, comparison.measurements))
-        failed = 0
-        if series:
-            failed = _print_and_write(chosen, selection, used, series, folder)
-        if interrupt is not None:
-            raise interrupt
-        return failed or status
+            with nullcontext() if out is None else _folder(out, CALL_RESULTS) as target:
+                return bench_calls(chosen, selection, used, problems, repeats, target)
+        assert out is not None
+        with _folder(out, (*RESULTS, *PLOTS)) as folder:
+            status = 0
+            interrupt: KeyboardInterrupt | None = None
+            with progress_bar(chosen.name) as progress:
+                for index, (value, problem, complete) in enumerate(problems):
+                    label = f"{chosen.size_option}={value}"
+                    try:
+                        comparison = run_comparison(
+                            chosen,
+                            problem,
+                            partial(chosen.generate, problem, seed, **complete),
+                            device=selection.device,
+                            algorithms=algorithm,
+                            variants=variants(vary),
+                            against=against,
+                            repeats=repeats,
+                            threads=threads,
+                            progress=_part(progress, index, len(problems), label),
+                        )
+                    except KeyboardInterrupt as error:  # what was measured is written all the same
+                        interrupt = error
+                        break
+                    status = status or comparison.exit_status
+                    series.append((value, comparison.measurements))
+            failed = 0
+            if series:
+                failed = _print_and_write(chosen, selection, used, series, folder)
+            if interrupt is not None:
+                raise interrupt
+            return failed or status
 
     return command
 
 
-def _folder(out: str, files: Sequence[str]) -> Path:
-    """Make the folder of the results, and check early that these can be written there."""
+@contextmanager
+def _folder(out: str, files: Sequence[str]) -> Iterator[Path]:
+    """Make the folder of the results, and check early that these can be written there.
+
+    If it was made here and nothing is written, it is removed again.
+    """
     folder = Path(out)
     there = folder.exists()
     try:
@@ -149,11 +160,11 @@ def _folder(out: str, files: Sequence[str]) -> Path:
         for name in files:
             check = check_plot if name in PLOTS else check_target
             check(folder / name)
-    except InvalidProblem:
+        yield folder
+    finally:
         if not there:
-            folder.rmdir()
-        raise
-    return folder
+            with suppress(OSError):  # there are results
+                folder.rmdir()
 
 
 def _part(

@@ -38,15 +38,34 @@ def bench_calls(
     folder: Path | None,
 ) -> int:
     """Measure calls of several sizes, print a table of each or JSON, and write that to `folder`."""
-    series = []
+    series: list[tuple[int, CallReport]] = []
+    interrupt: KeyboardInterrupt | None = None
     with progress_bar(chosen.name) as progress:
         for index, (size, problem, complete) in enumerate(problems):
             progress(index, len(problems), f"{chosen.size_option}={size}")
-            data = chosen.generate(problem, options["seed"], **complete)
-            report = measure_calls(
-                chosen, calls_of(chosen), problem, data, selection.device, rounds=rounds
-            )
+            try:
+                data = chosen.generate(problem, options["seed"], **complete)
+                report = measure_calls(
+                    chosen, calls_of(chosen), problem, data, selection.device, rounds=rounds
+                )
+            except KeyboardInterrupt as error:  # what was measured is kept all the same
+                interrupt = error
+                break
             series.append((size, report))
+    failed = _print_and_write(chosen, selection, options, series, folder) if series else 0
+    if interrupt is not None:
+        raise interrupt
+    return failed
+
+
+def _print_and_write(
+    chosen: Operation[Any],
+    selection: Selection,
+    options: dict[str, Any],
+    series: Sequence[tuple[int, CallReport]],
+    folder: Path | None,
+) -> int:
+    """Print the results, then write the files; return the exit status of these."""
     content = document(
         "bench",
         device={**selection.device.as_dict(), "reason": selection.reason},
@@ -78,9 +97,9 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 def _table(title: str, report: CallReport) -> Table:
     """Return a row a kind of call, the peers beside the public call on the same side."""
     table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("what is called in a row", no_wrap=True)
+    table.add_column("back-to-back calls", no_wrap=True)
     table.add_column("arrays", no_wrap=True)
-    for name in ("us a call", "of it host", "to our call"):
+    for name in ("µs per call", "host time", "relative time"):
         table.add_column(name, justify="right", no_wrap=True)
     ours = {item.side: item for item in report.costs if item.what == OURS}
     for item in report.costs:

@@ -36,7 +36,7 @@ def render_table(report: Report, *, everything: bool = False) -> Group:
     if installed:
         parts += [Text(), _installation_table(installed)]
     stored = (
-        "the findings could not be stored: kernels go by what the driver claims"
+        "the findings are not stored: kernels go by what the driver claims"
         if report.stored is None
         else f"stored in {report.stored}; kernels on this device and driver go by it"
     )

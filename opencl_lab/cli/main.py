@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -64,6 +66,19 @@ def _complain(text: str) -> None:
     print(f"oclab: {text}", file=sys.stderr)
 
 
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print warnings of the library as lines of the command."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("oclab: %(message)s"))
+    log = logging.getLogger("opencl_lab")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
 def _drop_output() -> None:
     """Send what is still to be printed nowhere; Python would fail once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -80,7 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain("standard output is closed; redirect it to /dev/null if it is not wanted")
         return 2
     try:
-        status = cli.main(arguments, prog_name="oclab", standalone_mode=False, obj=settings)
+        with _warnings_as_lines():
+            status = cli.main(arguments, prog_name="oclab", standalone_mode=False, obj=settings)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (click.exceptions.Abort, KeyboardInterrupt):

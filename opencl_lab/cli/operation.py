@@ -264,6 +264,7 @@ def _problem(
     read = [read_stored(Path(file), chosen.formats) for file in given]
     stored = dict(zip(chosen.inputs, read, strict=True))
     for item in read:
+        chosen.check_columns(item.names)
         options = {**item.options, **options}
     arrays = {name: item.array for name, item in stored.items()}
     problem, inputs = chosen.problem_of(arrays, **options)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -39,7 +40,7 @@ from opencl_lab.tuning.result import Progress as State
 from opencl_lab.tuning.result import TuneResult, share_of_peak
 from opencl_lab.tuning.strategies import STRATEGIES
 from opencl_lab.tuning.task import Task
-from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, make_task, run_tuning
+from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
 from opencl_lab.words import counted
 
 __all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_operation_command"]
@@ -94,6 +95,15 @@ class _Tunable(LazyGroup):
 
             known = tune_kernel_command(cmd_name)
         return known
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a file that is none of a kernel is told so."""
+        name = args[0]
+        if Path(name).suffix and not name.startswith("-") and self.get_command(ctx, name) is None:
+            ctx.fail(f"{name!r} is no operation, and the files of kernels end in .cl or .mako")
+        return super().resolve_command(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return what follows the name of the command in its usage."""
@@ -153,6 +163,7 @@ def run_search(make: Callable[[Selection, int], Task], given: dict[str, Any]) ->
     given : dict
         What the options of `search_options` gave.
     """
+    check_limits(**{name: given[name] for name in ("budget", "time_limit", "timeout")})
     plot_path = output_path(given["plot_file"], check_plot)
     selection = settings().select()
     task = make(selection, given["seed"])

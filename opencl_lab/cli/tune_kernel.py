@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,9 +62,9 @@ def tune_kernel_command(file: str) -> click.Command:
         "arguments",
         metavar="NAME=VALUE",
         multiple=True,
-        help="An argument of the kernel: a number; for an array a file such as x.npy, or its "
-        "size, with random numbers in it if the kernel reads it. Before a size may stand "
-        "zeros:, random: or out:, and a type such as float32:.",
+        help="An argument of the kernel: a number; for an array a file such as x.npy, which is "
+        "read, or its size, with random numbers in it if it is const. Before a size may stand "
+        "zeros:, random: or out:, and a type such as float32:; out: also before a file.",
     )
     @click.option(
         "--global",
@@ -200,12 +202,17 @@ def _values(
 def _array(
     argument: Argument, text: str, names: dict[str, Any], rng: np.random.Generator
 ) -> tuple[str, np.ndarray[Any, Any]]:
-    """Return an array, and what was said of how it begins: ``out``, ``random``, ``zeros`` or ''."""
+    """Return an array and how it begins: ``out``, ``file``, ``random``, ``zeros`` or ''."""
     if Path(text).suffix.lower() in FILES:
-        return "", read_array(Path(text))
+        file = Path(text if Path(text).exists() else text.removeprefix("out:"))
+        if ":" in str(file) and not file.exists():
+            raise InvalidProblem(
+                f"--arg {argument.name} takes a file, or out: and a file, not {text!r}"
+            )
+        return "file" if str(file) == text else "out", read_array(file)
     *words, size = text.split(":")
     how = words.pop(0) if words and words[0] in ("out", "random", "zeros") else ""
-    dtype, width = argument.dtype, argument.width
+    dtype, width = argument.dtype, argument.stored
     if words:
         try:
             dtype = np.dtype(words.pop(0))
@@ -217,6 +224,8 @@ def _array(
     shape = whole_numbers_of(size, names) + ((width,) if width > 1 else ())
     if min(shape) < 1:
         raise InvalidProblem(f"--arg {argument.name}={text}: the size must be positive")
+    if math.prod(shape) * dtype.itemsize > sys.maxsize:
+        raise InvalidProblem(f"--arg {argument.name}={text}: no memory holds so many")
     if how == "zeros" or (how != "random" and not argument.const):
         return how, np.zeros(shape, dtype)
     return how, _random(shape, dtype, rng)

@@ -80,7 +80,10 @@ class _Chosen:
         names = known.values() if operation is None else (known[operation],)
         algorithms = set().union(*names)
         if algorithm is not None and algorithm not in algorithms:
-            raise InvalidProblem(_unknown("algorithm", algorithm, algorithms))
+            if operation is None:
+                raise InvalidProblem(_unknown("algorithm", algorithm, algorithms))
+            has = ", ".join(sorted(algorithms))
+            raise InvalidProblem(f"{operation} has no algorithm {algorithm!r}; it has: {has}")
         self._keys = _device_keys(settings().device, entries, logged)
 
     def __call__(self, stored: Entry | Run) -> bool:

@@ -27,7 +27,7 @@ from opencl_lab.runtime.session import Executable, default_queue
 __all__ = ["CallCost", "CallReport", "measure_calls"]
 
 OURS = "opencl_lab"
-LAUNCHES = "its launches alone"
+LAUNCHES = "enqueue only"
 ALLOCATION = "an allocation of its result"
 ROUNDS = 5
 ROW_SECONDS = 0.05

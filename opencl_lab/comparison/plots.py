@@ -36,7 +36,7 @@ FORMATS = (".png", ".svg", ".pdf", ".jpg")
 PLOT_BYTES = 1 << 17  # about as many as a plot takes
 PICTURE_HEIGHT = 2.6  # inches
 WIDTH = 9.0  # inches, of a plot over sizes
-TITLE_WIDTH = 11  # characters in an inch
+TITLE_POINTS = 10  # size of titles
 ROW = 9.0  # points between rows of numbers above a diagram
 LEAST_DISTANCE = 0.035  # between the labels of two sizes, as a share of the axis
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
@@ -88,9 +88,14 @@ def _figure(
 
 def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
     """Put a title above, its lines broken where they would leave the picture."""
-    width = int(TITLE_WIDTH * inches)
-    lines = (textwrap.fill(line, width) for line in title.splitlines())
-    axes.set_title("\n".join(lines), loc="left", fontsize=10, pad=pad)
+    from matplotlib.textpath import TextPath
+
+    lines = []
+    for line in title.splitlines():
+        points = TextPath((0, 0), line, size=TITLE_POINTS, usetex=False).get_extents().width
+        width = len(line) * 72 * inches / max(points, 1.0)  # in characters of this line
+        lines.append(textwrap.fill(line, max(1, int(width))) if width < len(line) else line)
+    axes.set_title("\n".join(lines), loc="left", fontsize=TITLE_POINTS, pad=pad)
 
 
 def plain_scale(axes: Axes, unit: str = "") -> None:
@@ -170,7 +175,7 @@ def plot_comparison(
         axes.set_xlabel("total time in ms, from host array to host array (median, min and max)")
         axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
         axes.spines[["top", "right"]].set_visible(False)
-        set_title(axes, title, 7)
+        set_title(axes, title, 6.2)
 
     _figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
 
@@ -187,7 +192,7 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         if len(curves.values) > 1:
             legend_beside(axes)
-        set_title(axes, title, 6)
+        set_title(axes, title, 7)
 
     _figure(path, draw, 8, 4.5)
 
@@ -317,7 +322,7 @@ def plot_times(
         axes.set_xlabel(size_name)
         axes.set_ylabel("total time in ms (median, min and max)")
         legend_beside(axes)
-        set_title(axes, title, 6, 6 + ROW * rows)
+        set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 
     _figure(path, draw, WIDTH, 5)
 
@@ -333,6 +338,6 @@ def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, titl
         axes.set_xlabel(size_name)
         axes.set_ylabel(f"speed-up over {baseline} (total time, median, min and max)")
         legend_beside(axes)
-        set_title(axes, title, 6)
+        set_title(axes, title, WIDTH - 1)
 
     _figure(path, draw, WIDTH, 5)

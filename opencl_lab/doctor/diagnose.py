@@ -23,6 +23,7 @@ from opencl_lab.doctor.installation import installation
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.paths import write_json
+from opencl_lab.pocl import linker_missing, no_room
 from opencl_lab.processes import end, signal_name
 
 __all__ = ["PROBES", "Finding", "Probe", "Report", "examine", "report", "store"]
@@ -325,9 +326,9 @@ class Report:
     findings : tuple of Finding
         One for each probe.
     tools : tuple of Tool
-        Compilers, OpenMP and MPI.
+        Linker, compilers, OpenMP and MPI.
     stored : Path or None
-        The file that holds the findings, None where it could not be written.
+        The file that holds the findings, None where they are not kept.
     installed : tuple of Tool
         The ICD loader, the drivers that it is told of, and the files of devices.
     """
@@ -379,6 +380,9 @@ def report(
 ) -> Report:
     """Probe a device and the tools around it, and store what was found.
 
+    Nothing is probed, and nothing stored, where the machine lacks what the driver needs to
+    build any kernel: that says nothing about the device.
+
     Parameters
     ----------
     device : Device
@@ -401,6 +405,13 @@ def report(
                 progress(finding)
 
     first, *others = PROBES
+    version = device.platform_version
+    lack = linker_missing(version) or no_room(version)
+    if lack is not None:
+        finding = Finding(first.name, first.title, "broken", lack, False)
+        if progress is not None:
+            progress(finding)
+        return Report(device, (finding,), toolchain(), None, installation())
     take([first])
     if found[first.name].verdict == "ok":
         take(others)

@@ -14,12 +14,13 @@ from importlib.util import find_spec
 import numpy as np
 
 from opencl_lab.errors import OclabError
-from opencl_lab.reference.build import INSTALL_COMPILER, INSTALL_OPENMP, describe, load
+from opencl_lab.reference.build import FREE_DISK, INSTALL_COMPILER, INSTALL_OPENMP, describe, load
 from opencl_lab.reference.descriptor import CReference
 
 __all__ = ["Tool", "toolchain"]
 
 COMPILERS = "cc gcc clang"
+INSTALL_LINKER = "apt install binutils"
 INSTALL_MPI = "pip install mpi4py mpich"
 TIME_LIMIT = 20.0
 
@@ -89,7 +90,8 @@ def _compiler() -> tuple[Tool, Tool]:
     if found["compiler"] is None:
         wanted = os.environ.get("CC", "").split() or COMPILERS.split()
         verdict = "broken" if any(map(shutil.which, wanted)) else "no"
-        compiler = Tool("C compiler", verdict, reason, INSTALL_COMPILER)
+        advice = FREE_DISK if reason.endswith(FREE_DISK) else INSTALL_COMPILER
+        compiler = Tool("C compiler", verdict, reason.removesuffix(f"; {FREE_DISK}"), advice)
         return compiler, Tool("OpenMP", "no", "needs a C compiler", INSTALL_COMPILER)
     compiler = Tool("C compiler", "ok", f"{found['command']}: {found['compiler']}")
     if not found["openmp"]:
@@ -100,6 +102,14 @@ def _compiler() -> tuple[Tool, Tool]:
     except OclabError as error:
         return compiler, Tool("OpenMP", "broken", str(error), INSTALL_OPENMP)
     return compiler, Tool("OpenMP", "ok", f"{counts[0]} of {counts[1]} threads run")
+
+
+def _linker() -> Tool:
+    """Look for the linker that PoCL and C compilers start."""
+    linker = shutil.which("ld")
+    if linker is None:
+        return Tool("linker", "missing", "no ld on PATH, which PoCL needs", INSTALL_LINKER)
+    return Tool("linker", "ok", linker)
 
 
 def _mpi() -> Tool:
@@ -119,5 +129,5 @@ def _mpi() -> Tool:
 
 
 def toolchain() -> tuple[Tool, ...]:
-    """Return what was found of a C compiler, OpenMP and MPI, each tried by running it."""
-    return (*_compiler(), _mpi())
+    """Return what was found of a linker, and of a C compiler, OpenMP and MPI, which are tried."""
+    return (_linker(), *_compiler(), _mpi())

@@ -108,6 +108,9 @@ def read_stored(path: Path, formats: tuple[str, ...] = FORMATS) -> Stored:
             array = _read_numpy(path)
     except OSError as error:
         raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        reason = "it is not UTF-8; save it as UTF-8" if suffix in TEXTS else "it is damaged"
+        raise InvalidProblem(f"cannot read {path}: {reason}") from error
     except (ValueError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is damaged"
         raise InvalidProblem(f"cannot read {path}: {reason}") from error

@@ -8,6 +8,7 @@ folder may be such that others could write to them.
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import json
 import os
@@ -46,6 +47,8 @@ CPU_FIELDS = (
 INSTALL_COMPILER = (
     "install one (apt install gcc, or xcode-select --install on macOS), or set CC to a compiler"
 )
+FREE_DISK = "free the disk of temporary files, or set TMPDIR to a folder on another one"
+DISK_IS_FULL = (os.strerror(errno.ENOSPC), "No usable temporary directory")
 INSTALL_OPENMP = (
     "install libgomp for gcc (apt install gcc) or libomp for clang (apt install libomp-dev), "
     "or set CC to a compiler that has it"
@@ -215,7 +218,9 @@ def compiler() -> Compiler:
     asked = os.environ.get("CC", "").strip()
     if not failures:
         failures = [f"CC={asked} is not there" if asked else f"no {', '.join(CANDIDATES)} on PATH"]
-    raise ReferenceUnavailable(f"no C compiler works ({'; '.join(failures)}); {INSTALL_COMPILER}")
+    full = any(sign in failure for sign in DISK_IS_FULL for failure in failures)
+    advice = FREE_DISK if full else INSTALL_COMPILER
+    raise ReferenceUnavailable(f"no C compiler works ({'; '.join(failures)}); {advice}")
 
 
 def describe() -> dict[str, Any]:

@@ -60,7 +60,7 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     except KeyError as error:
         known = ", ".join(sorted(names)) or "none"
         raise InvalidConfig(f"{text!r} has the unknown name {error}; there are: {known}") from error
-    except (TypeError, ZeroDivisionError, RecursionError) as error:
+    except (TypeError, ArithmeticError, RecursionError) as error:
         raise InvalidConfig(f"{text!r} cannot be computed: {error}") from error
 
 
@@ -74,7 +74,8 @@ def whole_numbers_of(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
     """
     value = evaluate(text, names)
     values = value if isinstance(value, tuple) else (value,)
-    if not all(isinstance(item, int) for item in values):
+    whole = (isinstance(v, int) or (isinstance(v, float) and v.is_integer()) for v in values)
+    if not all(whole):  # 1e6 is a whole number too
         raise InvalidConfig(f"{text!r} gives {value!r}, which is no whole number")
     return tuple(int(item) for item in values)
 

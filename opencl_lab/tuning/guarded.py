@@ -26,6 +26,7 @@ class Guarded:
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self._queue = queue
+        self._pattern = POISON
         nbytes = int(np.prod(shape)) * dtype.itemsize
         align = max(1, queue.device.mem_base_addr_align // 8)
         # As large as the array, within reason: a few rows too far are the usual mistake.
@@ -37,10 +38,11 @@ class Guarded:
         region = self._buffer.get_sub_region(self._guard, max(nbytes, 1))
         self.array = cl.array.Array(queue, shape, dtype, data=region)
 
-    def poison(self) -> None:
+    def poison(self, pattern: int = POISON) -> None:
         """Fill array and guards with a byte that no right result is made of."""
-        pattern = np.full(1, POISON, np.uint8)
-        cl.enqueue_fill_buffer(self._queue, self._buffer, pattern, 0, self._size)
+        self._pattern = pattern
+        filled = np.full(1, pattern, np.uint8)
+        cl.enqueue_fill_buffer(self._queue, self._buffer, filled, 0, self._size)
 
     def set(self, values: np.ndarray[Any, Any]) -> None:
         """Fill the array."""
@@ -59,7 +61,7 @@ class Guarded:
         for side, offset in (("before", 0), ("after", self._end)):
             words = np.empty(self._guard, np.uint8)
             cl.enqueue_copy(self._queue, words, self._buffer, src_offset=offset)
-            changed = np.flatnonzero(words != POISON)
+            changed = np.flatnonzero(words != self._pattern)
             if changed.size:
                 distance = self._guard - changed[-1] if side == "before" else changed[0] + 1
                 return f"byte {distance} {side} it was overwritten"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device, select_device
-from opencl_lab.errors import InvalidConfig, InvalidProblem, LaunchError, OclabError
-from opencl_lab.operation import Option, Problem
+from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
+from opencl_lab.operation import Difference, Option, Problem
 from opencl_lab.plan import Argument as Passed
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
-from opencl_lab.template import render
+from opencl_lab.template import kernel_digest, render
 from opencl_lab.tuning.custom import KernelOperation
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.guarded import POISON, Guarded
@@ -35,7 +36,12 @@ from opencl_lab.tuning.tuner import tune
 __all__ = ["KernelFile", "KernelText", "kernel_file", "tune_kernel"]
 
 PLAIN = "common/plain.cl.mako"
-LEAST_TOLD = 4  # bytes of an element from which on a pattern of poison is no result by chance
+MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 64 bits
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ARGUMENTS = re.compile(r": arguments (?:missing ([\w, ]+?))?(?: and )?(?:unknown ([\w, ]+))?$")
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\"<>\n]+)[\">]", re.MULTILINE)
+FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
+OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,11 @@ class KernelProblem(Problem):
     def work(self) -> Work:
         """Each array once; nobody has said how much arithmetic there is."""
         return Work(flops=0.0, bytes=float(self.nbytes))
+
+    @property
+    def title(self) -> str:
+        """The arguments, and how many work-items there are."""
+        return f"{self.arguments}; work-items {self.launch}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-able values."""
@@ -85,9 +96,15 @@ class KernelText:
     options: tuple[str, ...] = ()
 
     def launched(self, config: Mapping[str, Value]) -> tuple[str, dict[str, Any], tuple[str, ...]]:
-        """Return template, its arguments and build options of a configuration."""
+        """Return template, its arguments and build options of a configuration.
+
+        Raises
+        ------
+        BuildError, InvalidProblem
+            If the template does not render, or its folder cannot be an option of a build.
+        """
         given = {**self.fixed, **config}
-        include = (f"-I{self.path.parent}",) if "#include" in self._text else ()
+        include = self._include_options(config)
         if self.path.suffix == ".mako":
             return str(self.path), given, (*self.options, *include)
         macros = tuple(
@@ -104,8 +121,56 @@ class KernelText:
         BuildError, InvalidProblem
             If the template does not render, or has no such kernel.
         """
-        template, params, _ = self.launched(config)
-        return signature(render(template, params).text, self.kernel, self.path.name)
+        return signature(self._rendered(config), self.kernel, self.path.name)
+
+    def included(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """Return the paths of all files that ``#include`` brings in, as far as they are found."""
+        given = [Path(path.strip('"')) for path in FOLDER.findall(" ".join(self.options))]
+        folders = [*given, self.path.parent]
+        found: dict[Path, None] = {}
+        waiting = [(self.path.parent, self._rendered(config))]
+        while waiting:
+            folder, text = waiting.pop(0)
+            for name in INCLUDE.findall(text):
+                places = (place.resolve() / name for place in (folder, *folders))
+                path = next((place for place in places if place.is_file()), None)
+                if path is not None and path not in found:
+                    found[path] = None
+                    waiting.append((path.parent, _read(path)))
+        return tuple(map(str, found))
+
+    def _include_options(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """Return options that say where included files are, and what is in them.
+
+        Neither a session nor the cache of a driver looks into them: a macro that nobody
+        uses makes a program with other contents another program.
+        """
+        if not INCLUDE.search(self._rendered(config)):
+            return ()
+        folder = str(self.path.parent)
+        if re.search(r"\s", folder):
+            raise InvalidProblem(
+                f"{self.path.name} includes files from {folder!r}, and OpenCL takes no folder "
+                "with a space in its name: rename it"
+            )
+        included = self.included(config)
+        digest = (f"-DOCLAB_INCLUDED=0x{kernel_digest(included)}",) if included else ()
+        return (f"-I{folder}", *digest)
+
+    def _rendered(self, config: Mapping[str, Value]) -> str:
+        """Return the OpenCL C of a configuration, before the preprocessor."""
+        text = self._text
+        if self.path.suffix != ".mako":
+            return text
+        try:
+            return render(str(self.path), {**self.fixed, **config}).text
+        except BuildError as error:
+            wrong = ARGUMENTS.search(error.sentence)
+            if wrong is None:
+                raise
+            parts = [f"it needs no parameter {wrong[2]}"] if wrong[2] else []
+            parts += [f"it {'also ' * bool(parts)}needs {wrong[1]}"] if wrong[1] else []
+            raise InvalidProblem(f"{self.path.name}: {', and '.join(parts)}") from error
 
     @property
     def first(self) -> dict[str, Value]:
@@ -114,11 +179,15 @@ class KernelText:
 
     @property
     def _text(self) -> str:
-        try:
-            return self.path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InvalidProblem(f"cannot read {self.path}: {reason}") from error
+        return _read(self.path)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidProblem(f"cannot read {path}: {reason}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +200,7 @@ class _Description:
     data: Arrays
     values: Mapping[str, Any]
     local: Mapping[str, tuple[str, int]]
+    threes: tuple[str, ...]
     global_size: str
     local_size: str | None
     restrictions: tuple[str, ...]
@@ -168,6 +238,8 @@ class KernelFile(KernelOperation[KernelProblem]):
         )
         contents = Option("contents", str, self._contents, "digest of the data", about_data=True)
         vars(self)["options"] = (contents,)
+        only = vars(self.algorithms[0])
+        only["templates"] = (*only["templates"], *text.included(text.first))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it is made of."""
@@ -242,6 +314,8 @@ class KernelFile(KernelOperation[KernelProblem]):
                 f"the global size {told.global_size} is {global_size} and the local size "
                 f"{written} is {local_size}: they must be positive, of one to three dimensions each"
             )
+        if max(global_size) > MOST_ITEMS:
+            raise InvalidConfig(f"the global size {told.global_size} is more than OpenCL can count")
         arguments: dict[str, Passed] = {}
         for argument in known.arguments:
             name = argument.name
@@ -249,7 +323,10 @@ class KernelFile(KernelOperation[KernelProblem]):
                 arguments[name] = told.values[name]
             elif name in told.local:
                 count, itemsize = told.local[name]
-                arguments[name] = LocalMemory(math.prod(whole_numbers_of(count, names)) * itemsize)
+                elements = whole_numbers_of(count, names)
+                if min(elements) < 1:
+                    raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
+                arguments[name] = LocalMemory(math.prod(elements) * itemsize)
             else:
                 arguments[name] = name
         pairs = zip(global_size, local_size, strict=True)
@@ -270,27 +347,59 @@ class KernelFile(KernelOperation[KernelProblem]):
         problem = self.problem()
         config = self._first(problem, device)
         placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._told.buffers}
-        for guarded in placed.values():
-            guarded.poison()
-        for name, array in self._told.data.items():
-            placed[name].set(array)
         arrays = {name: guarded.array for name, guarded in placed.items()}
         inputs = {name: arrays.pop(name) for name in self._told.data}
         what = f"the first configuration {config}, with which all others are compared,"
-        try:
-            self.run(problem, inputs, config=config, queue=queue, out=arrays)
-        except OclabError as error:
-            raise LaunchError(f"{what} does not run: {error}") from error
-        for name, guarded in placed.items():
-            damage = guarded.damage()
-            if damage is not None:
-                raise LaunchError(f"{what} writes outside the array {name!r}: {damage}")
-        results = {name: placed[name].get() for name in arrays}
-        for name, result in results.items():
-            missed = _unwritten(result)
+
+        def results(pattern: int) -> Arrays:
+            for guarded in placed.values():
+                guarded.poison(pattern)
+            for name, array in self._told.data.items():
+                placed[name].set(array)
+            try:
+                self.run(problem, inputs, config=config, queue=queue, out=arrays)
+            except BuildError as error:
+                reason = f"{self.name}: {what} did not build{error.first_error}"
+                raise BuildError(reason, **vars(error)) from error
+            except OclabError as error:
+                raise type(error)(f"{what} does not run: {error.sentence}") from error
+            for name, guarded in placed.items():
+                damage = guarded.damage()
+                if damage is not None:
+                    raise LaunchError(f"{what} writes outside the array {name!r}: {damage}")
+            return {name: placed[name].get() for name in arrays}
+
+        # An element that keeps both patterns is not written; one that merely differs depends
+        # on what was there.
+        first, second = results(POISON), results(OTHER_POISON)
+        counted = {name: self._counted(name, first[name]) for name in first}
+        for name, result in counted.items():
+            other = self._counted(name, second[name])
+            missed = int((_holds(result, POISON) & _holds(other, OTHER_POISON)).sum())
             if missed:
-                raise LaunchError(f"{what} leaves {missed} elements of {name!r} unwritten")
-        return results
+                raise LaunchError(
+                    f"{what} leaves {missed} elements of {name!r} unwritten; if it is only read, "
+                    "declare it const, give its data, or leave it out of the outputs"
+                )
+        if not self.compare(problem, self._told.data, first, second).ok:
+            raise LaunchError(
+                "a kernel that reads what it writes cannot be tuned, as each run would find other "
+                f"data: {what} gives another result where {' and '.join(first)} held other "
+                "values before; let it write to an array of its own"
+            )
+        return first
+
+    def compare(
+        self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
+    ) -> Difference:
+        """Compare every output; what lies between vectors of three numbers does not count."""
+        right = {name: self._counted(name, array) for name, array in expected.items()}
+        given = {name: self._counted(name, array) for name, array in actual.items()}
+        return super().compare(problem, inputs, right, given)
+
+    def _counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the part of an array that a result is made of."""
+        return array[..., :3] if name in self._told.threes else array
 
 
 class _Named(Mapping[str, Any]):
@@ -312,12 +421,10 @@ class _Named(Mapping[str, Any]):
         return len(self._others) + len(self._config)
 
 
-def _unwritten(result: np.ndarray[Any, Any]) -> int:
-    """Return how many elements still are the poison that was there before the run."""
-    if result.dtype.itemsize < LEAST_TOLD:
-        return 0
+def _holds(result: np.ndarray[Any, Any], pattern: int) -> np.ndarray[Any, Any]:
+    """Return which elements still are the poison that was there before the run."""
     words = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
-    return int(np.all(words.reshape(-1, result.dtype.itemsize) == POISON, axis=1).sum())
+    return np.asarray(np.all(words.reshape(-1, result.dtype.itemsize) == pattern, axis=1))
 
 
 def kernel_file(
@@ -344,6 +451,11 @@ def kernel_file(
     for name, choices in text.params.items():
         if not choices:
             raise InvalidProblem(f"the parameter {name} has no values")
+    for name in (*text.params, *text.fixed):
+        if not NAME.fullmatch(name):
+            raise InvalidProblem(f"{name!r} is no name of a parameter: take letters, digits and _")
+        if name in text.params and name in text.fixed:
+            raise InvalidProblem(f"the parameter {name} is fixed, and has values to try too")
     known = text.signature(text.first)
     by_name = {argument.name: argument for argument in known.arguments}
     unknown = ", ".join(sorted({*arguments, *(outputs or ())} - set(by_name)))
@@ -373,8 +485,9 @@ def kernel_file(
         raise InvalidProblem(
             f"the kernel {known.kernel} writes to no array: there is no result to check"
         )
+    threes = tuple(name for name, argument in by_name.items() if argument.width == 3)
     if expected is not None:
-        expected = _expected(expected, written)
+        expected = _expected(expected, written, threes)
     if tolerance is None:
         kinds = [buffer.dtype for buffer in written.values() if buffer.dtype.kind in "fc"]
         tolerance = max((math.sqrt(np.finfo(kind).eps) for kind in kinds), default=0.0)
@@ -385,6 +498,7 @@ def kernel_file(
         data,
         values,
         local,
+        threes,
         global_size,
         local_size,
         tuple(restrictions),
@@ -401,7 +515,7 @@ def kernel_file(
 def _itemsize(argument: Argument) -> int:
     if argument.dtype is None:
         raise InvalidProblem(f"the type of {argument.text!r} is none of OpenCL's own")
-    return argument.dtype.itemsize * argument.width
+    return argument.dtype.itemsize * argument.stored
 
 
 def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
@@ -414,7 +528,18 @@ def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
         argument.dtype.itemsize,
     ):
         raise InvalidProblem(f"{argument.text!r} cannot be an array of {array.dtype}")
-    return array
+    return _padded(array, argument.text) if argument.width == 3 else array
+
+
+def _padded(array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
+    """Return vectors of three numbers as OpenCL stores them, with a fourth one."""
+    if array.ndim < 2 or array.shape[-1] not in (3, 4):
+        raise InvalidProblem(
+            f"{what!r} needs an array of shape (..., 3), or (..., 4) as OpenCL stores vectors of "
+            f"three, not {array.shape}"
+        )
+    missing = [(0, 0)] * (array.ndim - 1) + [(0, 4 - array.shape[-1])]
+    return np.pad(array, missing)
 
 
 def _number(argument: Argument, given: Any) -> Any:
@@ -435,7 +560,7 @@ def _number(argument: Argument, given: Any) -> Any:
     return number
 
 
-def _expected(given: Any, written: Mapping[str, Buffer]) -> Arrays:
+def _expected(given: Any, written: Mapping[str, Buffer], threes: Sequence[str]) -> Arrays:
     if not isinstance(given, Mapping):
         if len(written) > 1:
             names = ", ".join(written)
@@ -448,6 +573,8 @@ def _expected(given: Any, written: Mapping[str, Buffer]) -> Arrays:
             f"writes {', '.join(written)}"
         )
     for name, array in arrays.items():
+        if name in threes:
+            arrays[name] = array = _padded(array, f"expected {name}")
         if array.shape != written[name].shape:
             raise InvalidProblem(
                 f"the expected {name} has shape {array.shape}, the array {written[name].shape}"
@@ -496,7 +623,7 @@ def tune_kernel(
     arguments : mapping
         A value for each argument of the kernel by its name there: arrays of any shape, of outputs
         only shape and type count; numbers; for ``__local`` pointers how many elements, which
-        may be an expression.
+        may be an expression. Vectors of three numbers are arrays of shape ``(..., 3)``.
     global_size, local_size : str, int or sequence of these
         Work-items in all and per group, for one to three dimensions. The global size is rounded
         up to a multiple of the local one. The local one defaults to ``reqd_work_group_size``.

@@ -57,7 +57,7 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
     grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[3, *[2.2] * rows])
     convergence = figure.add_subplot(grid[0, :])
     _draw_convergence(convergence, result)
-    set_title(convergence, title, 9)
+    set_title(convergence, title, 10)
     first = None
     for index, name in enumerate(names):
         place = grid[1 + index // COLUMNS, index % COLUMNS]
@@ -74,7 +74,11 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
 
 
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:
-    """Draw each evaluation as a point and the best so far as a step line, failures at the top."""
+    """Draw each evaluation as a point and the best so far as a step line, failures at the top.
+
+    Lines are times of the search. The finals, whose times the verdict is made of, follow on the
+    right: the machine may be faster or slower by then.
+    """
     from matplotlib.ticker import MaxNLocator
 
     evaluations = result.evaluations
@@ -96,16 +100,42 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
         top = axes.get_xaxis_transform()
         label = f"failed: {len(failed)}"
         axes.plot(failed, [0.97] * len(failed), "x", color=OTHER, transform=top, label=label)
-    if result.default is not None and math.isfinite(result.default.time_ms):
+    default = None if result.default is None else result.default.config
+    name = f"{result.task.operation.default_name} configuration"
+    searched = next((item.time_ms for item in evaluations if item.config == default), math.inf)
+    if math.isfinite(searched):
         style: dict[str, Any] = {"color": OTHER, "linewidth": 1, "linestyle": "--"}
-        label = f"{result.task.operation.default_name} configuration"
-        axes.axhline(result.default.time_ms, label=label, **style)
+        axes.axhline(searched, label=f"{name}, in the search", **style)
     _style(axes)
-    axes.set_xlim(0.5, len(evaluations) + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("evaluations")
+    end = _draw_finals(axes, result, name)
+    axes.set_xlim(0.5, end + 0.5)
+    ticks = MaxNLocator(integer=True).tick_values(1, max(len(evaluations), 2))
+    axes.set_xticks([int(tick) for tick in ticks if 1 <= tick <= len(evaluations)])
+    axes.set_xlabel("evaluations" + (", then the finals" if result.finalists else ""))
     axes.set_ylabel("kernel time, ms\n(median, min and max)")
     legend_beside(axes)
+
+
+def _draw_finals(axes: Axes, result: TuneResult, default_name: str) -> float:
+    """Draw medians and spread of the finals, the fastest first, and return where they end."""
+    end = float(len(result.evaluations))
+    if not result.finalists:
+        return end
+    step = max(1.0, end / 40)
+    axes.axvline(end + 0.5 * step, color="0.6", linewidth=0.8, linestyle=":")
+    named: set[str] = set()
+    for item in result.finalists:
+        end += step
+        color, label = PALE, "others in the finals"
+        if result.default is not None and item.config == result.default.config:
+            color, label = OTHER, f"{default_name} in the finals"
+        if result.best is not None and item.config == result.best.config:
+            color, label = OPENCL, "winner in the finals"
+        axes.vlines(end, min(item.times_ms), max(item.times_ms), color=color, linewidth=0.8)
+        shown = f"_{label}" if label in named else label  # matplotlib leaves out what begins with _
+        axes.plot([end], [item.time_ms], "D", color=color, markersize=4, label=shown)
+        named.add(label)
+    return end
 
 
 def _values(result: TuneResult, name: str) -> list[Value]:

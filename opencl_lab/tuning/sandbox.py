@@ -17,7 +17,8 @@ from multiprocessing import spawn
 from statistics import median
 from typing import Any
 
-from opencl_lab.errors import InvalidProblem, LaunchError
+from opencl_lab import errors
+from opencl_lab.errors import InvalidProblem, LaunchError, OclabError
 from opencl_lab.processes import end, signal_name
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
@@ -107,12 +108,12 @@ class _Worker:
             self.process.wait(timeout=GRACE)
         code = self.process.returncode
         if code is None:
-            return "the process closed its output"
+            return "it closed its output"
         self._stderr.seek(0)
         said = self._stderr.read().decode(errors="replace").split("\n")
         line = next((line.strip() for line in reversed(said) if line.strip()), "")
         how = signal_name(-code) if code < 0 else f"exit status {code}"
-        return f"the process died: {how}" + (f" ({line[:160]})" if line else "")
+        return how + (f" ({line[:160]})" if line else "")
 
     def kill(self) -> None:
         """End it and whatever it has started."""
@@ -145,6 +146,9 @@ class Sandbox:
     def __init__(self, task: Task, timeout: float | None = None):
         self._timeout = timeout
         self._message = _opening(task)
+        self._first: Config | None = None
+        if task.operation.reference_is_first:  # the worker runs it before anything is asked
+            self._first = task.algorithm.default_config(task.problem, task.device)
         self._worker: _Worker | None = None
         self._builds: list[float] = []
         self.restarts = 0
@@ -200,7 +204,9 @@ class Sandbox:
             try:
                 message = worker.receive(min(deadline, end + GRACE))
             except EOFError:
-                raise _Died("runtime", f"{worker.last_words()}, while {phase}") from None
+                raise _Died(
+                    "runtime", f"the process died: {worker.last_words()}, while {phase}"
+                ) from None
             if message is None:
                 if time.monotonic() < deadline:
                     return None
@@ -237,16 +243,34 @@ class Sandbox:
         except EOFError:
             reason = worker.last_words()
             self.close()
-            raise LaunchError(f"the tuner's worker could not start: {reason}") from None
+            if self._first is not None:
+                raise LaunchError(
+                    f"the first configuration {self._first} crashed ({reason}): put one first that "
+                    "runs, or give its expected result (--check FILE)"
+                ) from None
+            raise LaunchError(
+                f"the tuner's worker could not start: the process died: {reason}"
+            ) from None
         except BaseException:
             self.close()
             raise
         if message is None or "failed" in message:
             self.close()
-            reason = f"no answer within {HOST_SECONDS:g} s" if message is None else ""
-            reason = reason or (message or {})["failed"]
-            raise LaunchError(f"the tuner's worker could not start: {reason}")
+            raise _failure(message)
         return worker
+
+
+def _failure(message: dict[str, Any] | None) -> OclabError:
+    """Return the error that a worker told of before it was ready."""
+    if message is None:
+        reason = f"no answer within {HOST_SECONDS:g} s"
+    elif message["kind"] in errors.__all__:  # what is wrong with the task, not with the worker
+        told: OclabError = getattr(errors, message["kind"])(message["failed"])
+        vars(told).update(message["details"])
+        return told
+    else:
+        reason = message["failed"]
+    return LaunchError(f"the tuner's worker could not start: {reason}")
 
 
 def _opening(task: Task) -> bytes:

@@ -14,6 +14,7 @@ from opencl_lab.errors import InvalidProblem
 __all__ = ["Argument", "Signature", "signature"]
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 KERNEL = re.compile(r"\b(?:__)?kernel\b")
 ATTRIBUTE = re.compile(r"\b__attribute__\s*\(")
 GROUP = re.compile(r"\breqd_work_group_size\s*\(")
@@ -61,6 +62,11 @@ class Argument:
     width: int
     text: str
 
+    @property
+    def stored(self) -> int:
+        """Numbers that a vector takes the room of: OpenCL stores those of three as four."""
+        return 4 if self.width == 3 else self.width
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -91,30 +97,36 @@ def signature(source: str, kernel: str | None = None, where: str = "the source")
     text = COMMENT.sub(" ", source)
     found: dict[str, Signature] = {}
     for match in KERNEL.finditer(text):
-        known = _read(text[match.end() :])
+        before = DIRECTIVE.sub("", re.split("[;}]", text[: match.start()])[-1])
+        known = _read(text[match.end() :], _group(before))
         if known is not None:
             found.setdefault(known.kernel, known)
     if kernel is None and len(found) == 1:
         return next(iter(found.values()))
     if kernel in found:
         return found[kernel]
-    names = ", ".join(found) or "none"
+    if not found:
+        raise InvalidProblem(f"{where} has no kernel")
+    names = ", ".join(found)
     asked = "say which kernel is meant" if kernel is None else f"there is no kernel {kernel!r}"
     raise InvalidProblem(f"{asked}: {where} has {names}")
 
 
-def _read(text: str) -> Signature | None:
+def _group(attributes: str) -> tuple[str, ...]:
+    """Return the sizes of ``reqd_work_group_size``, or nothing if it is not there."""
+    sizes = GROUP.search(attributes)
+    return () if sizes is None else _split(_enclosed(attributes, sizes.end())[0])
+
+
+def _read(text: str, group: tuple[str, ...] = ()) -> Signature | None:
     """Return the signature that follows the word ``kernel``, None if none does."""
-    group: tuple[str, ...] = ()
     rest = text
     while (head := HEAD.match(rest)) is None:
         attribute = ATTRIBUTE.search(rest)
         if attribute is None or not re.fullmatch(r"[\w\s]*", rest[: attribute.start()]):
             return None
         inner, after = _enclosed(rest, attribute.end())
-        sizes = GROUP.search(inner)
-        if sizes is not None:
-            group = _split(_enclosed(inner, sizes.end())[0])
+        group = _group(inner) or group
         rest = rest[: attribute.start()] + after
     inner, _ = _enclosed(rest, head.end())
     items = [item for item in _split(inner) if item not in ("", "void")]

@@ -165,7 +165,7 @@ class Trial:
                 self._prove(config)
                 self._passed.add(config)
         except BuildError as error:
-            return failed("compile", f"{error.sentence}{_first_error(error.log)}")
+            return failed("compile", f"{error.sentence}{error.first_error}")
         except InvalidConfig as error:
             return failed("constraints", error)
         except _Wrong as error:
@@ -264,9 +264,3 @@ def _since(begin: float) -> float:
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
-def _first_error(log: str) -> str:
-    """Return the first line of a build log that names an error."""
-    lines = (line.strip() for line in log.splitlines())
-    return next((f": {line}" for line in lines if "error" in line.lower()), "")

@@ -316,9 +316,7 @@ def run_tuning(
     OclabError
         Of the kind that says what is wrong.
     """
-    for name, value in (("budget", budget), ("time_limit", time_limit), ("timeout", timeout)):
-        if value is not None and not value > 0:
-            raise InvalidProblem(f"{name} must be positive, not {value}")
+    check_limits(budget=budget, time_limit=time_limit, timeout=timeout)
     search = get_strategy(strategy) if isinstance(strategy, str) else strategy
     if budget is None and time_limit is None:
         time_limit = DEFAULT_TIME_LIMIT
@@ -381,6 +379,19 @@ def _undisturbed() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+
+
+def check_limits(**limits: float | None) -> None:
+    """Check that limits of a search, by name, are positive where they are given.
+
+    Raises
+    ------
+    InvalidProblem
+        If one is not.
+    """
+    for name, value in limits.items():
+        if value is not None and not value > 0:
+            raise InvalidProblem(f"{name} must be positive, not {value}")
 
 
 def _tuned(task: Task) -> Sequence[Config]:

@@ -6,7 +6,8 @@ a pickled `Task`, then requests, each a line of JSON:
     {"do": "evaluate" | "again", "config": {...}, "best_ms": number | null, "alarm": seconds}
 
 To stdout go lines of JSON: ``{"phase": ...}`` before each phase, then one of
-``{"done": {...}}``, an `Evaluation`, and ``{"failed": text}``, which ends it.
+``{"done": {...}}``, an `Evaluation`, and ``{"failed": text, "kind": ..., "details": {...}}``,
+which ends it: an error by its class and its attributes.
 """
 
 from __future__ import annotations
@@ -48,13 +49,17 @@ def _serve(requests: IO[bytes], answers: IO[str]) -> None:
         from multiprocessing import spawn
 
         spawn.prepare(preparation)
+    from opencl_lab.errors import OclabError
     from opencl_lab.space import Config
     from opencl_lab.tuning.trial import Trial
 
     try:
         trial = Trial(pickle.load(requests), lambda phase: say(phase=phase))
+    except OclabError as error:
+        say(failed=error.sentence, kind=type(error).__name__, details=vars(error))
+        return
     except Exception as error:
-        say(failed=f"{type(error).__name__}: {error}")
+        say(failed=f"{type(error).__name__}: {error}", kind="", details={})
         return
     say(phase="ready")
     for line in requests:

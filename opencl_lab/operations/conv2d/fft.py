@@ -43,9 +43,11 @@ SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
 AROUND = 24.0
 """Operations on a point that take as long as moving it from and to the images."""
-ERROR = 8.0
+ERROR = 16.0
 """Roundings by which a result is off at most, of the largest pixel of its blocks times the largest
-magnitude in the spectrum of the filter. One wave and a filter of one weight came to 6."""
+magnitude in the spectrum of the filter. Noise of +-1 and a filter of one weight came to 12."""
+ROWS = 4
+"""Rows of results that an item sums anew together: their sums stay in registers."""
 MOST_TURNS = 1024
 """Launches over some pairs after the other; each takes time to prepare at the first call."""
 
@@ -69,8 +71,9 @@ class Cost:
     memory: int
 
 
-CPU = Cost(3.0, 5e6, 4 << 20)
-"""Measured on two cores with vectors of 32 bytes: 180 GFLOP/s against 60, 30 us a launch."""
+CPU = Cost(4.5, 5e6, 4 << 20)
+"""Measured on two cores with vectors of 32 bytes: 180 GFLOP/s against 60, 30 us a launch. Half as
+much again, for looking at results, and as some may have to be summed anew."""
 GPU = Cost(5.0, 2e8, 256 << 20)
 """Estimated for an H200: 37 TFLOP/s against what a dozen passes over memory take."""
 
@@ -183,7 +186,7 @@ class Fft(Convolution):
     def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
         """Return how many operations of a direct convolution take as long, about."""
         blocks = Blocks.of(problem, config.integer("BLOCK"))
-        launches = 4 + 7 * math.ceil(blocks.pairs(problem) / config.integer("PAIRS"))
+        launches = 5 + 7 * math.ceil(blocks.pairs(problem) / config.integer("PAIRS"))
         cost = _cost(device)
         points = AROUND * blocks.points * blocks.pairs(problem)
         return cost.operation * (blocks.flops(problem) + points) + cost.launch * launches
@@ -203,6 +206,7 @@ class Fft(Convolution):
         near, far = (steps.scratch("pairs", at_once * blocks.points) for _ in range(2))
         filter_near, filter_far = (steps.scratch("filter", blocks.points) for _ in range(2))
         bits = np.dtype(f"u{problem.sum_type.itemsize}")
+        marks = steps.scratch("marks", around.marks, np.dtype(np.uint8))
         loudest = steps.scratch("loudest", at_once * blocks.length[0], bits)
         strongest = steps.scratch("strongest", blocks.length[0], bits)
 
@@ -220,7 +224,8 @@ class Fft(Convolution):
                 between[count] = [*steps.launches]
             launches.append(around.blocks_in(near, loudest, first, count))
             launches += between[count]
-            launches.append(around.blocks_out(near, loudest, strongest, first, count))
+            launches.append(around.blocks_out(near, marks, loudest, strongest, first, count))
+        launches.append(around.sum_marked(marks))
         return Plan(tuple(steps.buffers), tuple(launches))
 
 
@@ -262,7 +267,12 @@ class _Around:
     ) -> Launch:
         """Return a launch, whose groups share `maxima`; plain numbers become 32-bit integers."""
         pixels = pixel_params(self.problem, Pass.whole(self.problem), False, self.device)
-        own = {"CHANNELS": self.problem.channels, "WG_SIZE": self.wg_size}
+        own = {
+            "CHANNELS": self.problem.channels,
+            "WG_SIZE": self.wg_size,
+            "LANES": self._lanes,
+            "ROWS": ROWS,
+        }
         return Launch(
             template=TEMPLATE,
             kernel=kernel,
@@ -277,6 +287,17 @@ class _Around:
         )
 
     @property
+    def _lanes(self) -> int:
+        """Results beside each other that are judged together."""
+        return 1 if self.wg_size > 1 else 64 // self.problem.sum_type.itemsize
+
+    @property
+    def marks(self) -> int:
+        """How many marks there are: one for some results of each row of each block."""
+        step_y, step_x = self.blocks.step
+        return self.blocks.total(self.problem) * step_y * -(-step_x // self._lanes)
+
+    @property
     def _sizes(self) -> dict[str, int]:
         rows, columns = self.blocks.length
         return {"rows": rows, "columns": columns}
@@ -286,14 +307,24 @@ class _Around:
         (blocks_y, blocks_x), (step_y, step_x) = self.blocks.count, self.blocks.step
         return {"blocks_y": blocks_y, "blocks_x": blocks_x, "step_y": step_y, "step_x": step_x}
 
-    def _part(self, first: int) -> dict[str, Argument | int]:
+    def _part(self, first: int | None) -> dict[str, Argument | int]:
         offset_y, offset_x = self.problem.offset
         return {
             "offset_y": offset_y,
             "offset_x": offset_x,
             "blocks": np.uint32(self.blocks.total(self.problem)),
-            "first_pair": np.uint32(first),
+            **({} if first is None else {"first_pair": np.uint32(first)}),
             "cval": value_outside(self.problem),
+        }
+
+    @property
+    def _shape(self) -> dict[str, int]:
+        problem = self.problem
+        return {
+            "height": problem.height,
+            "width": problem.width,
+            "filter_height": problem.filter_height,
+            "filter_width": problem.filter_width,
         }
 
     def weights_in(self, block: str) -> Launch:
@@ -342,7 +373,7 @@ class _Around:
         return self._launch("blocks_in", count * self.blocks.length[0], arguments, maxima=1)
 
     def blocks_out(
-        self, pairs: str, loudest: str, strongest: str, first: int, count: int
+        self, pairs: str, marks: str, loudest: str, strongest: str, first: int, count: int
     ) -> Launch:
         problem, number = self.problem, self.problem.sum_type.type
         taps = problem.filter_height * problem.filter_width
@@ -354,12 +385,10 @@ class _Around:
             "image": "image",
             "weights": "weights",
             "result": "result",
+            "marks": marks,
             "loudest": loudest,
             "strongest": strongest,
-            "height": problem.height,
-            "width": problem.width,
-            "filter_height": problem.filter_height,
-            "filter_width": problem.filter_width,
+            **self._shape,
             **self._sizes,
             **self._cut,
             "out_height": problem.out_height,
@@ -369,3 +398,18 @@ class _Around:
             "hidden": number(hidden),
         }
         return self._launch("blocks_out", count * self.blocks.step[0], arguments, maxima=2)
+
+    def sum_marked(self, marks: str) -> Launch:
+        arguments: dict[str, Argument | int] = {
+            "image": "image",
+            "weights": "weights",
+            "result": "result",
+            "marks": marks,
+            **self._shape,
+            **self._cut,
+            "out_height": self.problem.out_height,
+            "out_width": self.problem.out_width,
+            **self._part(None),
+        }
+        tiles = self.blocks.total(self.problem) * -(-self.blocks.step[0] // ROWS)
+        return self._launch("sum_marked", tiles, arguments)

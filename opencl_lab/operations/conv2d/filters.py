@@ -133,7 +133,9 @@ def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | N
     Returns
     -------
     column, row : numpy.ndarray of `dtype`
-        Of about equal norm: the column and the row of the largest weight, divided by it.
+        The row of the largest weight, and its column divided by it: sums along the rows are
+        those of a row of the filter itself, and overflow no sooner. If that weight is above 1,
+        about its square root moves from the row to the column, so that both stay in range.
     """
     whole = np.ascontiguousarray(weights, np.float64)
     return _split(whole.tobytes(), whole.shape, dtype)
@@ -149,11 +151,10 @@ def _split(
         return None
     at_row, at_column = divmod(int(sizes.argmax()), shape[1])
     largest = weights[at_row, at_column]
-    # A power of two makes the norms equal without rounding.
-    power = np.frexp(largest)[1] // 2
+    power = max(0, np.frexp(largest)[1] // 2)
     with np.errstate(all="ignore"):
-        column = np.ldexp(weights[:, at_column], -power).astype(dtype)
-        row = np.ldexp(weights[at_row] / (largest or 1.0), power).astype(dtype)
+        column = np.ldexp(weights[:, at_column] / (largest or 1.0), power).astype(dtype)
+        row = np.ldexp(weights[at_row], -power).astype(dtype)
         rest = np.abs(weights - np.outer(column.astype(np.float64), row.astype(np.float64)))
     if not (rest <= ROUNDINGS * float(np.finfo(dtype).eps) * sizes).all():
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,7 +15,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
-from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option
+from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, axis_of
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
 from opencl_lab.operations.dft.fft import Fft
 from opencl_lab.operations.dft.host import compare
@@ -56,6 +57,9 @@ TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
 """Greatest relative error of a row in the Euclidean norm."""
 MOST_CURVES = 8
 """Rows that a plot shows."""
+OWN_AXES = ("frequency_hz", "time_s")
+OWN_COLUMN = r"(real|imaginary|magnitude)(_\d+)?"
+"""The names of columns in a table with the result: the first one, and a pattern of the others."""
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -99,6 +103,12 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
     )
 
 
+def _signals(arrays: Arrays, options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Return a user's array with the axis to transform along as its last."""
+    signal = np.atleast_1d(arrays["signal"])
+    return np.moveaxis(signal, axis_of(options, signal.ndim), -1)
+
+
 def _of_real(problem: DftProblem, halves: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Make halves of spectra those of real signals: frequencies 0 and n / 2 are real there.
 
@@ -137,6 +147,9 @@ class Dft(Operation[DftProblem]):
         ),
         Option("inverse", bool, False, "transform back, to samples of the type"),
         Option("norm", str, "backward", "which direction is scaled, as in NumPy", NORMS),
+        Option(
+            "axis", int, None, "axis of an input file to transform along; default: the last, -1"
+        ),
         Option(
             "rate",
             float,
@@ -196,16 +209,17 @@ class Dft(Operation[DftProblem]):
     def problem(self, **options: Any) -> DftProblem:
         """Return the problem that the options describe."""
         chosen = self._options(options)
+        axis_of(options, 1)
         return self._described(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["batch"])
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[DftProblem, Arrays]:
-        """Transform along the last axis, real numbers as complex ones unless `dtype` is real.
+        """Transform along an axis, real numbers as complex ones unless `dtype` is real.
 
         Halves of spectra are transformed back to `n` samples, by default an even number of them.
         """
         problem = self._problem_of(arrays, options)
         (batch, length, _), dtype = problem.signal
-        given = np.atleast_1d(arrays["signal"])
+        given = _signals(arrays, options)
         if given.shape[-1] != length:
             raise InvalidProblem(
                 f"the transform of {counted(problem.n, 'real sample')} has "
@@ -221,7 +235,7 @@ class Dft(Operation[DftProblem]):
         if not arrays:
             return self.problem(**options)
         chosen = self._options(options)
-        signal = np.atleast_1d(arrays["signal"])
+        signal = _signals(arrays, options)
         samples = np.dtype(chosen["dtype"]) if "dtype" in options else complex_dtype(signal.dtype)
         *_, n = signal.shape
         halves = chosen["inverse"] and samples.kind != "c"
@@ -244,11 +258,30 @@ class Dft(Operation[DftProblem]):
         return DftProblem.of(n, samples, batch, chosen["inverse"], scale)
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
-        """Return the result, the last axis of the user's array replaced by that of the result."""
+        """Return the result, the axis of the user's array replaced by that of the result."""
         result = outputs[self.output]
         if not arrays:
             return result[..., 0]
-        return result.reshape(*arrays["signal"].shape[:-1], result.shape[1])
+        signals = _signals(arrays, options)
+        shaped = result.reshape(*signals.shape[:-1], result.shape[1])
+        return np.moveaxis(shaped, -1, axis_of(options, signals.ndim))
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse the tables of frequencies or times that `columns` makes."""
+        first, *others = names or ("",)
+        if first in OWN_AXES and all(re.fullmatch(OWN_COLUMN, name) for name in others):
+            raise InvalidProblem(
+                f"the columns {', '.join(names[:4])} are a result of dft in a table, not signals; "
+                "write results that are read again without --rate, or as .npy"
+            )
+
+    def reading(self, arrays: Arrays, **options: Any) -> str:
+        """Return what is transformed of a table."""
+        if not arrays or arrays["signal"].ndim != 2:
+            return ""
+        if axis_of(options, 2) == 0:
+            return "transforming each column"
+        return "transforming each row (--axis 0 transforms the columns)"
 
     def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves:
         """Return magnitudes in decibels by frequency, or by time what is transformed back."""

@@ -137,7 +137,8 @@ def _check_matrices(matrices: Mapping[str, AnyArray]) -> None:
         found = ", ".join(f"{name} is {dtype}" for name, dtype in names.items())
         raise InvalidProblem(
             f"the matrices must all be {' or all '.join(REAL_TYPES)}: {found}; "
-            "convert with astype, nothing is converted silently"
+            "convert with astype (on the command line: --dtype float64), nothing is converted "
+            "silently"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -10,13 +9,12 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.operation import Difference, Operation, Option, axis_of
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
 from opencl_lab.reference.host import no_avx512_sort, numpy_avx2_environment, numpy_sort
 from opencl_lab.runtime.arrays import Rows, native
-from opencl_lab.words import counted
 
 __all__ = ["ORDERS", "SORT", "Sort"]
 
@@ -76,7 +74,7 @@ class Sort(Operation[SortProblem]):
     def problem(self, **options: Any) -> SortProblem:
         """Return the problem that the options describe."""
         chosen = self.with_defaults(options)
-        _axis(options, 1)
+        axis_of(options, 1)
         return SortProblem(
             n=chosen["n"], dtype=np.dtype(chosen["dtype"]), descending=chosen["descending"]
         )
@@ -91,7 +89,7 @@ class Sort(Operation[SortProblem]):
             raise InvalidProblem("the file holds a single number without dimensions, not an array")
         if "dtype" in options:
             keys = convert(keys, options["dtype"])
-        data = Rows.of(keys, _axis(options, keys.ndim)).data
+        data = Rows.of(keys, axis_of(options, keys.ndim)).data
         rows, n = data.shape
         return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
 
@@ -101,7 +99,7 @@ class Sort(Operation[SortProblem]):
         if not arrays:
             return result.reshape(-1)
         shape = list(arrays["keys"].shape)
-        axis = _axis(options, len(shape))
+        axis = axis_of(options, len(shape))
         length = shape.pop(axis)
         return np.moveaxis(result.reshape(*shape, length), -1, axis)
 
@@ -109,13 +107,13 @@ class Sort(Operation[SortProblem]):
         """Return what is sorted of a table."""
         if not arrays or arrays["keys"].ndim != 2:
             return ""
-        if _axis(options, 2) == 0:
+        if axis_of(options, 2) == 0:
             return "sorting each column"
         return "sorting each row (--axis 0 sorts the columns)"
 
     def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
         """Return whether keys stay in their columns, which hold other things each."""
-        return _axis(options, arrays["keys"].ndim) == 0
+        return axis_of(options, arrays["keys"].ndim) == 0
 
     def generate(self, problem: SortProblem, seed: int, **options: Any) -> Arrays:
         """Return keys over the whole range of the type, or normal floats, arranged as asked."""
@@ -150,23 +148,6 @@ class Sort(Operation[SortProblem]):
         difference[(right == given) | ((right != right) & (given != given))] = 0
         relative = difference / (np.abs(reference) + 1e-12)
         return Difference(float(np.max(difference)), float(np.max(relative)), False)
-
-
-def _axis(options: Mapping[str, Any], dimensions: int) -> int:
-    """Return which axis to sort along, counted from the front.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is no such axis.
-    """
-    axis = options.get("axis")
-    if axis is None:
-        return dimensions - 1
-    if not -dimensions <= axis < dimensions:
-        where = counted(dimensions, "dimension")
-        raise InvalidProblem(f"axis {axis} is out of bounds for {where}")
-    return int(axis) % dimensions
 
 
 def _arrange(
