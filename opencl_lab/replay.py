@@ -26,6 +26,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
+from pyopencl.tools import PooledBuffer
 
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.execute import enqueue_steps, execute
@@ -36,11 +37,18 @@ from opencl_lab.tuning import database
 __all__ = ["forget", "free_memory", "replayed"]
 
 MOST_RECIPES = 1024
+DATA = {"a", "b", "c", "x", "image", "keys", "values", "out"}
+"""Parameters that are data: a kind of call knows their shape and type. All others are options."""
 MOST_CONSTANT = 1 << 16
 """Bytes of arguments whose values belong to the kind of a call."""
 ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR")
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def enabled() -> bool:
+    """Return whether calls are replayed: only with ``OCLAB_REPLAY=on``."""
+    return os.environ.get("OCLAB_REPLAY", "").lower() in ("on", "1", "yes")
 
 
 class _Unique(Exception):
@@ -170,7 +178,7 @@ def _plain(value: Any) -> Hashable:
 
 def _device_kind(array: cl.array.Array) -> Hashable:
     queue, allocator = array.queue, array.allocator
-    if not array.size:
+    if not array.size or not isinstance(array.base_data, (cl.Buffer, PooledBuffer)):
         raise _Unique
     return (
         array.shape,
@@ -214,7 +222,7 @@ def _values(value: Any) -> Hashable:
     array = np.asarray(value)
     if array.dtype.hasobject or array.nbytes > MOST_CONSTANT:
         raise _Unique
-    return array.shape, array.dtype, array.tobytes()
+    return type(value), array.shape, array.dtype, array.tobytes()
 
 
 class _Signature:
@@ -225,6 +233,18 @@ class _Signature:
         names = list(inspect.signature(function).parameters)
         self._place = {name: place for place, name in enumerate(names)}
         self._values = {self._place[name] for name in values}
+        self._data = {place for name, place in self._place.items() if name in DATA}
+
+    def kind_or_none(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Hashable | None, list[Any]]:
+        """Return what `kind` does, and None where there is none or an argument is wrong."""
+        try:
+            kind, arrays = self.kind(args, kwargs)
+            hash(kind)
+        except Exception:  # the function refuses it in its own words
+            return None, []
+        return kind, arrays
 
     def kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
@@ -232,12 +252,12 @@ class _Signature:
         parts: list[Hashable] = [self._name]
         given = [*enumerate(args), *((self._place[name], kwargs[name]) for name in sorted(kwargs))]
         for place, value in given:
-            if type(value) is cl.array.Array:
+            if type(value) is cl.array.Array and (place in self._data or place in self._values):
                 parts.append((place, _device_kind(value)))
                 arrays.append(value)
             elif place in self._values:
                 parts.append((place, _values(value)))
-            elif type(value) is np.ndarray:
+            elif type(value) is np.ndarray and place in self._data:
                 parts.append((place, _host_kind(value)))
                 arrays.append(value)
             else:
@@ -262,11 +282,10 @@ def replayed(*values: str) -> Callable[[F], F]:
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                kind, arrays = signature.kind(args, kwargs)
-                recipe = _recipes.get(kind)
-            except (_Unique, TypeError, KeyError):  # a wrong argument is the function's to refuse
+            kind, arrays = signature.kind_or_none(args, kwargs) if enabled() else (None, [])
+            if kind is None:
                 return function(*args, **kwargs)
+            recipe = _recipes.get(kind)
             if recipe is not None and recipe.current:
                 return recipe.run(arrays)
             generation = database.generation()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from opencl_lab.runtime.session import (
     session_of,
 )
 
-__all__ = ["Execution", "enqueue_steps", "execute", "new_array"]
+__all__ = ["Execution", "enqueue_steps", "execute"]
 
 FLAGS = cl.mem_flags
 
@@ -156,7 +155,7 @@ def enqueue_steps(
     session = session_of(queue)
     with _explained(queue):
         made = [
-            session.allocate(queue, item.nbytes)
+            cl.Buffer(queue.context, FLAGS.READ_WRITE, item.nbytes)
             if item.allocator is None
             else item.allocator(item.nbytes)
             for item in fresh
@@ -170,19 +169,7 @@ def enqueue_steps(
             buffers.update(_scratch(step.executable, session, queue))
             events = step.executable.enqueue(queue, buffers, waits)
             waits = []
-        session.hold(queue, arrays, events[-1])
     return made, events[-1]
-
-
-def new_array(
-    queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any = None
-) -> cl.array.Array:
-    """Return a device array whose content is arbitrary, by default from the pool of its queue."""
-    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
-    if allocator is not None or not nbytes or queue is None:
-        return cl.array.empty(queue, shape, dtype, allocator=allocator)
-    memory = session_of(queue).allocate(queue, nbytes)
-    return cl.array.Array(queue, shape, dtype, data=memory)
 
 
 def _run_device(
@@ -193,7 +180,7 @@ def _run_device(
     for spec in plan.with_role("out"):
         if spec.name not in out:
             allocator = next(iter(inputs.values())).allocator
-            out[spec.name] = new_array(queue, spec.shape, spec.dtype, allocator)
+            out[spec.name] = cl.array.empty(queue, spec.shape, spec.dtype, allocator=allocator)
     buffers: dict[str, DeviceMemory] = {
         name: array.base_data if array.size else session.allocate(queue, 1)
         for name, array in {**inputs, **out}.items()
@@ -203,8 +190,6 @@ def _run_device(
     for name in out:
         if events:
             out[name].add_event(events[-1])
-    if events:
-        session.hold(queue, (*inputs.values(), *out.values()), events[-1])
     return Execution(executable, out, events)
 
 

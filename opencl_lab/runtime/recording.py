@@ -89,36 +89,42 @@ class Recorder:
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)
         self._kept: list[Any] = []  # alive, so that no address comes twice
-        self._places: dict[int, tuple[int, int]] = {}
+        self._places: dict[int, tuple[int, int, np.dtype[Any]]] = {}
         for place, array in enumerate(arrays):
-            self._places.setdefault(_address(array), (place, array.nbytes))
             self._kept.append(array)
+            # A view of another order has the address of the whole and none of its order.
+            if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+                self._places.setdefault(_address(array), (place, array.nbytes, array.dtype))
 
     def place(self, array: Any) -> int | None:
         """Return the place of the memory of an array, if it is known."""
         known = self._places.get(_address(array))
         if known is None:
             return None
-        place, nbytes = known
-        if isinstance(array, np.ndarray) and (
-            nbytes != array.nbytes or not array.flags.c_contiguous
-        ):
-            return None  # another part of the same memory
-        return place
+        place, nbytes, dtype = known
+        if isinstance(array, np.ndarray) and place < self._count:
+            whole = nbytes == array.nbytes and dtype == array.dtype and array.flags.c_contiguous
+            return place if whole else None  # else another view of the same memory
+        return place if nbytes == array.nbytes or not isinstance(array, np.ndarray) else None
 
     def add(self, array: Any) -> int:
         """Give a new array a place and return it."""
         place = self._count + len(self.fresh)
         allocator = getattr(array, "allocator", None)
         self.fresh.append(Fresh(tuple(array.shape), array.dtype, array.nbytes, allocator))
-        self._places[_address(array)] = (place, array.nbytes)
+        self._places[_address(array)] = (place, array.nbytes, array.dtype)
         self._kept.append(array)
         return place
 
     def constant(self, array: Any) -> None:
         """Give an array that holds the same in every call of the kind a place."""
-        self.constants.append(array)
-        self._places[_address(array)] = (-len(self.constants), array.nbytes)
+        if _address(array) in self._places:  # it is the caller's data, too
+            self.lost = True
+            return
+        self._kept.append(array)
+        # The caller may change an array of the host.
+        self.constants.append(array.copy() if isinstance(array, np.ndarray) else array)
+        self._places[_address(array)] = (-len(self.constants), array.nbytes, array.dtype)
 
     def step(
         self,
@@ -151,7 +157,7 @@ def _address(array: Any) -> int:
     if isinstance(array, np.ndarray):
         return int(array.ctypes.data)
     data = array.base_data
-    return int(data.int_ptr) if data is not None else 0
+    return int(data.int_ptr) if data is not None else 0  # what has none is no kind of call
 
 
 @contextmanager

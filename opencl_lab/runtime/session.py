@@ -7,8 +7,8 @@ import threading
 import time
 import warnings
 import weakref
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -234,8 +234,6 @@ class Session:
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
-        self._owners: dict[int, int] = {}  # the queue of the pool of a block
-        self._held: deque[tuple[cl.Event, DeviceMemory]] = deque()
         self._most_idle = _most_idle(device)
 
     def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
@@ -344,8 +342,7 @@ class Session:
         """Return memory from the pool of a queue.
 
         A block that is freed may be handed out again while earlier commands of the same queue
-        still use it; the order of the queue keeps that safe. What this package runs on it in
-        another queue keeps it from being handed out, see `hold`.
+        still use it; the order of the queue keeps that safe. So it is for scratch memory alone.
 
         Raises
         ------
@@ -353,14 +350,11 @@ class Session:
             If there is none left, also after all that is not in use was given back.
         """
         pool = self._pools.get(queue.int_ptr) or self._new_pool(queue)
-        if self._held:
-            self._release()
         try:
             memory = pool.allocate(nbytes)
         except cl.MemoryError:
             free_pools()
             memory = pool.allocate(nbytes)
-        self._owners[memory.int_ptr] = queue.int_ptr
         if pool.managed_bytes - pool.active_bytes > self._most_idle:
             pool.free_held()
         return memory
@@ -369,21 +363,6 @@ class Session:
         with self._lock:
             pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
             return self._pools.setdefault(queue.int_ptr, pool)
-
-    def hold(self, queue: cl.CommandQueue, arrays: Iterable[Any], event: cl.Event) -> None:
-        """Keep memory of other queues' pools from being handed out before `event` has happened."""
-        for array in arrays:
-            memory = array.base_data
-            if memory is not None and self._owners.get(memory.int_ptr, queue.int_ptr) != (
-                queue.int_ptr
-            ):
-                self._held.append((event, memory))
-
-    def _release(self) -> None:
-        done = cl.command_execution_status.COMPLETE
-        with self._lock:
-            while self._held and self._held[0][0].command_execution_status <= done:
-                self._held.popleft()
 
     def free_held(self) -> None:
         """Give pooled memory that is not in use back to the driver."""
