@@ -6,9 +6,10 @@ and options, and not on values. So the first call of a kind is recorded while it
 executables it runs, on which of the caller's arrays and on which new ones. A further call takes new
 memory, puts its own arrays into the places of the earlier ones, and enqueues.
 
-This is on request so far, ``OCLAB_REPLAY=on``. What the recording cannot see is never replayed: it is thrown away as soon as an executable reads
+What the recording cannot see is never replayed: it is thrown away as soon as an executable reads
 memory that neither belongs to the caller nor was written by an earlier executable, such as a
-result of NumPy or of pyopencl's own kernels.
+result of NumPy or of pyopencl's own kernels. So far calls are replayed on request only, with
+``OCLAB_REPLAY=on``.
 """
 
 from __future__ import annotations
