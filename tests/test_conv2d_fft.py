@@ -135,8 +135,10 @@ def test_auto_keeps_small_results(rng, queue):
     np.testing.assert_array_equal(conv2d(*arrays).get(), result)
 
 
-def test_only_tiles_with_bad_results_are_summed_anew(rng, queue):
+def test_only_tiles_with_bad_results_are_summed_anew(rng, queue, device):
     """Sums of small integers are exact, transforms are not: it shows which a result is of."""
+    if device.kind != "cpu":
+        pytest.skip("other devices mark single results")
     image, weights = (rng.integers(1, 9, shape) for shape in ((80, 300), (15, 15)))
     image = image.astype(np.float32)
     image[:, 100:200] *= 2.0**-20

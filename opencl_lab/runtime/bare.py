@@ -8,6 +8,7 @@ from typing import Any
 import pyopencl as cl
 
 from opencl_lab.runtime.session import Executable, session_of
+from opencl_lab.template import Source
 
 __all__ = ["Bare"]
 
@@ -26,7 +27,8 @@ class Bare:
     def __init__(self, queue: cl.CommandQueue):
         self.context = queue.context
         self.queue = cl.CommandQueue(queue.context, queue.device)
-        self._nothing = cl.Kernel(cl.Program(queue.context, NOTHING).build(), "nothing")
+        program = session_of(queue).program(Source("nothing", NOTHING), ())
+        self._nothing = cl.Kernel(program, "nothing")
 
     def finish(self) -> None:
         """Wait for all that was enqueued."""
