@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 import threading
+import time
 import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -605,6 +606,23 @@ def test_threads_that_sort_at_once(side, fresh, rng, eager_threads):
     results = together(*(partial(work, mine) for mine in data))
     for given, result in zip(data, results, strict=True):
         np.testing.assert_array_equal(result, np.sort(given))
+
+
+def test_threads_wait_for_a_queue_one_at_a_time(fresh, rng, eager_threads, monkeypatch):
+    keys = rng.integers(0, 99, 500, np.int32)
+    ol.sort(keys, queue=fresh)
+    finish, waiting, most = cl.CommandQueue.finish, [], []
+
+    def counting(queue):
+        waiting.append(queue)
+        most.append(len(waiting))
+        time.sleep(0.01)
+        finish(queue)
+        waiting.pop()
+
+    monkeypatch.setattr(cl.CommandQueue, "finish", counting)
+    together(*[lambda: ol.sort(keys, queue=fresh)] * 4)
+    assert len(most) == 4 and max(most) == 1
 
 
 def test_threads_build_a_program_once(fresh, built, rng, eager_threads):

@@ -229,7 +229,7 @@ def _run_host(
                     result.transfer_events.append(copied)
     finally:
         # The arrays of the caller must not be in use once this returns, even by an error.
-        queue.finish()
+        session.finish(queue)
     return result
 
 

@@ -234,6 +234,7 @@ class Session:
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
+        self._finishing: dict[int, threading.Lock] = {}
         self._most_idle = _most_idle(device)
 
     def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
@@ -363,6 +364,11 @@ class Session:
         with self._lock:
             pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
             return self._pools.setdefault(queue.int_ptr, pool)
+
+    def finish(self, queue: cl.CommandQueue) -> None:
+        """Wait for all commands of a queue, one thread at a time: NVIDIA's driver crashes else."""
+        with self._finishing.setdefault(queue.int_ptr, threading.Lock()):
+            queue.finish()
 
     def free_held(self) -> None:
         """Give pooled memory that is not in use back to the driver."""
