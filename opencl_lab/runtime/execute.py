@@ -101,9 +101,12 @@ def execute(
     given = frozenset(out)
     arrays = (*inputs.values(), *out.values())  # a kernel may need no input
     on_device = any(isinstance(array, cl.array.Array) for array in arrays)
-    run = _run_device if on_device else _run_host
     with _explained(queue):
-        execution = run(executable, inputs, queue, out)
+        if on_device:
+            execution = _run_device(executable, inputs, queue, out)
+        else:
+            with session_of(queue).alone(queue):
+                execution = _run_host(executable, inputs, queue, out)
     note_step(executable, inputs, execution.outputs, given, queue)
     return execution
 
@@ -229,7 +232,7 @@ def _run_host(
                     result.transfer_events.append(copied)
     finally:
         # The arrays of the caller must not be in use once this returns, even by an error.
-        session.finish(queue)
+        queue.finish()
     return result
 
 

@@ -234,7 +234,7 @@ class Session:
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
-        self._finishing: dict[int, threading.Lock] = {}
+        self._alone: dict[int, threading.Lock] = {}
         self._most_idle = _most_idle(device)
 
     def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
@@ -365,10 +365,12 @@ class Session:
             pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
             return self._pools.setdefault(queue.int_ptr, pool)
 
-    def finish(self, queue: cl.CommandQueue) -> None:
-        """Wait for all commands of a queue, one thread at a time: NVIDIA's driver crashes else."""
-        with self._finishing.setdefault(queue.int_ptr, threading.Lock()):
-            queue.finish()
+    def alone(self, queue: cl.CommandQueue) -> threading.Lock:
+        """Return the lock of a queue for who enqueues and waits.
+
+        NVIDIA's driver crashes now and then where several threads do so at once.
+        """
+        return self._alone.setdefault(queue.int_ptr, threading.Lock())
 
     def free_held(self) -> None:
         """Give pooled memory that is not in use back to the driver."""
