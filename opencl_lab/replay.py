@@ -8,8 +8,8 @@ memory, puts its own arrays into the places of the earlier ones, and enqueues.
 
 What the recording cannot see is never replayed: it is thrown away as soon as an executable reads
 memory that neither belongs to the caller nor was written by an earlier executable, such as a
-result of NumPy or of pyopencl's own kernels. So far calls are replayed on request only, with
-``OCLAB_REPLAY=on``.
+result of NumPy or of pyopencl's own kernels. ``OCLAB_REPLAY=off`` in the environment, when the
+package is imported, lets every call settle everything anew.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import inspect
 import math
 import os
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -30,9 +31,12 @@ import pyopencl.array
 from pyopencl.tools import PooledBuffer
 
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.execute import enqueue_steps, execute
-from opencl_lab.runtime.recording import Fresh, Recorder, Step, recording
-from opencl_lab.runtime.session import free_pools
+from opencl_lab.runtime.bound import BoundSteps
+from opencl_lab.runtime.execute import execute, explained
+from opencl_lab.runtime.recording import Fresh, Recorder, Step, is_recording, recording
+from opencl_lab.runtime.results import PooledArray, block_of, memory_of
+from opencl_lab.runtime.session import free_pools, is_in_order, session_of
+from opencl_lab.template import LOOK_INTERVAL
 from opencl_lab.tuning import database
 
 __all__ = ["forget", "free_memory", "replayed"]
@@ -40,16 +44,13 @@ __all__ = ["forget", "free_memory", "replayed"]
 MOST_RECIPES = 1024
 DATA = {"a", "b", "c", "x", "image", "keys", "values", "out"}
 """Parameters that are data: a kind of call knows their shape and type. All others are options."""
+DEVICE_ARRAYS = {cl.array.Array, PooledArray}
 MOST_CONSTANT = 1 << 16
 """Bytes of arguments whose values belong to the kind of a call."""
 ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR")
+ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def enabled() -> bool:
-    """Return whether calls are replayed: only with ``OCLAB_REPLAY=on``."""
-    return os.environ.get("OCLAB_REPLAY", "").lower() in ("on", "1", "yes")
 
 
 class _Unique(Exception):
@@ -66,82 +67,122 @@ class _Result:
     attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
 
 
-@dataclass(frozen=True)
 class _Recipe:
     """What calls of one kind do.
 
-    Attributes
+    Parameters
     ----------
-    steps : tuple of Step
-    fresh : tuple of Fresh
-    constants : tuple of arrays
-        The last one first.
-    results : tuple of _Result
+    recorder : Recorder
+        Of the first call.
+    arrays : sequence of arrays
+        Its own.
+    results : sequence of _Result
     several : bool
         Whether the call returns a tuple.
-    queue : pyopencl.CommandQueue
     generation : int
         Of the tuned configurations that were asked.
-    conditions : tuple of callables
-        What else must hold.
     """
 
-    steps: tuple[Step, ...]
-    fresh: tuple[Fresh, ...]
-    constants: tuple[Any, ...]
-    results: tuple[_Result, ...]
-    several: bool
-    queue: cl.CommandQueue
-    generation: int
-    conditions: tuple[Callable[[], bool], ...]
+    def __init__(
+        self,
+        recorder: Recorder,
+        arrays: Sequence[Any],
+        results: Sequence[_Result],
+        several: bool,
+        generation: int,
+    ):
+        assert recorder.queue is not None
+        self.looked = time.monotonic()
+        self._queue = recorder.queue
+        self._steps = tuple(recorder.steps)
+        self._fresh = tuple(recorder.fresh)
+        self._results = tuple(results)
+        self._several = several
+        self._generation = generation
+        self._conditions = tuple(recorder.conditions)
+        constants = tuple(reversed(recorder.constants))
+        self._on_device = is_device_array(arrays[0])
+        if self._on_device:
+            places = len(arrays) + len(self._fresh)
+            self._bound = BoundSteps(self._queue, self._steps, places, constants)
+            self._pool = session_of(self._queue).results(self._queue)
+            returned = {item.place - len(arrays) for item in results}
+            self._passing = [
+                (place, item.nbytes)
+                for place, item in enumerate(self._fresh)
+                if place not in returned and item.allocator is None
+            ]
+        else:
+            self._constants = constants
 
-    @property
-    def current(self) -> bool:
-        """Whether a call would settle the same today."""
-        return (
-            self.generation == database.generation()
-            and all(step.executable.current for step in self.steps)
-            and all(holds() for holds in self.conditions)
-        )
+    def current(self, now: float) -> bool:
+        """Return whether a call would settle the same at this moment, by `time.monotonic`."""
+        if self._generation != database.generation():
+            return False
+        for holds in self._conditions:
+            if not holds():
+                return False
+        if now > self.looked + LOOK_INTERVAL:
+            return all(step.executable.current for step in self._steps)
+        return True
 
     def run(self, arrays: Sequence[Any]) -> Any:
-        """Do it again with arrays of the caller's."""
-        if is_device_array(arrays[0]):
-            made, event = enqueue_steps(self.queue, self.steps, arrays, self.fresh, self.constants)
-            results = tuple(self._device_result(item, arrays, made, event) for item in self.results)
-        else:
-            made = [np.empty(item.shape, item.dtype) for item in self.fresh]
-            everything = [*arrays, *made, *self.constants]
-            for step in self.steps:
-                execute(
-                    step.executable,
-                    {name: everything[place] for name, place in step.inputs.items()},
-                    self.queue,
-                    {name: everything[place] for name, place in step.outputs.items()},
-                )
-            results = tuple(
-                everything[item.place]
-                if item.place < len(arrays)
-                else everything[item.place].view(item.dtype).reshape(item.shape)
-                for item in self.results
-            )
-        return results if self.several else results[0]
+        """Do it again with other arrays of the caller's."""
+        return self._run_device(arrays) if self._on_device else self._run_host(arrays)
 
-    @staticmethod
+    def _run_host(self, arrays: Sequence[Any]) -> Any:
+        made = [np.empty(item.shape, item.dtype) for item in self._fresh]
+        everything = [*arrays, *made, *self._constants]
+        for step in self._steps:
+            execute(
+                step.executable,
+                {name: everything[place] for name, place in step.inputs.items()},
+                self._queue,
+                {name: everything[place] for name, place in step.outputs.items()},
+            )
+        results = tuple(
+            everything[item.place]
+            if item.place < len(arrays)
+            else everything[item.place].view(item.dtype).reshape(item.shape)
+            for item in self._results
+        )
+        return results if self._several else results[0]
+
+    def _run_device(self, arrays: Sequence[Any]) -> Any:
+        queue, pool = self._queue, self._pool
+        memory = [memory_of(array, queue) for array in arrays]
+        # What is still in the pool's hands was written by a command of this queue.
+        waits = [e for a in arrays if type(a) is not PooledArray for e in a.events]
+        with explained(queue):
+            made = [
+                pool.take(item.nbytes) if item.allocator is None else item.allocator(item.nbytes)
+                for item in self._fresh
+            ]
+            event = self._bound.enqueue(memory + made, waits)
+        for place, nbytes in self._passing:
+            pool.give(nbytes, made[place])
+        if not self._several:
+            return self._device_result(self._results[0], arrays, made, event)
+        return tuple(self._device_result(item, arrays, made, event) for item in self._results)
+
     def _device_result(
-        result: _Result, arrays: Sequence[Any], made: Sequence[Any], event: cl.Event
+        self, result: _Result, arrays: Sequence[Any], made: Sequence[Any], event: cl.Event
     ) -> Any:
-        if result.place < len(arrays):
-            arrays[result.place].add_event(event)
+        place = result.place - len(arrays)
+        if place < 0:
+            # The command has waited for all that this array did.
+            arrays[result.place].events[:] = [event]
             return arrays[result.place]
+        if self._fresh[place].allocator is None:
+            return PooledArray.of(self._pool, made[place], result.attributes, event)
         array = cl.array.Array.__new__(cl.array.Array)
-        # Its constructor takes longer than all else that a call does.
-        vars(array).update(result.attributes)
-        array.base_data = made[result.place - len(arrays)]
-        array.events = [event]
+        vars(array).update(result.attributes, base_data=made[place], events=[event])
         return array
 
 
+# To ask `os.environ` itself takes a microsecond for each name, and this is done in every call.
+_variable = getattr(os.environ, "_data", os.environ).get
+_names = tuple(map(getattr(os.environ, "encodekey", str), ENVIRONMENT))
 _recipes: OrderedDict[Hashable, _Recipe] = OrderedDict()
 _lock = threading.Lock()
 
@@ -178,14 +219,17 @@ def _plain(value: Any) -> Hashable:
 
 
 def _device_kind(array: cl.array.Array) -> Hashable:
-    queue, allocator = array.queue, array.allocator
-    if not array.size or not isinstance(array.base_data, (cl.Buffer, PooledBuffer)):
+    own = vars(array)
+    queue, allocator = own["queue"], own["allocator"]
+    if type(array) is not PooledArray and (
+        not own["size"] or not isinstance(own["base_data"], (cl.Buffer, PooledBuffer))
+    ):
         raise _Unique
     return (
-        array.shape,
-        array.strides,
-        array.dtype,
-        array.offset,
+        own["shape"],
+        own["strides"],
+        own["dtype"],
+        own["offset"],
         None if queue is None else queue.int_ptr,
         None if allocator is None else id(allocator),
     )
@@ -199,11 +243,9 @@ def _host_kind(array: np.ndarray[Any, Any]) -> Hashable:
 
 
 def _sharing(arrays: Sequence[Any]) -> Hashable:
-    """Return which arrays share memory."""
-    if len(arrays) < 2:
-        return None
+    """Return which of several arrays share memory."""
     if is_device_array(arrays[0]):
-        memory = [array.base_data for array in arrays]
+        memory = list(map(block_of, arrays))
         return tuple(memory.index(item) for item in memory)
     return tuple(
         (array.ctypes.data == other.ctypes.data, np.may_share_memory(array, other))
@@ -213,7 +255,7 @@ def _sharing(arrays: Sequence[Any]) -> Hashable:
 
 
 def _surroundings() -> Hashable:
-    return tuple(map(os.environ.get, ENVIRONMENT))
+    return tuple(map(_variable, _names))
 
 
 def _values(value: Any) -> Hashable:
@@ -235,6 +277,7 @@ class _Signature:
         self._place = {name: place for place, name in enumerate(names)}
         self._values = {self._place[name] for name in values}
         self._data = {place for name, place in self._place.items() if name in DATA}
+        self._arrays = self._data | self._values
 
     def kind_or_none(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -251,21 +294,30 @@ class _Signature:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
         arrays: list[Any] = []
         parts: list[Hashable] = [self._name]
-        given = [*enumerate(args), *((self._place[name], kwargs[name]) for name in sorted(kwargs))]
+        given: Iterable[tuple[int, Any]] = enumerate(args)
+        if kwargs:
+            given = [*given, *((self._place[name], kwargs[name]) for name in sorted(kwargs))]
         for place, value in given:
-            if type(value) is cl.array.Array and (place in self._data or place in self._values):
-                parts.append((place, _device_kind(value)))
+            kind = type(value)
+            parts.append(place)
+            if kind in DEVICE_ARRAYS and place in self._arrays:
+                parts.append(_device_kind(value))
                 arrays.append(value)
             elif place in self._values:
-                parts.append((place, _values(value)))
-            elif type(value) is np.ndarray and place in self._data:
-                parts.append((place, _host_kind(value)))
+                parts.append(_values(value))
+            elif kind is np.ndarray and place in self._data:
+                parts.append(_host_kind(value))
                 arrays.append(value)
             else:
-                parts.append((place, _plain(value)))
-        if not arrays or any(type(array) is not type(arrays[0]) for array in arrays):
+                parts.append(_plain(value))
+        if not arrays:
             raise _Unique
-        return (*parts, _sharing(arrays), _surroundings()), arrays
+        if len(arrays) > 1:
+            if len(set(map(is_device_array, arrays))) > 1:
+                raise _Unique
+            parts.append(_sharing(arrays))
+        parts.append(_surroundings())
+        return tuple(parts), arrays
 
 
 def replayed(*values: str) -> Callable[[F], F]:
@@ -283,19 +335,21 @@ def replayed(*values: str) -> Callable[[F], F]:
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            kind, arrays = signature.kind_or_none(args, kwargs) if enabled() else (None, [])
+            # Inside of another call each step of its own is recorded.
+            if not ENABLED or is_recording():
+                return function(*args, **kwargs)
+            kind, arrays = signature.kind_or_none(args, kwargs)
             if kind is None:
                 return function(*args, **kwargs)
             recipe = _recipes.get(kind)
-            if recipe is not None and recipe.current:
+            if recipe is not None and _is_current(kind, recipe):
                 return recipe.run(arrays)
             generation = database.generation()
             with recording(arrays) as recorder:
                 result = function(*args, **kwargs)
-            if recorder is not None:
-                made = _recipe(recorder, arrays, result, generation)
-                if made is not None:
-                    _keep(kind, made)
+            made = _recipe(recorder, arrays, result, generation)
+            if made is not None:
+                _keep(kind, made)
             return result
 
         return cast(F, call)
@@ -303,9 +357,20 @@ def replayed(*values: str) -> Callable[[F], F]:
     return decorate
 
 
+def _is_current(kind: Hashable, recipe: _Recipe) -> bool:
+    now = time.monotonic()
+    if not recipe.current(now):
+        return False
+    if now > recipe.looked + LOOK_INTERVAL:
+        recipe.looked = now
+        _keep(kind, recipe)
+    return True
+
+
 def _keep(kind: Hashable, recipe: _Recipe) -> None:
     with _lock:
         _recipes[kind] = recipe
+        _recipes.move_to_end(kind)
         if len(_recipes) > MOST_RECIPES:
             _recipes.popitem(last=False)
 
@@ -318,11 +383,14 @@ def _recipe(
     returned = result if several else (result,)
     if recorder.lost or not recorder.steps or recorder.queue is None:
         return None
+    if not is_in_order(recorder.queue) or not recorder.steps[-1].executable.plan.launches:
+        return None
     if sum(array.nbytes for array in recorder.constants) > MOST_CONSTANT:
         return None
     results = []
     for array in returned:
-        place = recorder.place(array) if type(array) is type(arrays[0]) else None
+        same_side = is_device_array(array) == is_device_array(arrays[0])
+        place = recorder.place(array) if same_side else None
         if place is None:
             return None
         if place < len(arrays):
@@ -336,15 +404,7 @@ def _recipe(
             return None
         attributes = {}
         if is_device_array(array):
-            attributes = {**vars(array), "base_data": None, "events": []}
+            attributes = dict(vars(array))
+            del attributes["base_data"], attributes["events"]
         results.append(_Result(place, tuple(array.shape), array.dtype, attributes))
-    return _Recipe(
-        tuple(recorder.steps),
-        tuple(recorder.fresh),
-        tuple(reversed(recorder.constants)),
-        tuple(results),
-        several,
-        recorder.queue,
-        generation,
-        tuple(recorder.conditions),
-    )
+    return _Recipe(recorder, arrays, results, several, generation)

@@ -65,8 +65,8 @@ def open_path():
 
 @pytest.fixture(scope="session")
 def queue(device):
-    """The library's own queue on the device under test."""
-    return default_queue(device)
+    """A queue of the library's on the device under test, which tells times."""
+    return default_queue(device, profiling=True)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_matrix(row, side):
     reason = algorithm.supports(problem, device)
     if reason is not None:
         pytest.skip(f"{algorithm.name} on {device.name}: {reason}")
-    queue = default_queue(device)
+    queue = default_queue(device, profiling=True)
     settled = algorithm.configure(problem, device, config)
     outputs = algorithm.plan(problem, settled, device).with_role("out")
     before = {name: array.tobytes() for name, array in inputs.items()}

@@ -409,10 +409,11 @@ def test_launches_run_one_after_the_other(in_order, device, rng, monkeypatch):
 
 
 def test_default_queue_is_one_and_in_order(device):
-    queue = default_queue(device)
-    assert default_queue(device) is queue
+    queue, timing = default_queue(device), default_queue(device, profiling=True)
+    assert default_queue(device) is queue and queue.context == timing.context
     assert queue.device == device.handle
-    assert queue.properties & cl.command_queue_properties.PROFILING_ENABLE
+    assert not queue.properties & cl.command_queue_properties.PROFILING_ENABLE
+    assert timing.properties & cl.command_queue_properties.PROFILING_ENABLE
     assert not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
@@ -473,7 +474,7 @@ def test_no_context(device, monkeypatch):
 
     monkeypatch.setattr(cl, "Context", fail)
     with pytest.raises(LaunchError, match="no context on"):
-        session_module._default_queue.__wrapped__(device.handle)
+        session_module._default_context.__wrapped__(device.handle)
 
 
 # ----------------------------------------------------------------- executables

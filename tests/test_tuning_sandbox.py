@@ -211,7 +211,7 @@ def test_an_orphan_ends():
 
 
 def test_guards_tell_where_they_were_hit(device):
-    queue = default_queue(device)
+    queue = default_queue(device, profiling=True)
     guarded = Guarded(queue, (3, 5), np.dtype(np.int16))
     guarded.poison()
     assert guarded.damage() is None

@@ -39,7 +39,7 @@ REST = 0.03  # seconds before a turn
 
 def ours(device: ol.Device, n: int, signal: np.ndarray, algorithm: str, config: dict) -> tuple:
     """Return a function that transforms once, and one that fetches the spectrum."""
-    queue = default_queue(device)
+    queue = default_queue(device, profiling=True)
     batch = signal.size // n
     problem = DftProblem(n, signal.dtype, batch)
     chosen = DFT.algorithm(algorithm)

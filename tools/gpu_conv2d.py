@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file for all rows")
     arguments = parser.parse_args()
     device = ol.select_device(arguments.device)
-    queue = default_queue(device)
+    queue = default_queue(device, profiling=True)
     print(device)
     rows: list[dict[str, Any]] = []
     chosen = {taps: list(CONFIGS) for taps in map(int, arguments.filters.split(","))}

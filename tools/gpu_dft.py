@@ -159,7 +159,7 @@ def ours(
     device: ol.Device, problem: DftProblem, source: Any, algorithm: str, config: dict[str, Any]
 ) -> tuple[float, list[float], Any, dict[str, Any]]:
     """Return the median kernel time, that of each launch, the spectrum and the configuration."""
-    queue = default_queue(device)
+    queue = default_queue(device, profiling=True)
     chosen = DFT.algorithm(algorithm)
     settled = chosen.configure(problem, device, config)
     executable = session_of(queue).executable(
@@ -207,7 +207,7 @@ def main() -> None:
     end = time.monotonic() + arguments.seconds
     device = ol.select_device(arguments.device)
     peer = Peer()
-    queue = default_queue(device)
+    queue = default_queue(device, profiling=True)
     print(f"{device}; cuFFT through {peer.name or 'nothing'}")
     rows: list[dict[str, Any]] = []
     rng = np.random.default_rng(0)
@@ -259,7 +259,7 @@ def _real(device: ol.Device, peer: Peer, signal: np.ndarray) -> None:
         scale = 1 / n if inverse else 1.0
         problem = DftProblem.of(n, signal.dtype, batch, inverse, scale)
         shape, _ = problem.signal
-        source = cl.array.to_device(default_queue(device), data.reshape(shape))
+        source = cl.array.to_device(default_queue(device, profiling=True), data.reshape(shape))
         ms, each, result, _ = ours(device, problem, source, "fft", {})
         rows = result.get().reshape(batch, -1)[some]
         error = max(np.linalg.norm(rows - right, axis=1) / np.linalg.norm(right, axis=1))

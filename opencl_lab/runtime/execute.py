@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ import pyopencl.array
 
 from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
-from opencl_lab.runtime.recording import Fresh, Step, note_step
+from opencl_lab.runtime.recording import note_step
 from opencl_lab.runtime.session import (
     DeviceMemory,
     Executable,
@@ -22,7 +22,7 @@ from opencl_lab.runtime.session import (
     session_of,
 )
 
-__all__ = ["Execution", "enqueue_steps", "execute"]
+__all__ = ["Execution", "execute", "explained"]
 
 FLAGS = cl.mem_flags
 
@@ -101,18 +101,15 @@ def execute(
     given = frozenset(out)
     arrays = (*inputs.values(), *out.values())  # a kernel may need no input
     on_device = any(isinstance(array, cl.array.Array) for array in arrays)
-    with _explained(queue):
-        if on_device:
-            execution = _run_device(executable, inputs, queue, out)
-        else:
-            with session_of(queue).alone(queue):
-                execution = _run_host(executable, inputs, queue, out)
+    run = _run_device if on_device else _run_host
+    with explained(queue), session_of(queue).alone(queue):
+        execution = run(executable, inputs, queue, out)
     note_step(executable, inputs, execution.outputs, given, queue)
     return execution
 
 
 @contextmanager
-def _explained(queue: cl.CommandQueue) -> Iterator[None]:
+def explained(queue: cl.CommandQueue) -> Iterator[None]:
     """Make errors of the driver those of this package."""
     try:
         yield
@@ -120,59 +117,6 @@ def _explained(queue: cl.CommandQueue) -> Iterator[None]:
         raise LaunchError(f"{queue.device.name.strip()} ran out of memory: {error}") from error
     except cl.Error as error:
         raise LaunchError(f"the launch failed on {queue.device.name.strip()}: {error}") from error
-
-
-def enqueue_steps(
-    queue: cl.CommandQueue,
-    steps: Sequence[Step],
-    arrays: Sequence[Any],
-    fresh: Sequence[Fresh],
-    constants: Sequence[Any] = (),
-) -> tuple[list[DeviceMemory], cl.Event]:
-    """Enqueue recorded steps on device arrays of a caller.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    steps : sequence of Step
-        At least one.
-    arrays : sequence of pyopencl.array.Array
-        Those that were recorded, or others of the same kind.
-    fresh : sequence of Fresh
-        New memory to take.
-    constants : sequence of pyopencl.array.Array
-        What the call has put on the device itself, the last one first.
-
-    Returns
-    -------
-    memory : list
-        The new memory.
-    event : pyopencl.Event
-        The last one.
-
-    Raises
-    ------
-    LaunchError
-        As of `execute`.
-    """
-    session = session_of(queue)
-    with _explained(queue):
-        made = [
-            cl.Buffer(queue.context, FLAGS.READ_WRITE, item.nbytes)
-            if item.allocator is None
-            else item.allocator(item.nbytes)
-            for item in fresh
-        ]
-        memory = [array.base_data for array in arrays]
-        memory += made
-        memory += [array.base_data for array in constants]
-        waits = [event for array in arrays for event in array.events]
-        for step in steps:
-            buffers = {name: memory[place] for name, place in step.places}
-            buffers.update(_scratch(step.executable, session, queue))
-            events = step.executable.enqueue(queue, buffers, waits)
-            waits = []
-    return made, events[-1]
 
 
 def _run_device(

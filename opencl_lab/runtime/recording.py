@@ -20,6 +20,7 @@ __all__ = [
     "Fresh",
     "Recorder",
     "Step",
+    "is_recording",
     "note_condition",
     "note_constants",
     "note_fresh",
@@ -160,12 +161,14 @@ def _address(array: Any) -> int:
     return int(data.int_ptr) if data is not None else 0  # what has none is no kind of call
 
 
+def is_recording() -> bool:
+    """Return whether this thread is inside of a `recording`."""
+    return getattr(_local, "recorder", None) is not None
+
+
 @contextmanager
-def recording(arrays: Sequence[Any]) -> Iterator[Recorder | None]:
-    """Record what this thread does; None inside of another recording, which sees it too."""
-    if getattr(_local, "recorder", None) is not None:
-        yield None
-        return
+def recording(arrays: Sequence[Any]) -> Iterator[Recorder]:
+    """Record what this thread does; not inside of another recording."""
     _local.recorder = Recorder(arrays)
     try:
         yield _local.recorder

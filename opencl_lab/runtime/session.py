@@ -21,6 +21,7 @@ from opencl_lab.device import Device, check_fork, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, no_room, restore_cache
+from opencl_lab.runtime.results import ResultPool
 from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
 
@@ -30,6 +31,7 @@ __all__ = [
     "Session",
     "default_queue",
     "free_pools",
+    "is_in_order",
     "session_of",
 ]
 
@@ -39,6 +41,17 @@ IDLE_SHARE = 0.25
 
 DeviceMemory: TypeAlias = Any
 """A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
+
+
+BoundLaunch: TypeAlias = tuple[
+    cl.Kernel, tuple[int, ...], tuple[int, ...], list[tuple[int, int]]
+]
+"""A kernel, its global and local size, and the places of the buffers that its arguments are."""
+
+
+def is_in_order(queue: cl.CommandQueue) -> bool:
+    """Return whether each command of a queue waits for the one before."""
+    return not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
 @dataclass(frozen=True)
@@ -100,7 +113,7 @@ class Executable:
         self.plan = plan
         self._templates = tuple(dict.fromkeys(launch.template for launch in plan.launches))
         self._digest = recent_digest(self._templates)  # before they are rendered
-        self._lock = threading.Lock()  # arguments are state of the kernel objects
+        self.lock = threading.Lock()  # arguments are state of the kernel objects
         self._kernels = [session.kernel(launch) for launch in plan.launches]
         self._tables = {spec.name: session.table(spec) for spec in plan.with_role("table")}
         memory = {name: table.memory for name, table in self._tables.items()}
@@ -138,10 +151,10 @@ class Executable:
     ) -> list[cl.Event]:
         """Enqueue every launch in order and return their events."""
         events: list[cl.Event] = []
-        in_order = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        in_order = is_in_order(queue)
         waits = list(wait_for)
-        with self._lock:
-            given = {**buffers, **self._zeros_of(queue)}
+        with self.lock:
+            given = {**buffers, **self.zeros_of(queue)}
             if not in_order:  # scratch memory may still serve earlier commands
                 waits.append(cl.enqueue_barrier(queue))
             for kernel, launch, variable in zip(
@@ -156,7 +169,21 @@ class Executable:
                 waits = [] if in_order else [event]
         return events
 
-    def _zeros_of(self, queue: cl.CommandQueue) -> dict[str, DeviceMemory]:
+    def bound(self, places: Mapping[str, int]) -> list[BoundLaunch]:
+        """Return the launches with their arguments by the places of buffers instead of names."""
+        return [
+            (
+                kernel,
+                launch.global_size,
+                launch.local_size,
+                [(index, places[name]) for index, name in variable],
+            )
+            for kernel, launch, variable in zip(
+                self._kernels, self.plan.launches, self._variable, strict=True
+            )
+        ]
+
+    def zeros_of(self, queue: cl.CommandQueue) -> dict[str, DeviceMemory]:
         """Return the buffers of role ``zeros`` of one queue, whose commands take turns."""
         specs = self.plan.with_role("zeros")
         if not specs:
@@ -234,6 +261,7 @@ class Session:
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
+        self._results: dict[int, ResultPool] = {}
         self._alone: dict[int, threading.Lock] = {}
         self._most_idle = _most_idle(device)
 
@@ -365,6 +393,15 @@ class Session:
             pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
             return self._pools.setdefault(queue.int_ptr, pool)
 
+    def results(self, queue: cl.CommandQueue) -> ResultPool:
+        """Return the pool of an in-order queue for the results of calls."""
+        pool = self._results.get(queue.int_ptr)
+        if pool is None:
+            with self._lock:
+                pool = ResultPool(queue, self._most_idle, free_pools)
+                pool = self._results.setdefault(queue.int_ptr, pool)
+        return pool
+
     def alone(self, queue: cl.CommandQueue) -> threading.Lock:
         """Return the lock of a queue for who enqueues and waits.
 
@@ -375,7 +412,7 @@ class Session:
     def free_held(self) -> None:
         """Give pooled memory that is not in use back to the driver."""
         with self._lock:
-            for pool in self._pools.values():
+            for pool in (*self._pools.values(), *self._results.values()):
                 pool.free_held()
 
 
@@ -404,18 +441,31 @@ def session_of(queue: cl.CommandQueue) -> Session:
 
 
 @cache
-def _default_queue(handle: Any) -> tuple[cl.CommandQueue, cl.Context]:
-    """Return a queue and its context, which not every driver's queue keeps alive."""
+def _default_context(handle: Any) -> cl.Context:
+    """Return the library's own context, which not every driver's queue keeps alive."""
     try:
-        context = cl.Context([handle])
-        profiling = cl.command_queue_properties.PROFILING_ENABLE
-        return cl.CommandQueue(context, properties=profiling), context
+        return cl.Context([handle])
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
 
-def default_queue(device: Device) -> cl.CommandQueue:
-    """Return the library's own queue on a device, in order and with profiling.
+@cache
+def _default_queue(handle: Any, profiling: bool) -> cl.CommandQueue:
+    try:
+        properties = cl.command_queue_properties.PROFILING_ENABLE if profiling else 0
+        return cl.CommandQueue(_default_context(handle), properties=properties)
+    except cl.Error as error:
+        raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
+
+
+def default_queue(device: Device, *, profiling: bool = False) -> cl.CommandQueue:
+    """Return one of the library's own two queues on a device; both are in order.
+
+    Parameters
+    ----------
+    device : Device
+    profiling : bool
+        Whether its events tell times, which makes each launch take longer on some drivers.
 
     Raises
     ------
@@ -424,7 +474,7 @@ def default_queue(device: Device) -> cl.CommandQueue:
     """
     check_fork()
     with _making:
-        return _default_queue(device.handle)[0]
+        return _default_queue(device.handle, profiling)
 
 
 def free_pools() -> None:

@@ -343,7 +343,7 @@ class KernelFile(KernelOperation[KernelProblem]):
     def _first_result(self) -> Arrays:
         """What the first configuration gives, on the device that is tuned."""
         device = select_device(self._told.device)
-        queue = default_queue(device)
+        queue = default_queue(device, profiling=True)
         problem = self.problem()
         config = self._first(problem, device)
         placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._told.buffers}

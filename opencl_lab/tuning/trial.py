@@ -128,7 +128,7 @@ class Trial:
             raise LaunchError(f"device {task.device.spec} is {device.key} here")
         self._task = task = replace(task, device=device)
         self._say = say
-        queue = default_queue(device)
+        queue = default_queue(device, profiling=True)
         config = task.algorithm.default_config(task.problem, device)
         self._awkward, *self._others = (
             _Stage(task, problem, config, queue) for problem in task.awkward_problems

@@ -1,0 +1,84 @@
+"""Launches whose arguments are bound to places, so that a call only fills the places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyopencl as cl
+
+from opencl_lab.runtime.recording import Step
+from opencl_lab.runtime.session import DeviceMemory, session_of
+
+__all__ = ["BoundSteps"]
+
+
+class BoundSteps:
+    """The launches of recorded steps on one in-order queue, ready to enqueue on other memory.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    steps : sequence of Step
+        At least one. Their places are those of the memory that `enqueue` takes; below zero they
+        count `constants` from the end.
+    memory : int
+        How many places there are.
+    constants : sequence of pyopencl.array.Array
+        What the call has put on the device itself, the last one first.
+    """
+
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        steps: Sequence[Step],
+        memory: int,
+        constants: Sequence[Any] = (),
+    ):
+        self._queue = queue
+        self._session = session_of(queue)
+        self._alone = self._session.alone(queue)
+        self._fixed: list[DeviceMemory] = []
+        self._steps = []
+        for step in steps:
+            places = {
+                name: place if place >= 0 else self._fix(memory, constants[place].base_data)
+                for name, place in step.places
+            }
+            for name, zeros in step.executable.zeros_of(queue).items():
+                places[name] = self._fix(memory, zeros)
+            scratch = []
+            for spec in step.executable.plan.with_role("scratch"):
+                places[spec.name] = -1 - len(scratch)
+                scratch.append(max(spec.nbytes, 1))
+            launches = step.executable.bound(places)
+            self._steps.append((step.executable.lock, launches, scratch[::-1]))
+
+    def _fix(self, memory: int, buffer: DeviceMemory) -> int:
+        self._fixed.append(buffer)
+        return memory + len(self._fixed) - 1
+
+    def enqueue(self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event]) -> cl.Event:
+        """Enqueue all launches on the buffers of all places, and return the last one's event.
+
+        The first launch waits for the given events.
+        """
+        queue, session = self._queue, self._session
+        waits = list(wait_for) or None
+        given = [*memory, *self._fixed]
+        event = None
+        with self._alone:
+            for lock, launches, scratch in self._steps:
+                buffers = given
+                if scratch:  # it counts from the end
+                    buffers = [*given, *(session.allocate(queue, nbytes) for nbytes in scratch)]
+                with lock:
+                    for kernel, global_size, local_size, arguments in launches:
+                        for index, place in arguments:
+                            kernel.set_arg(index, buffers[place])
+                        event = cl.enqueue_nd_range_kernel(
+                            queue, kernel, global_size, local_size, wait_for=waits
+                        )
+                        waits = None
+        assert event is not None  # a recording of no launch at all is none
+        return event

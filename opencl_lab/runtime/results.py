@@ -1,0 +1,206 @@
+"""Memory for the results of calls on device arrays, which is used again when nobody else can.
+
+A driver takes a tenth of a millisecond and more for new memory. The pool of a queue keeps what
+results have lain in, and the order of the queue makes it safe to use this again while earlier
+commands still run. Memory that somebody else may have handed to another queue must not be used
+again: no runtime tells whether commands of that queue are done with it. So a result gives its
+memory back only if nobody has asked for it. It is a `PooledArray` until `data` or `base_data` are
+read, as all functions of pyopencl do. From then on it is a plain `pyopencl.array.Array` with a
+plain buffer, which the driver keeps for as long as any command needs it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pyopencl as cl
+import pyopencl.array
+import pyopencl.tools
+
+__all__ = ["PooledArray", "ResultPool", "block_of", "memory_of"]
+
+
+class ResultPool:
+    """Buffers of one in-order queue that no array lives in.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    most_idle : float
+        How many bytes it keeps at most.
+    on_pressure : callable
+        Frees other memory of the device, when there is none left.
+    """
+
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        most_idle: float,
+        on_pressure: Callable[[], None],
+    ):
+        # New memory is used at once, as some drivers find out only then that there is none.
+        self._new = pyopencl.tools.ImmediateAllocator(queue)
+        self._most_idle = most_idle
+        self._on_pressure = on_pressure
+        self._lock = threading.Lock()
+        self._idle: OrderedDict[int, list[cl.Buffer]] = OrderedDict()  # last used sizes at the end
+        self._idle_bytes = 0
+        self._returned: deque[tuple[int, cl.Buffer]] = deque()
+
+    @property
+    def idle_bytes(self) -> int:
+        """Bytes that are kept and not in use."""
+        with self._lock:
+            self._take_back()
+            return self._idle_bytes
+
+    def take(self, nbytes: int) -> cl.Buffer:
+        """Return a buffer of exactly this size.
+
+        Raises
+        ------
+        pyopencl.MemoryError
+            If there is no memory left, also after all that is not in use was given back.
+        """
+        with self._lock:
+            self._take_back()
+            blocks = self._idle.get(nbytes)
+            if blocks:
+                self._idle_bytes -= nbytes
+                if len(blocks) == 1:
+                    del self._idle[nbytes]
+                return blocks.pop()
+        try:
+            return self._new(nbytes)
+        except cl.MemoryError:
+            self._on_pressure()
+            return self._new(nbytes)
+
+    def give(self, nbytes: int, block: cl.Buffer) -> None:
+        """Take back a buffer that only commands of this queue may still use."""
+        # An array may die at any moment, also while this thread holds the lock.
+        self._returned.append((nbytes, block))
+        if self._lock.acquire(blocking=False):
+            try:
+                self._take_back()
+            finally:
+                self._lock.release()
+
+    def _take_back(self) -> None:
+        while self._returned:
+            nbytes, block = self._returned.popleft()
+            self._idle.setdefault(nbytes, []).append(block)
+            self._idle.move_to_end(nbytes)
+            self._idle_bytes += nbytes
+        while self._idle_bytes > self._most_idle:
+            nbytes, blocks = next(iter(self._idle.items()))
+            blocks.pop(0)
+            self._idle_bytes -= nbytes
+            if not blocks:
+                del self._idle[nbytes]
+
+    def free_held(self) -> None:
+        """Give all that is not in use back to the driver."""
+        with self._lock:
+            self._take_back()
+            self._idle.clear()
+            self._idle_bytes = 0
+
+
+class PooledArray(cl.array.Array):
+    """A device array like any other, whose memory goes back to a pool if nobody asks for it."""
+
+    _block: cl.Buffer
+    _pool: ResultPool
+
+    @classmethod
+    def of(
+        cls, pool: ResultPool, block: cl.Buffer, attributes: dict[str, Any], event: cl.Event
+    ) -> PooledArray:
+        """Return an array in a block of a pool.
+
+        Parameters
+        ----------
+        pool : ResultPool
+        block : pyopencl.Buffer
+        attributes : dict
+            Those of an array of this shape and type, but for its memory and events.
+        event : pyopencl.Event
+            That of the command which writes it.
+        """
+        array = cls.__new__(cls)
+        own = vars(array)  # the constructor takes longer than all else that a call does
+        own.update(attributes)
+        own["events"] = [event]
+        own["_pool"] = pool
+        own["_block"] = block
+        return array
+
+    @property  # type: ignore[override]
+    def base_data(self) -> Any:
+        """The memory, which does not go back to the pool from now on."""
+        own = vars(self)
+        own.setdefault("base_data", own.get("_block"))
+        self.__class__ = cl.array.Array  # type: ignore[assignment]
+        own.pop("_pool", None)
+        own.pop("_block", None)
+        return own["base_data"]
+
+    @base_data.setter
+    def base_data(self, memory: Any) -> None:
+        vars(self)["base_data"] = memory
+        self.base_data  # noqa: B018
+
+    def add_event(self, evt: cl.Event) -> None:
+        """See `pyopencl.array.Array.add_event`; of another queue perhaps."""
+        self.base_data  # noqa: B018
+        self.add_event(evt)
+
+    def get(self, queue: Any = None, ary: Any = None) -> Any:
+        """See `pyopencl.array.Array.get`."""
+        own = dict(vars(self))
+        memory = own.pop("_block", None)
+        own.pop("_pool", None)
+        plain = cl.array.Array.__new__(cl.array.Array)
+        vars(plain).update(own)
+        if memory is not None:
+            plain.base_data = memory
+        plain.events = list(plain.events)
+        return plain.get(queue, ary)  # it waits, so that no queue uses the memory afterwards
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self.base_data  # noqa: B018 - a copy shares the memory
+        return self.__reduce_ex__(protocol)
+
+    def __del__(self) -> None:
+        own = vars(self)
+        with suppress(KeyError):  # of an array that was never made
+            own["_pool"].give(own["nbytes"], own["_block"])
+
+
+def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
+    """Return the memory of a device array for commands of a queue.
+
+    Parameters
+    ----------
+    array : pyopencl.array.Array
+    queue : pyopencl.CommandQueue or None
+        If it is that of the array's pool, the memory may go back there afterwards. If not, or None,
+        it does not.
+    """
+    if type(array) is PooledArray:
+        own = vars(array)
+        block = own.get("_block")
+        if block is not None and own["queue"] is queue:
+            return block
+    return array.base_data
+
+
+def block_of(array: cl.array.Array) -> Any:
+    """Return the memory of a device array to compare it with that of others, and nothing else."""
+    block = vars(array).get("_block")
+    return array.base_data if block is None else block
