@@ -32,7 +32,7 @@ from pyopencl.tools import PooledBuffer
 
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
-from opencl_lab.runtime.execute import execute, explained
+from opencl_lab.runtime.execute import execute, explain
 from opencl_lab.runtime.recording import Fresh, Recorder, Step, is_recording, recording
 from opencl_lab.runtime.results import PooledArray, block_of, memory_of
 from opencl_lab.runtime.session import free_pools, is_in_order, session_of
@@ -153,12 +153,14 @@ class _Recipe:
         memory = [memory_of(array, queue) for array in arrays]
         # What is still in the pool's hands was written by a command of this queue.
         waits = [e for a in arrays if type(a) is not PooledArray for e in a.events]
-        with explained(queue):
+        try:
             made = [
                 pool.take(item.nbytes) if item.allocator is None else item.allocator(item.nbytes)
                 for item in self._fresh
             ]
             event = self._bound.enqueue(memory + made, waits)
+        except cl.Error as error:
+            raise explain(error, queue) from error
         for place, nbytes in self._passing:
             pool.give(nbytes, made[place])
         if not self._several:
@@ -245,8 +247,8 @@ def _host_kind(array: np.ndarray[Any, Any]) -> Hashable:
 def _sharing(arrays: Sequence[Any]) -> Hashable:
     """Return which of several arrays share memory."""
     if is_device_array(arrays[0]):
-        memory = list(map(block_of, arrays))
-        return tuple(memory.index(item) for item in memory)
+        memory = [block_of(array).int_ptr for array in arrays]
+        return None if len(set(memory)) == len(memory) else tuple(map(memory.index, memory))
     return tuple(
         (array.ctypes.data == other.ctypes.data, np.may_share_memory(array, other))
         for index, array in enumerate(arrays)
@@ -284,15 +286,14 @@ class _Signature:
     ) -> tuple[Hashable | None, list[Any]]:
         """Return what `kind` does, and None where there is none or an argument is wrong."""
         try:
-            kind, arrays = self.kind(args, kwargs)
-            hash(kind)
+            return self.kind(args, kwargs)
         except Exception:  # the function refuses it in its own words
             return None, []
-        return kind, arrays
 
     def kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
         arrays: list[Any] = []
+        on_device = 0
         parts: list[Hashable] = [self._name]
         given: Iterable[tuple[int, Any]] = enumerate(args)
         if kwargs:
@@ -303,6 +304,7 @@ class _Signature:
             if kind in DEVICE_ARRAYS and place in self._arrays:
                 parts.append(_device_kind(value))
                 arrays.append(value)
+                on_device += 1
             elif place in self._values:
                 parts.append(_values(value))
             elif kind is np.ndarray and place in self._data:
@@ -313,7 +315,7 @@ class _Signature:
         if not arrays:
             raise _Unique
         if len(arrays) > 1:
-            if len(set(map(is_device_array, arrays))) > 1:
+            if on_device not in (0, len(arrays)):
                 raise _Unique
             parts.append(_sharing(arrays))
         parts.append(_surroundings())

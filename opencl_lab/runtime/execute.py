@@ -22,7 +22,7 @@ from opencl_lab.runtime.session import (
     session_of,
 )
 
-__all__ = ["Execution", "execute", "explained"]
+__all__ = ["Execution", "execute", "explain"]
 
 FLAGS = cl.mem_flags
 
@@ -102,21 +102,26 @@ def execute(
     arrays = (*inputs.values(), *out.values())  # a kernel may need no input
     on_device = any(isinstance(array, cl.array.Array) for array in arrays)
     run = _run_device if on_device else _run_host
-    with explained(queue), session_of(queue).alone(queue):
+    with _explained(queue), session_of(queue).alone(queue):
         execution = run(executable, inputs, queue, out)
     note_step(executable, inputs, execution.outputs, given, queue)
     return execution
 
 
 @contextmanager
-def explained(queue: cl.CommandQueue) -> Iterator[None]:
-    """Make errors of the driver those of this package."""
+def _explained(queue: cl.CommandQueue) -> Iterator[None]:
     try:
         yield
-    except cl.MemoryError as error:
-        raise LaunchError(f"{queue.device.name.strip()} ran out of memory: {error}") from error
     except cl.Error as error:
-        raise LaunchError(f"the launch failed on {queue.device.name.strip()}: {error}") from error
+        raise explain(error, queue) from error
+
+
+def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
+    """Return an error of the driver as one of this package."""
+    name = queue.device.name.strip()
+    if isinstance(error, cl.MemoryError):
+        return LaunchError(f"{name} ran out of memory: {error}")
+    return LaunchError(f"the launch failed on {name}: {error}")
 
 
 def _run_device(

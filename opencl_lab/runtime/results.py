@@ -21,6 +21,10 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 
+SMALL = 1 << 20
+MOST_RETURNED = 64
+"""Small blocks are put in order this many at a time."""
+
 __all__ = ["PooledArray", "ResultPool", "block_of", "memory_of"]
 
 
@@ -66,6 +70,12 @@ class ResultPool:
         pyopencl.MemoryError
             If there is no memory left, also after all that is not in use was given back.
         """
+        if self._returned:
+            with suppress(IndexError):  # another thread was quicker
+                last, block = self._returned.pop()
+                if last == nbytes:  # most calls want what the one before has left
+                    return block
+                self._returned.append((last, block))
         with self._lock:
             self._take_back()
             blocks = self._idle.get(nbytes)
@@ -84,7 +94,8 @@ class ResultPool:
         """Take back a buffer that only commands of this queue may still use."""
         # An array may die at any moment, also while this thread holds the lock.
         self._returned.append((nbytes, block))
-        if self._lock.acquire(blocking=False):
+        few = nbytes < SMALL and len(self._returned) < MOST_RETURNED
+        if not few and self._lock.acquire(blocking=False):
             try:
                 self._take_back()
             finally:
@@ -132,12 +143,8 @@ class PooledArray(cl.array.Array):
         event : pyopencl.Event
             That of the command which writes it.
         """
-        array = cls.__new__(cls)
-        own = vars(array)  # the constructor takes longer than all else that a call does
-        own.update(attributes)
-        own["events"] = [event]
-        own["_pool"] = pool
-        own["_block"] = block
+        array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
+        array.__dict__ = {**attributes, "events": [event], "_pool": pool, "_block": block}
         return array
 
     @property  # type: ignore[override]
@@ -177,8 +184,8 @@ class PooledArray(cl.array.Array):
         return self.__reduce_ex__(protocol)
 
     def __del__(self) -> None:
-        own = vars(self)
-        with suppress(KeyError):  # of an array that was never made
+        own = self.__dict__
+        if "_block" in own:  # else it was never made
             own["_pool"].give(own["nbytes"], own["_block"])
 
 
