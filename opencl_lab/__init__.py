@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from opencl_lab.operations.dft.functions import dft
     from opencl_lab.operations.gemm.functions import gemm
     from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
+    from opencl_lab.prepared import Prepared, prepare
     from opencl_lab.replay import free_memory
     from opencl_lab.tuning.kernel_file import tune_kernel
     from opencl_lab.tuning.result import TuneResult
@@ -58,6 +59,7 @@ __all__ = [
     "LaunchError",
     "Measurement",
     "OclabError",
+    "Prepared",
     "ReferenceUnavailable",
     "TuneResult",
     "__version__",
@@ -69,6 +71,7 @@ __all__ = [
     "fft",
     "free_memory",
     "gemm",
+    "prepare",
     "scipy_backend",
     "select_device",
     "sort",
@@ -94,6 +97,7 @@ _HOMES = {
     "operations.conv2d.functions": ("conv2d",),
     "operations.gemm.functions": ("gemm",),
     "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
+    "prepared": ("Prepared", "prepare"),
     "replay": ("free_memory",),
     "tuning.kernel_file": ("tune_kernel",),
     "tuning.result": ("TuneResult",),

@@ -39,11 +39,22 @@ from opencl_lab.runtime.session import free_pools, is_in_order, session_of
 from opencl_lab.template import LOOK_INTERVAL
 from opencl_lab.tuning import database
 
-__all__ = ["forget", "free_memory", "replayed"]
+__all__ = [
+    "Recipe",
+    "arrays_among",
+    "forget",
+    "free_memory",
+    "is_replayed",
+    "kinds_of",
+    "record",
+    "replayed",
+]
 
 MOST_RECIPES = 1024
 DATA = {"a", "b", "c", "x", "image", "keys", "values", "out"}
 """Parameters that are data: a kind of call knows their shape and type. All others are options."""
+SIMPLE = {type(None), str, bool, int, bytes}
+"""Types of options whose values are equal only if they say the same."""
 DEVICE_ARRAYS = {cl.array.Array, PooledArray}
 MOST_CONSTANT = 1 << 16
 """Bytes of arguments whose values belong to the kind of a call."""
@@ -67,7 +78,7 @@ class _Result:
     attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
 
 
-class _Recipe:
+class Recipe:
     """What calls of one kind do.
 
     Parameters
@@ -93,7 +104,7 @@ class _Recipe:
     ):
         assert recorder.queue is not None
         self.looked = time.monotonic()
-        self._queue = recorder.queue
+        self.queue = recorder.queue
         self._steps = tuple(recorder.steps)
         self._fresh = tuple(recorder.fresh)
         self._results = tuple(results)
@@ -104,8 +115,8 @@ class _Recipe:
         self._on_device = is_device_array(arrays[0])
         if self._on_device:
             places = len(arrays) + len(self._fresh)
-            self._bound = BoundSteps(self._queue, self._steps, places, constants)
-            self._pool = session_of(self._queue).results(self._queue)
+            self._bound = BoundSteps(self.queue, self._steps, places, constants)
+            self._pool = session_of(self.queue).results(self.queue)
             returned = {item.place - len(arrays) for item in results}
             self._passing = [
                 (place, item.nbytes)
@@ -137,7 +148,7 @@ class _Recipe:
             execute(
                 step.executable,
                 {name: everything[place] for name, place in step.inputs.items()},
-                self._queue,
+                self.queue,
                 {name: everything[place] for name, place in step.outputs.items()},
             )
         results = tuple(
@@ -149,7 +160,7 @@ class _Recipe:
         return results if self._several else results[0]
 
     def _run_device(self, arrays: Sequence[Any]) -> Any:
-        queue, pool = self._queue, self._pool
+        queue, pool = self.queue, self._pool
         memory = [memory_of(array, queue) for array in arrays]
         # What is still in the pool's hands was written by a command of this queue.
         waits = [e for a in arrays if type(a) is not PooledArray for e in a.events]
@@ -185,7 +196,8 @@ class _Recipe:
 # To ask `os.environ` itself takes a microsecond for each name, and this is done in every call.
 _variable = getattr(os.environ, "_data", os.environ).get
 _names = tuple(map(getattr(os.environ, "encodekey", str), ENVIRONMENT))
-_recipes: OrderedDict[Hashable, _Recipe] = OrderedDict()
+_signatures: dict[Callable[..., Any], _Signature] = {}
+_recipes: OrderedDict[Hashable, Recipe] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -207,7 +219,7 @@ def free_memory() -> None:
 def _plain(value: Any) -> Hashable:
     """Return what tells an option from another one of the same effect or not."""
     kind = type(value)
-    if value is None or kind in (str, bool, int, bytes):
+    if kind in SIMPLE:
         return kind, value
     if kind is float:
         if math.isnan(value):
@@ -270,6 +282,36 @@ def _values(value: Any) -> Hashable:
     return type(value), array.shape, array.dtype, array.tobytes()
 
 
+def kinds_of(arrays: Sequence[Any], count: int) -> Hashable:
+    """Return what calls of one function and of the same options share, or None.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Of the caller.
+    count : int
+        How many of them are arguments and no options.
+    """
+    try:
+        parts: list[Hashable] = [count]
+        on_device = 0
+        for array in arrays:
+            if type(array) in DEVICE_ARRAYS:
+                parts.append(_device_kind(array))
+                on_device += 1
+            elif type(array) is np.ndarray:
+                parts.append(_host_kind(array))
+            else:
+                return None
+        if len(arrays) > 1:
+            if on_device not in (0, len(arrays)):
+                return None
+            parts.append(_sharing(arrays))
+        return tuple(parts)
+    except _Unique:
+        return None
+
+
 class _Signature:
     """How the arguments of one function tell what kind of call it is."""
 
@@ -280,6 +322,15 @@ class _Signature:
         self._values = {self._place[name] for name in values}
         self._data = {place for name, place in self._place.items() if name in DATA}
         self._arrays = self._data | self._values
+
+    def arrays(self, options: Mapping[str, Any]) -> list[Any]:
+        """Return the arrays among `options` that `kind` would return."""
+        return [
+            value
+            for name, value in options.items()
+            if (type(value) in DEVICE_ARRAYS and self._place[name] in self._arrays)
+            or (type(value) is np.ndarray and self._place[name] in self._data)
+        ]
 
     def kind_or_none(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -297,11 +348,13 @@ class _Signature:
         parts: list[Hashable] = [self._name]
         given: Iterable[tuple[int, Any]] = enumerate(args)
         if kwargs:
-            given = [*given, *((self._place[name], kwargs[name]) for name in sorted(kwargs))]
+            given = [*given, *((self._place[name], value) for name, value in kwargs.items())]
         for place, value in given:
             kind = type(value)
             parts.append(place)
-            if kind in DEVICE_ARRAYS and place in self._arrays:
+            if kind in SIMPLE and place not in self._values:
+                parts += (kind, value)
+            elif kind in DEVICE_ARRAYS and place in self._arrays:
                 parts.append(_device_kind(value))
                 arrays.append(value)
                 on_device += 1
@@ -346,20 +399,51 @@ def replayed(*values: str) -> Callable[[F], F]:
             recipe = _recipes.get(kind)
             if recipe is not None and _is_current(kind, recipe):
                 return recipe.run(arrays)
-            generation = database.generation()
-            with recording(arrays) as recorder:
-                result = function(*args, **kwargs)
-            made = _recipe(recorder, arrays, result, generation)
+            result, made = _recorded(function, args, kwargs, arrays)
             if made is not None:
                 _keep(kind, made)
             return result
 
+        _signatures[call] = signature
         return cast(F, call)
 
     return decorate
 
 
-def _is_current(kind: Hashable, recipe: _Recipe) -> bool:
+def is_replayed(function: Callable[..., Any]) -> bool:
+    """Return whether calls of a function are replayed."""
+    return function in _signatures
+
+
+def arrays_among(function: Callable[..., Any], options: Mapping[str, Any]) -> list[Any]:
+    """Return the options that are data of a call, in their order."""
+    return _signatures[function].arrays(options)
+
+
+def record(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, Recipe | None]:
+    """Call a function that is replayed, and return its result and what it did, if it is known."""
+    kind, arrays = _signatures[function].kind_or_none(tuple(args), kwargs)
+    inner = inspect.unwrap(function)
+    if kind is None or is_recording():
+        return inner(*args, **kwargs), None
+    return _recorded(inner, args, kwargs, arrays)
+
+
+def _recorded(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    arrays: Sequence[Any],
+) -> tuple[Any, Recipe | None]:
+    generation = database.generation()
+    with recording(arrays) as recorder:
+        result = function(*args, **kwargs)
+    return result, _recipe(recorder, arrays, result, generation)
+
+
+def _is_current(kind: Hashable, recipe: Recipe) -> bool:
     now = time.monotonic()
     if not recipe.current(now):
         return False
@@ -369,7 +453,7 @@ def _is_current(kind: Hashable, recipe: _Recipe) -> bool:
     return True
 
 
-def _keep(kind: Hashable, recipe: _Recipe) -> None:
+def _keep(kind: Hashable, recipe: Recipe) -> None:
     with _lock:
         _recipes[kind] = recipe
         _recipes.move_to_end(kind)
@@ -379,7 +463,7 @@ def _keep(kind: Hashable, recipe: _Recipe) -> None:
 
 def _recipe(
     recorder: Recorder, arrays: Sequence[Any], result: Any, generation: int
-) -> _Recipe | None:
+) -> Recipe | None:
     """Return what was recorded, or None if it cannot be replayed."""
     several = isinstance(result, tuple)
     returned = result if several else (result,)
@@ -409,4 +493,4 @@ def _recipe(
             attributes = dict(vars(array))
             del attributes["base_data"], attributes["events"]
         results.append(_Result(place, tuple(array.shape), array.dtype, attributes))
-    return _Recipe(recorder, arrays, results, several, generation)
+    return Recipe(recorder, arrays, results, several, generation)

@@ -30,13 +30,13 @@ def nothing_recorded(monkeypatch):
 def runs(monkeypatch):
     """Count the calls that were replayed."""
     counts = []
-    run = replay._Recipe.run
+    run = replay.Recipe.run
 
     def counting(self, arrays):
         counts.append(self)
         return run(self, arrays)
 
-    monkeypatch.setattr(replay._Recipe, "run", counting)
+    monkeypatch.setattr(replay.Recipe, "run", counting)
     return counts
 
 

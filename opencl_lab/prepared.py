@@ -1,0 +1,222 @@
+"""Calls that are settled once and repeated, as plans of FFTW are."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Hashable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+import opencl_lab.fft as fft
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.conv2d.functions import conv2d
+from opencl_lab.operations.dft.functions import dft
+from opencl_lab.operations.gemm.functions import gemm
+from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
+from opencl_lab.replay import Recipe, arrays_among, is_replayed, kinds_of, record
+from opencl_lab.runtime.arrays import AnyArray, is_device_array
+
+__all__ = ["Prepared", "prepare"]
+
+FUNCTIONS = {
+    function.__name__: function
+    for function in (
+        *(getattr(fft, name) for name in fft.__all__),
+        *(sort, argsort, sort_by_key, gemm, conv2d, dft),
+    )
+    if is_replayed(function)
+}
+MOST_KINDS = 16
+"""Layouts and queues that one prepared call remembers."""
+
+
+class Prepared:
+    """A public function with its options, for arrays of one shape and type each.
+
+    Calls of it only enqueue what the first one has settled. They keep to that, also when
+    configurations are tuned later on. As a context it measures the calls that are made inside:
+    ``with f: ...`` waits for the device before and after, and sets `calls` and `seconds`.
+
+    Attributes
+    ----------
+    function : callable
+    shapes : tuple of tuple of int
+        Of the arrays that a call takes.
+    dtypes : tuple of numpy.dtype
+    options : dict
+    calls : int
+        How many calls were made inside of the last ``with``.
+    seconds : float
+        What one of them took, on average and until it was done.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        shapes: Sequence[tuple[int, ...]],
+        dtypes: Sequence[np.dtype[Any]],
+        options: dict[str, Any],
+    ):
+        self.function = function
+        self.shapes = tuple(shapes)
+        self.dtypes = tuple(dtypes)
+        self.options = options
+        self.calls = 0
+        self.seconds = 0.0
+        self._begin = 0.0
+        self._known: dict[Hashable, Recipe] = {}
+        self._fixed = arrays_among(function, options)
+        self._queue: cl.CommandQueue | None = options.get("queue")
+
+    def __call__(self, *arrays: AnyArray, out: AnyArray | None = None) -> Any:
+        """Call the function.
+
+        Parameters
+        ----------
+        *arrays : numpy.ndarray or pyopencl.array.Array
+            Of the prepared shapes and types, all on one side.
+        out : array, optional
+            Receives the result, without a new one being made.
+
+        Returns
+        -------
+        As the function itself.
+
+        Raises
+        ------
+        InvalidProblem
+            If an array has another shape or type than was prepared.
+        """
+        given = [*arrays, *self._fixed]
+        if out is not None:
+            given.append(out)
+        self.calls += 1
+        recipe = self._known.get(kinds_of(given, len(arrays)))
+        return recipe.run(given) if recipe is not None else self._settle(arrays, out)
+
+    def _settle(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
+        made = [array if is_device_array(array) else np.asarray(array) for array in arrays]
+        got = [(tuple(array.shape), array.dtype) for array in made]
+        if got != list(zip(self.shapes, self.dtypes, strict=True)):
+            wanted = ", ".join(
+                f"{shape} of {dtype}"
+                for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
+            )
+            shown = ", ".join(f"{shape} of {dtype}" for shape, dtype in got)
+            raise InvalidProblem(f"{self.function.__name__} was prepared for {wanted}, not {shown}")
+        options = self.options if out is None else {**self.options, "out": out}
+        result, recipe = record(self.function, made, options)
+        given = [*made, *self._fixed] + ([] if out is None else [out])
+        if recipe is not None and len(self._known) < MOST_KINDS:
+            self._known[kinds_of(given, len(made))] = recipe
+            self._queue = recipe.queue
+        return result
+
+    def __enter__(self) -> Prepared:
+        self._wait()
+        self.calls = 0
+        self._begin = time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._wait()
+        self.seconds = (time.perf_counter() - self._begin) / max(self.calls, 1)
+
+    def _wait(self) -> None:
+        if self._queue is not None:
+            self._queue.finish()
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"prepare({self.function.__name__!r}, shape={self.shapes}{options})"
+
+
+def prepare(
+    operation: str | Callable[..., Any],
+    *arrays: AnyArray,
+    shape: Any = None,
+    dtype: Any = np.float32,
+    **options: Any,
+) -> Prepared:
+    """Settle all that calls of one kind share, and return what makes such calls.
+
+    Parameters
+    ----------
+    operation : str or callable
+        A public function or its name: ``"sort"``, ``"gemm"``, ``"conv2d"``, ``"dft"``, ``"fft"``,
+        ``"rfft"``, ...
+    *arrays : numpy.ndarray or pyopencl.array.Array
+        Examples of the arrays that calls will take. They are used for one call, and not changed.
+    shape : tuple of int, or of such tuples, optional
+        In place of examples: the shape of the array that a call takes, or of each of them.
+    dtype : dtype or sequence of dtypes
+        With `shape`; one serves all arrays.
+    **options
+        Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as the `weights`
+        of `conv2d`, are those of all calls. With ``queue=`` and a `shape`, arrays are expected on
+        that queue's device, else on the host. Others work too, after one slow call.
+
+    Returns
+    -------
+    Prepared
+        Call it with arrays, and with ``out=`` to have no new result made.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no such function, or it refuses the arrays or options.
+
+    Examples
+    --------
+    >>> import numpy as np, opencl_lab as ol
+    >>> f = ol.prepare("fft", shape=(16, 1024), dtype="complex64")
+    >>> x = np.ones((16, 1024), np.complex64)
+    >>> y = f(x)
+    >>> f(2 * x, out=y) is y
+    True
+    """
+    name = getattr(operation, "__name__", str(operation))
+    function = FUNCTIONS.get(name)
+    if function is None or (callable(operation) and operation is not function):
+        raise InvalidProblem(f"cannot prepare {name!r}; possible are: {', '.join(FUNCTIONS)}")
+    if (shape is None) == (not arrays):
+        raise InvalidProblem("prepare takes either arrays or shape=")
+    if not arrays:
+        arrays = _examples(shape, dtype, options)
+    for array in arrays:
+        if not isinstance(array, (np.ndarray, cl.array.Array)):
+            raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
+    parameters = inspect.signature(function).parameters
+    unknown = ", ".join(sorted(set(options) - set(parameters)))
+    if unknown:
+        raise InvalidProblem(f"{name} has no option {unknown}")
+    shapes = [tuple(array.shape) for array in arrays]
+    prepared = Prepared(function, shapes, [array.dtype for array in arrays], options)
+    prepared(*arrays)
+    prepared.calls = 0
+    return prepared
+
+
+def _examples(shape: Any, dtype: Any, options: dict[str, Any]) -> tuple[AnyArray, ...]:
+    """Return arrays of zeros; on the device of the queue, if `options` name one."""
+    several = isinstance(shape, (tuple, list)) and any(map(np.ndim, shape))
+    shapes = list(shape) if several else [shape]
+    types = list(dtype) if isinstance(dtype, (tuple, list)) else [dtype] * len(shapes)
+    queue = options.get("queue")
+    try:
+        made = [np.zeros(item, kind) for item, kind in zip(shapes, types, strict=True)]
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"shape {shape!r} and dtype {dtype!r}: {error}") from error
+    if queue is None:
+        return tuple(made)
+    return tuple(cl.array.to_device(queue, array) for array in made)

@@ -1,0 +1,151 @@
+"""Calls that are prepared: they give what the public functions give, and refuse other arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import opencl_lab as ol
+from opencl_lab import replay
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.runtime.session import default_queue
+
+
+def floats(*shape):
+    return lambda rng: rng.standard_normal(shape, dtype=np.float32)
+
+
+def complexes(*shape):
+    return lambda rng: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype("c8")
+
+
+CASES = {
+    "sort": ([lambda rng: rng.integers(-99, 99, (4, 50), np.int32)], {"axis": 0}),
+    "argsort": ([floats(300)], {"descending": True}),
+    "gemm": ([floats(20, 30), floats(30, 10)], {"alpha": 2.0}),
+    "conv2d": ([floats(30, 40)], {"weights": np.arange(9.0).reshape(3, 3), "mode": "valid"}),
+    "dft": ([complexes(3, 50)], {}),
+    "fft": ([complexes(4, 64)], {"norm": "ortho"}),
+    "rfft": ([floats(4, 90)], {}),
+    "ifft2": ([complexes(16, 20)], {}),
+}
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize("name", CASES)
+def test_prepared_calls_are_public_calls(name, side, device, rng):
+    makers, options = CASES[name]
+    queue = default_queue(device)
+
+    def arguments():
+        made = [make(rng) for make in makers]
+        return made if side == "host" else [cl.array.to_device(queue, item) for item in made]
+
+    def plain(result):
+        return result if side == "host" else result.get()
+
+    function = getattr(ol.fft, name, None) or getattr(ol, name)
+    example = arguments()
+    shapes = [item.shape for item in example]
+    prepared = ol.prepare(
+        name,
+        shape=shapes if len(shapes) > 1 else shapes[0],
+        dtype=example[0].dtype,
+        queue=queue,
+        **options,
+    )
+    other = ol.prepare(function, *example, queue=queue, **options)
+    assert prepared.shapes == other.shapes and prepared.dtypes == other.dtypes
+    out = None
+    for _ in range(3):
+        given = arguments()
+        replay.forget()
+        right = plain(function(*given, queue=queue, **options))
+        for call in (prepared, other):
+            got = plain(call(*given))
+            assert got.dtype == right.dtype and got.tobytes() == right.tobytes()
+        if out is None:
+            out = np.empty_like(right)
+            out = out if side == "host" else cl.array.to_device(queue, out)
+        assert prepared(*given, out=out) is out
+        assert plain(out).tobytes() == right.tobytes()
+
+
+def test_in_place_and_apart_are_told_apart(device, rng):
+    queue = default_queue(device)
+    prepared = ol.prepare("sort", shape=(500,), dtype=np.int32, queue=queue)
+    keys = rng.integers(0, 99, 500, np.int32)
+    for _ in range(2):
+        given = cl.array.to_device(queue, keys)
+        out = cl.array.zeros(queue, 500, np.int32)
+        assert prepared(given, out=out) is out and np.array_equal(given.get(), keys)
+        assert prepared(given, out=given) is given
+        assert np.array_equal(given.get(), np.sort(keys))
+        assert np.array_equal(out.get(), np.sort(keys))
+
+
+def test_fixed_arrays_are_read_at_each_call(device, rng):
+    queue = default_queue(device)
+    a, b, c = (cl.array.to_device(queue, floats(8, 8)(rng)) for _ in "abc")
+    prepared = ol.prepare("gemm", a, b, c=c, beta=1.0)
+    first = prepared(a, b).get()
+    c += 1
+    np.testing.assert_allclose(prepared(a, b).get(), first + 1, atol=1e-5)
+
+
+def test_weights_on_the_device(device, rng):
+    queue = default_queue(device)
+    image, weights = (cl.array.to_device(queue, floats(n, n)(rng)) for n in (20, 3))
+    prepared = ol.prepare("conv2d", image, weights=weights)
+    for _ in range(2):
+        assert np.array_equal(prepared(image).get(), ol.conv2d(image, weights).get())
+
+
+def test_other_layouts_and_sides_serve_too(device, rng):
+    queue = default_queue(device)
+    prepared = ol.prepare("sort", shape=(40, 50), dtype=np.int32, queue=queue)
+    keys = rng.integers(0, 99, (50, 40), np.int32).T
+    assert np.array_equal(prepared(keys), np.sort(keys))
+    assert np.array_equal(prepared(cl.array.to_device(queue, keys)).get(), np.sort(keys))
+    assert np.array_equal(prepared(keys.copy()), np.sort(keys))
+    assert np.array_equal(prepared(keys.tolist() and np.array(keys)), np.sort(keys))
+
+
+def test_as_a_context_it_measures(device):
+    prepared = ol.prepare("sort", shape=(1000,), queue=default_queue(device))
+    keys = np.ones(1000, np.float32)
+    prepared(keys)
+    with prepared as timed:
+        for _ in range(5):
+            timed(keys)
+    assert prepared.calls == 5 and 1e-6 < prepared.seconds < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "message"),
+    [
+        (("sort",), {}, "either arrays or shape="),
+        (("sort", np.ones(3)), {"shape": (3,)}, "either arrays or shape="),
+        (("sart",), {"shape": (3,)}, "cannot prepare 'sart'; possible are: .*sort"),
+        ((print,), {"shape": (3,)}, "cannot prepare 'print'"),
+        (("sort",), {"shape": (3,), "axes": 1}, "sort has no option axes"),
+        (("sort",), {"shape": (-3,)}, "negative dimensions"),
+        (("sort",), {"shape": (3,), "dtype": "wrong"}, "not understood"),
+        (("sort", [1, 2]), {}, "arrays or shape=, not list"),
+        (("gemm",), {"shape": ((2, 3), (4, 5))}, "a gives sums of length 3"),
+    ],
+)
+def test_what_cannot_be_prepared(arguments, what, message):
+    with pytest.raises(InvalidProblem, match=message):
+        ol.prepare(*arguments, **what)
+
+
+def test_other_arrays_are_refused(device):
+    prepared = ol.prepare("sort", shape=(8,), dtype=np.int32, queue=default_queue(device))
+    for wrong in (np.zeros(9, np.int32), np.zeros(8, np.float32), np.zeros((8, 1), np.int32)):
+        with pytest.raises(InvalidProblem, match=r"sort was prepared for \(8,\) of int32, not"):
+            prepared(wrong)
+    with pytest.raises(InvalidProblem, match="was prepared for"):
+        prepared()

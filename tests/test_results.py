@@ -1,0 +1,227 @@
+"""Memory of results: used again when only its own queue can know it, and never else."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import threading
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import opencl_lab as ol
+from opencl_lab import replay
+from opencl_lab.runtime.results import PooledArray, ResultPool, block_of
+from opencl_lab.runtime.session import default_queue, session_of
+
+N = 700
+
+
+@pytest.fixture
+def queue(device):
+    return cl.CommandQueue(default_queue(device).context)
+
+
+@pytest.fixture
+def make(queue, rng):
+    """Return what makes pooled results, with the right values beside."""
+    replay.forget()
+
+    def made(n=N):
+        keys = rng.integers(-(2**30), 2**30, n, np.int32)
+        given = cl.array.to_device(queue, keys)
+        ol.sort(given)
+        return ol.sort(given), np.sort(keys)
+
+    return made
+
+
+def test_memory_is_used_again_in_the_order_of_the_queue(make):
+    result, right = make()
+    assert type(result) is PooledArray
+    assert np.array_equal(result.get(), right) and type(result) is PooledArray
+    block = block_of(result).int_ptr
+    kept = block_of(result)  # keeps the address from the driver
+    del result
+    again, right = make()
+    assert block_of(again).int_ptr == block and kept.int_ptr == block
+    assert np.array_equal(again.get(), right)
+
+
+def test_results_outlive_their_calls(make):
+    results = [make() for _ in range(20)]
+    assert len({block_of(result).int_ptr for result, _ in results}) == 20
+    for result, right in results[::3]:
+        assert np.array_equal(result.get(), right)
+    del results[::2]
+    results += [make() for _ in range(20)]
+    for result, right in results:
+        assert np.array_equal(result.get(), right)
+
+
+def escape_by_data(result):
+    return result.data
+
+
+def escape_by_view(result):
+    return result[3:]
+
+
+def escape_by_copy(result):
+    return copy.copy(result)
+
+
+def escape_by_queue(result):
+    return result.with_queue(cl.CommandQueue(result.context))
+
+
+def escape_by_event(result):
+    result.add_event(result.events[0])
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [escape_by_data, escape_by_view, escape_by_copy, escape_by_queue, escape_by_event],
+)
+def test_memory_that_others_may_have_is_not_used_again(escape, make):
+    result, _ = make()
+    block = block_of(result)
+    escape(result)
+    assert type(result) is cl.array.Array and result.base_data is block
+    del result
+    gc.collect()
+    others = [make()[0] for _ in range(3)]
+    assert all(block_of(other).int_ptr != block.int_ptr for other in others)
+
+
+def test_another_queue_may_still_read_what_was_dropped(make, queue):
+    other = cl.CommandQueue(queue.context)
+    gates, seen = [], []
+    for _ in range(5):
+        result, right = make()
+        gate = cl.UserEvent(queue.context)
+        host = np.empty(N, np.int32)
+        waits = [gate, *result.events]
+        copied = cl.enqueue_copy(other, host, result.data, is_blocking=False, wait_for=waits)
+        other.flush()
+        gates.append(gate)
+        seen.append((copied, host, right))
+        del result  # while the copy has not begun
+        for _ in range(3):
+            make()
+        queue.finish()
+    for gate in gates:
+        gate.set_status(cl.command_execution_status.COMPLETE)
+    other.finish()
+    assert all(np.array_equal(host, right) for _, host, right in seen)
+
+
+def test_an_input_of_another_queue_is_not_used_again(make, queue, device, rng):
+    result, right = make()
+    other = cl.CommandQueue(queue.context)
+    a = cl.array.to_device(other, np.ones((1, N), np.float32))
+    b, _ = make()
+    del b
+    column = ol.fft.fft(cl.array.to_device(queue, np.ones(N, np.complex64)))
+    column = ol.fft.fft(cl.array.to_device(queue, np.ones(N, np.complex64)))
+    assert type(column) is PooledArray
+    ol.gemm(a, cl.array.to_device(queue, np.ones((N, 1), np.float32)))
+    matrix = cl.array.to_device(queue, np.ones((N, 2), np.float32))
+    ol.sort(matrix)
+    pooled = ol.sort(matrix)
+    assert type(pooled) is PooledArray
+    for _ in range(2):
+        product = ol.gemm(a, pooled)  # runs on the queue of a
+    assert type(pooled) is cl.array.Array
+    assert np.array_equal(product.get(), np.full((1, 2), N, np.float32))
+    assert np.array_equal(result.get(), right)
+
+
+def test_a_result_is_an_array_like_any_other(make, queue):
+    result, right = make()
+    assert isinstance(result, cl.array.Array)
+    assert result.shape == (N,) and result.dtype == np.int32 and result.nbytes == 4 * N
+    doubled = (result + result).get()
+    assert np.array_equal(doubled, 2 * right)
+    result, right = make()
+    host = np.empty(N, np.int32)
+    assert result.get(ary=host) is host and np.array_equal(host, right)
+    assert result.base_data.size == 4 * N
+    result, right = make()
+    assert np.array_equal(result.get(cl.CommandQueue(queue.context)), right)
+    result.base_data = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4 * N)
+    assert type(result) is cl.array.Array
+    result, right = make()
+    assert np.array_equal(ol.sort(result, out=result).get(), right)
+    assert np.array_equal(result._new_like_me().shape, right.shape)
+
+
+def test_an_allocator_of_the_caller_is_asked(queue):
+    asked = []
+    pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(queue))
+
+    def allocator(nbytes):
+        asked.append(nbytes)
+        return pool.allocate(nbytes)
+
+    given = cl.array.to_device(queue, np.arange(N, dtype=np.int32)[::-1].copy(), allocator)
+    for _ in range(3):
+        asked.clear()
+        result = ol.sort(given)
+        assert asked == [4 * N] and type(result) is cl.array.Array
+        assert np.array_equal(result.get(), np.arange(N))
+
+
+def test_what_is_kept_is_bounded_and_given_back(queue):
+    freed = []
+    pool = ResultPool(queue, 1000, lambda: freed.append(True))
+    blocks = [pool.take(300) for _ in range(5)] + [pool.take(200)]
+    for block in blocks:
+        pool.give(block.size, block)
+    assert pool.idle_bytes == 800  # the first ones went
+    assert pool.take(200) is blocks[-1] and pool.take(300) in blocks[3:5]
+    pool.free_held()
+    assert pool.idle_bytes == 0 and not freed
+
+
+def test_memory_that_has_run_out_is_asked_for_again(queue):
+    freed = []
+    pool = ResultPool(queue, 1000, lambda: freed.append(True))
+    new, failures = pool._new, [cl.MemoryError("allocate", -4, "none left")]
+
+    def short(nbytes):
+        if failures:
+            raise failures.pop()
+        return new(nbytes)
+
+    pool._new = short
+    assert pool.take(64).size == 64 and freed == [True]
+
+
+def test_free_memory_gives_all_back(make, queue):
+    make()
+    pool = session_of(queue).results(queue)
+    assert pool.idle_bytes >= 4 * N
+    ol.free_memory()
+    assert pool.idle_bytes == 0
+
+
+def test_results_may_die_in_any_thread(make, queue, rng):
+    keys = rng.integers(0, 2**30, (8, N), np.int32)
+    wrong = []
+
+    def work(row):
+        given = cl.array.to_device(queue, keys[row])
+        for _ in range(30):
+            result = ol.sort(given)
+        if not np.array_equal(result.get(), np.sort(keys[row])):
+            wrong.append(row)
+
+    threads = [threading.Thread(target=work, args=(row,)) for row in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
