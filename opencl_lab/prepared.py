@@ -104,8 +104,7 @@ class Prepared:
         got = [(tuple(array.shape), array.dtype) for array in made]
         if got != list(zip(self.shapes, self.dtypes, strict=True)):
             wanted = ", ".join(
-                f"{shape} of {dtype}"
-                for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
+                f"{shape} of {dtype}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
             )
             shown = ", ".join(f"{shape} of {dtype}" for shape, dtype in got)
             raise InvalidProblem(f"{self.function.__name__} was prepared for {wanted}, not {shown}")

@@ -33,7 +33,7 @@ from pyopencl.tools import PooledBuffer
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
 from opencl_lab.runtime.execute import execute, explain
-from opencl_lab.runtime.recording import Fresh, Recorder, Step, is_recording, recording
+from opencl_lab.runtime.recording import Recorder, is_recording, recording
 from opencl_lab.runtime.results import PooledArray, block_of, memory_of
 from opencl_lab.runtime.session import free_pools, is_in_order, session_of
 from opencl_lab.template import LOOK_INTERVAL
@@ -293,7 +293,7 @@ def kinds_of(arrays: Sequence[Any], count: int) -> Hashable:
         How many of them are arguments and no options.
     """
     try:
-        parts: list[Hashable] = [count]
+        parts: list[Any] = [count]
         on_device = 0
         for array in arrays:
             if type(array) in DEVICE_ARRAYS:
@@ -345,7 +345,7 @@ class _Signature:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
         arrays: list[Any] = []
         on_device = 0
-        parts: list[Hashable] = [self._name]
+        parts: list[Any] = [self._name]
         given: Iterable[tuple[int, Any]] = enumerate(args)
         if kwargs:
             given = [*given, *((self._place[name], value) for name, value in kwargs.items())]
@@ -353,7 +353,8 @@ class _Signature:
             kind = type(value)
             parts.append(place)
             if kind in SIMPLE and place not in self._values:
-                parts += (kind, value)
+                parts.append(kind)
+                parts.append(value)
             elif kind in DEVICE_ARRAYS and place in self._arrays:
                 parts.append(_device_kind(value))
                 arrays.append(value)

@@ -47,7 +47,9 @@ def test_public_calls_and_peers_solve_the_problem(operation):
         outputs = {**expected, operation.output: given}
         assert operation.compare(problem, inputs, expected, outputs).ok
 
-    check(calls.ours(problem, inputs, None))
+    ours = calls.ours(problem, inputs)
+    check(ours.function(*ours.arrays, **ours.options))
+    check(ours.function(*ours.arrays, **ours.said()))
     tried = 0
     for library, loaded in libraries(cuda=False):
         if library.name in calls.peers:

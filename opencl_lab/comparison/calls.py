@@ -18,6 +18,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operation import Operation, Problem
+from opencl_lab.prepared import prepare
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.peers import Calls, libraries
 from opencl_lab.runtime.arrays import to_device
@@ -27,6 +28,7 @@ from opencl_lab.runtime.session import Executable, default_queue
 __all__ = ["CallCost", "CallReport", "measure_calls"]
 
 OURS = "opencl_lab"
+PREPARED = "prepared, with out="
 LAUNCHES = "enqueue only"
 ALLOCATION = "an allocation of its result"
 ROUNDS = 5
@@ -191,10 +193,17 @@ def _ours(
     bare = Bare(queue)
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
-    public = partial(calls.ours, problem)
+    on_host, there = calls.ours(problem, inputs), calls.ours(problem, resident)
+    prepared = prepare(there.function, *there.arrays, **there.said())
+    out = prepared(*there.arrays)
     return [
-        _Caller(OURS, "device", partial(public, resident, queue), queue.finish),
-        _Caller(OURS, "host", partial(public, inputs, queue)),
+        _Caller(
+            OURS, "device", partial(there.function, *there.arrays, **there.said()), queue.finish
+        ),
+        _Caller(PREPARED, "device", partial(prepared, *there.arrays, out=out), queue.finish),
+        _Caller(
+            OURS, "host", partial(on_host.function, *on_host.arrays, **on_host.said(), queue=queue)
+        ),
         _Caller(LAUNCHES, "device", bare.launches(executable, on_device), bare.finish),
         _Caller("a bare launch", "", bare.launch, bare.finish),
         _Caller("a bare launch, waited for", "", bare.launch_and_finish),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["LIBRARIES", "Call", "Calls", "Library", "libraries"]
+__all__ = ["LIBRARIES", "Call", "Calls", "Library", "OurCall", "libraries"]
 
 Call: TypeAlias = Callable[[Any, ModuleType, Mapping[str, Any]], Any]
 """``call(problem, module, arrays)`` returns a library's result, or None where it has none."""
@@ -78,6 +79,23 @@ LIBRARIES = (
 )
 
 
+class OurCall(NamedTuple):
+    """A public function, the arrays that it takes, and options."""
+
+    function: Callable[..., Any]
+    arrays: tuple[Any, ...]
+    options: dict[str, Any]
+
+    def said(self) -> dict[str, Any]:
+        """Return the options that are not the default ones, as a user would give them."""
+        parameters = inspect.signature(self.function).parameters
+        return {
+            name: value
+            for name, value in self.options.items()
+            if hasattr(value, "shape") or value != parameters[name].default
+        }
+
+
 @dataclass(frozen=True)
 class Calls:
     """The public call of an operation, and what users of other libraries call instead.
@@ -85,7 +103,7 @@ class Calls:
     Parameters
     ----------
     ours : callable
-        ``ours(problem, arrays, queue)`` calls the public function on arrays of either side.
+        ``ours(problem, arrays)`` returns the `OurCall` on arrays of either side.
     peers : mapping of str to Call
         By the names of libraries.
     resident : tuple of str
@@ -94,7 +112,7 @@ class Calls:
         The one that the public function takes.
     """
 
-    ours: Callable[[Any, Mapping[str, Any], Any], Any]
+    ours: Callable[[Any, Mapping[str, Any]], OurCall]
     peers: Mapping[str, Call]
     resident: tuple[str, ...]
     algorithm: str = "auto"

@@ -47,7 +47,7 @@ class BoundSteps:
             }
             for name, zeros in step.executable.zeros_of(queue).items():
                 places[name] = self._fix(memory, zeros)
-            scratch = []
+            scratch: list[int] = []
             for spec in step.executable.plan.with_role("scratch"):
                 places[spec.name] = -1 - len(scratch)
                 scratch.append(max(spec.nbytes, 1))
@@ -66,7 +66,7 @@ class BoundSteps:
         queue, session = self._queue, self._session
         waits = list(wait_for) or None
         given = [*memory, *self._fixed]
-        event = None
+        enqueue, event = cl.enqueue_nd_range_kernel, None
         with self._alone:
             for lock, launches, scratch in self._steps:
                 buffers = given
@@ -76,9 +76,7 @@ class BoundSteps:
                     for kernel, global_size, local_size, arguments in launches:
                         for index, place in arguments:
                             kernel.set_arg(index, buffers[place])
-                        event = cl.enqueue_nd_range_kernel(
-                            queue, kernel, global_size, local_size, wait_for=waits
-                        )
+                        event = enqueue(queue, kernel, global_size, local_size, None, waits)
                         waits = None
         assert event is not None  # a recording of no launch at all is none
         return event

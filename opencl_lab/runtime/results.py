@@ -147,7 +147,7 @@ class PooledArray(cl.array.Array):
         array.__dict__ = {**attributes, "events": [event], "_pool": pool, "_block": block}
         return array
 
-    @property  # type: ignore[override]
+    @property
     def base_data(self) -> Any:
         """The memory, which does not go back to the pool from now on."""
         own = vars(self)

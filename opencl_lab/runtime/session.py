@@ -43,9 +43,7 @@ DeviceMemory: TypeAlias = Any
 """A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
 
 
-BoundLaunch: TypeAlias = tuple[
-    cl.Kernel, tuple[int, ...], tuple[int, ...], list[tuple[int, int]]
-]
+BoundLaunch: TypeAlias = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...], list[tuple[int, int]]]
 """A kernel, its global and local size, and the places of the buffers that its arguments are."""
 
 
@@ -412,8 +410,10 @@ class Session:
     def free_held(self) -> None:
         """Give pooled memory that is not in use back to the driver."""
         with self._lock:
-            for pool in (*self._pools.values(), *self._results.values()):
-                pool.free_held()
+            for scratch in self._pools.values():
+                scratch.free_held()
+            for results in self._results.values():
+                results.free_held()
 
 
 _sessions: list[Session] = []
@@ -452,8 +452,10 @@ def _default_context(handle: Any) -> cl.Context:
 @cache
 def _default_queue(handle: Any, profiling: bool) -> cl.CommandQueue:
     try:
-        properties = cl.command_queue_properties.PROFILING_ENABLE if profiling else 0
-        return cl.CommandQueue(_default_context(handle), properties=properties)
+        context = _default_context(handle)
+        if not profiling:
+            return cl.CommandQueue(context)
+        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
     except cl.Error as error:
         raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
 

@@ -9,23 +9,18 @@ from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.host_conv2d import opencv_conv2d, scipy_conv2d, torch_sums
-from opencl_lab.reference.peers import Calls
+from opencl_lab.reference.peers import Calls, OurCall
 
 __all__ = ["CALLS"]
 
 
-def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any], queue: Any) -> Any:
-    return conv2d(
-        arrays["image"],
-        arrays["weights"],
-        mode=problem.mode,
-        boundary=problem.boundary,
-        cval=problem.cval,
-        flip=problem.flip,
-        channels_last=True,
-        saturate=problem.saturate,
-        queue=queue,
-    )
+OPTIONS = ("mode", "boundary", "cval", "flip", "saturate")
+
+
+def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any]) -> OurCall:
+    options = {name: getattr(problem, name) for name in OPTIONS}
+    options |= {"weights": arrays["weights"], "channels_last": True}
+    return OurCall(conv2d, (arrays["image"],), options)
 
 
 def _scipy(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:

@@ -7,23 +7,17 @@ from typing import Any
 
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.reference.peers import Calls
+from opencl_lab.reference.peers import Calls, OurCall
 
 __all__ = ["CALLS"]
 
 
-def _ours(problem: GemmProblem, arrays: Mapping[str, Any], queue: Any) -> Any:
-    return gemm(
-        arrays["a"],
-        arrays["b"],
-        c=arrays.get("c"),
-        alpha=problem.alpha,
-        beta=problem.beta,
-        trans_a=problem.trans_a,
-        trans_b=problem.trans_b,
-        precision=problem.precision,
-        queue=queue,
-    )
+OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "precision")
+
+
+def _ours(problem: GemmProblem, arrays: Mapping[str, Any]) -> OurCall:
+    options = {"c": arrays.get("c"), **{name: getattr(problem, name) for name in OPTIONS}}
+    return OurCall(gemm, (arrays["a"], arrays["b"]), options)
 
 
 def _product(problem: GemmProblem, module: Any, arrays: Mapping[str, Any]) -> Any:

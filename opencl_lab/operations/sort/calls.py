@@ -7,13 +7,13 @@ from typing import Any
 
 from opencl_lab.operations.sort.functions import sort
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.reference.peers import Calls
+from opencl_lab.reference.peers import Calls, OurCall
 
 __all__ = ["CALLS"]
 
 
-def _ours(problem: SortProblem, arrays: Mapping[str, Any], queue: Any) -> Any:
-    return sort(arrays["keys"], descending=problem.descending, queue=queue)
+def _ours(problem: SortProblem, arrays: Mapping[str, Any]) -> OurCall:
+    return OurCall(sort, (arrays["keys"],), {"descending": problem.descending})
 
 
 def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
