@@ -105,26 +105,24 @@ class Recipe:
         assert recorder.queue is not None
         self.looked = time.monotonic()
         self.queue = recorder.queue
-        self._steps = tuple(recorder.steps)
-        self._fresh = tuple(recorder.fresh)
+        self.steps = tuple(recorder.steps)
+        self.fresh = tuple(recorder.fresh)
         self._results = tuple(results)
         self._several = several
         self._generation = generation
         self._conditions = tuple(recorder.conditions)
-        constants = tuple(reversed(recorder.constants))
+        self.constants = tuple(reversed(recorder.constants))
         self._on_device = is_device_array(arrays[0])
         if self._on_device:
-            places = len(arrays) + len(self._fresh)
-            self._bound = BoundSteps(self.queue, self._steps, places, constants)
+            places = len(arrays) + len(self.fresh)
+            self._bound = BoundSteps(self.queue, self.steps, places, self.constants)
             self._pool = session_of(self.queue).results(self.queue)
             returned = {item.place - len(arrays) for item in results}
             self._passing = [
                 (place, item.nbytes)
-                for place, item in enumerate(self._fresh)
+                for place, item in enumerate(self.fresh)
                 if place not in returned and item.allocator is None
             ]
-        else:
-            self._constants = constants
 
     def current(self, now: float) -> bool:
         """Return whether a call would settle the same at this moment, by `time.monotonic`."""
@@ -134,7 +132,7 @@ class Recipe:
             if not holds():
                 return False
         if now > self.looked + LOOK_INTERVAL:
-            return all(step.executable.current for step in self._steps)
+            return all(step.executable.current for step in self.steps)
         return True
 
     def run(self, arrays: Sequence[Any]) -> Any:
@@ -142,9 +140,9 @@ class Recipe:
         return self._run_device(arrays) if self._on_device else self._run_host(arrays)
 
     def _run_host(self, arrays: Sequence[Any]) -> Any:
-        made = [np.empty(item.shape, item.dtype) for item in self._fresh]
-        everything = [*arrays, *made, *self._constants]
-        for step in self._steps:
+        made = [np.empty(item.shape, item.dtype) for item in self.fresh]
+        everything = [*arrays, *made, *self.constants]
+        for step in self.steps:
             execute(
                 step.executable,
                 {name: everything[place] for name, place in step.inputs.items()},
@@ -167,7 +165,7 @@ class Recipe:
         try:
             made = [
                 pool.take(item.nbytes) if item.allocator is None else item.allocator(item.nbytes)
-                for item in self._fresh
+                for item in self.fresh
             ]
             event = self._bound.enqueue(memory + made, waits)
         except cl.Error as error:
@@ -186,7 +184,7 @@ class Recipe:
             # The command has waited for all that this array did.
             arrays[result.place].events[:] = [event]
             return arrays[result.place]
-        if self._fresh[place].allocator is None:
+        if self.fresh[place].allocator is None:
             return PooledArray.of(self._pool, made[place], result.attributes, event)
         array = cl.array.Array.__new__(cl.array.Array)
         vars(array).update(result.attributes, base_data=made[place], events=[event])
