@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -462,13 +463,19 @@ class Operation(ABC, Generic[P]):
         chosen = self.choose(problem, session.device, algorithm)
         settled = chosen.configure(problem, session.device, config)
         definition = _definition(chosen.plan)
-        note_condition(lambda: _definition(chosen.plan) == definition)
+        note_condition(partial(_is_defined_so, chosen, *definition))
         executable = session.executable(
             (chosen, definition, problem, settled),
             lambda: chosen.plan(problem, settled, session.device),
             replan=chosen.replanned,
         )
         return execute(executable, inputs, queue, out)
+
+
+def _is_defined_so(algorithm: Algorithm[Any], function: Any, code: Any) -> bool:
+    """Return whether `_definition` of an algorithm's plan is still this one."""
+    plan = algorithm.plan  # asked at every call
+    return getattr(plan, "__code__", None) is code and getattr(plan, "__func__", plan) is function
 
 
 def _definition(method: Callable[..., Any]) -> tuple[Any, Any]:

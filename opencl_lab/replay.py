@@ -33,7 +33,7 @@ from pyopencl.tools import PooledBuffer
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
 from opencl_lab.runtime.execute import execute, explain
-from opencl_lab.runtime.recording import Recorder, is_recording, recording
+from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, block_of, memory_of
 from opencl_lab.runtime.session import free_pools, is_in_order, session_of
 from opencl_lab.template import LOOK_INTERVAL
@@ -76,6 +76,7 @@ class _Result:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
+    pooled: bool = False
 
 
 class Recipe:
@@ -117,10 +118,11 @@ class Recipe:
             places = len(arrays) + len(self.fresh)
             self._bound = BoundSteps(self.queue, self.steps, places, self.constants)
             self._pool = session_of(self.queue).results(self.queue)
-            returned = {item.place - len(arrays) for item in results}
+            self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
+            returned = {item.place for item in results}
             self._passing = [
                 (place, item.nbytes)
-                for place, item in enumerate(self.fresh)
+                for place, item in enumerate(self.fresh, len(arrays))
                 if place not in returned and item.allocator is None
             ]
 
@@ -159,35 +161,36 @@ class Recipe:
 
     def _run_device(self, arrays: Sequence[Any]) -> Any:
         queue, pool = self.queue, self._pool
-        memory = [memory_of(array, queue) for array in arrays]
-        # What is still in the pool's hands was written by a command of this queue.
-        waits = [e for a in arrays if type(a) is not PooledArray for e in a.events]
+        memory, waits = [], []
+        for array in arrays:
+            memory.append(memory_of(array, queue))
+            # What is still in the pool's hands was written by a command of this queue.
+            if array.events and type(array) is not PooledArray:
+                waits += array.events
         try:
-            made = [
-                pool.take(item.nbytes) if item.allocator is None else item.allocator(item.nbytes)
-                for item in self.fresh
-            ]
-            event = self._bound.enqueue(memory + made, waits)
+            for allocator, nbytes in self._allocations:
+                memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
+            event = self._bound.enqueue(memory, waits)
         except cl.Error as error:
             raise explain(error, queue) from error
         for place, nbytes in self._passing:
-            pool.give(nbytes, made[place])
+            pool.give(nbytes, memory[place])
         if not self._several:
-            return self._device_result(self._results[0], arrays, made, event)
-        return tuple(self._device_result(item, arrays, made, event) for item in self._results)
+            return self._device_result(self._results[0], arrays, memory, event)
+        return tuple(self._device_result(item, arrays, memory, event) for item in self._results)
 
     def _device_result(
-        self, result: _Result, arrays: Sequence[Any], made: Sequence[Any], event: cl.Event
+        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: cl.Event
     ) -> Any:
-        place = result.place - len(arrays)
-        if place < 0:
+        place = result.place
+        if place < len(arrays):
             # The command has waited for all that this array did.
-            arrays[result.place].events[:] = [event]
-            return arrays[result.place]
-        if self.fresh[place].allocator is None:
-            return PooledArray.of(self._pool, made[place], result.attributes, event)
+            arrays[place].events[:] = [event]
+            return arrays[place]
+        if result.pooled:
+            return PooledArray.of(self._pool, memory[place], result.attributes, event)
         array = cl.array.Array.__new__(cl.array.Array)
-        vars(array).update(result.attributes, base_data=made[place], events=[event])
+        vars(array).update(result.attributes, base_data=memory[place], events=[event])
         return array
 
 
@@ -330,15 +333,6 @@ class _Signature:
             or (type(value) is np.ndarray and self._place[name] in self._data)
         ]
 
-    def kind_or_none(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Hashable | None, list[Any]]:
-        """Return what `kind` does, and None where there is none or an argument is wrong."""
-        try:
-            return self.kind(args, kwargs)
-        except Exception:  # the function refuses it in its own words
-            return None, []
-
     def kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
         arrays: list[Any] = []
@@ -390,10 +384,11 @@ def replayed(*values: str) -> Callable[[F], F]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             # Inside of another call each step of its own is recorded.
-            if not ENABLED or is_recording():
+            if not ENABLED or LOCAL.recorder is not None:
                 return function(*args, **kwargs)
-            kind, arrays = signature.kind_or_none(args, kwargs)
-            if kind is None:
+            try:
+                kind, arrays = signature.kind(args, kwargs)
+            except Exception:  # the function refuses it in its own words
                 return function(*args, **kwargs)
             recipe = _recipes.get(kind)
             if recipe is not None and _is_current(kind, recipe):
@@ -423,9 +418,12 @@ def record(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Any, Recipe | None]:
     """Call a function that is replayed, and return its result and what it did, if it is known."""
-    kind, arrays = _signatures[function].kind_or_none(tuple(args), kwargs)
     inner = inspect.unwrap(function)
-    if kind is None or is_recording():
+    try:
+        _, arrays = _signatures[function].kind(tuple(args), kwargs)
+    except Exception:  # the function refuses it in its own words
+        return inner(*args, **kwargs), None
+    if LOCAL.recorder is not None:
         return inner(*args, **kwargs), None
     return _recorded(inner, args, kwargs, arrays)
 
@@ -491,5 +489,8 @@ def _recipe(
         if is_device_array(array):
             attributes = dict(vars(array))
             del attributes["base_data"], attributes["events"]
-        results.append(_Result(place, tuple(array.shape), array.dtype, attributes))
+        pooled = fresh.allocator is None
+        results.append(_Result(place, tuple(array.shape), array.dtype, attributes, pooled))
+    if len({item.place for item in results}) < len(results):
+        return None
     return Recipe(recorder, arrays, results, several, generation)

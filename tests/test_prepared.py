@@ -91,7 +91,7 @@ def test_fixed_arrays_are_read_at_each_call(device, rng):
     a, b, c = (cl.array.to_device(queue, floats(8, 8)(rng)) for _ in "abc")
     prepared = ol.prepare("gemm", a, b, c=c, beta=1.0)
     first = prepared(a, b).get()
-    c += 1
+    c.set(c.get() + 1)
     np.testing.assert_allclose(prepared(a, b).get(), first + 1, atol=1e-5)
 
 

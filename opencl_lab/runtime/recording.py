@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from opencl_lab.runtime.session import Executable
 
 __all__ = [
+    "LOCAL",
     "Fresh",
     "Recorder",
     "Step",
-    "is_recording",
     "note_condition",
     "note_constants",
     "note_fresh",
@@ -28,7 +28,14 @@ __all__ = [
     "recording",
 ]
 
-_local = threading.local()
+
+class _Local(threading.local):
+    """What a thread is recording."""
+
+    recorder: Recorder | None = None
+
+
+LOCAL = _Local()
 
 
 @dataclass(frozen=True)
@@ -161,24 +168,19 @@ def _address(array: Any) -> int:
     return int(data.int_ptr) if data is not None else 0  # what has none is no kind of call
 
 
-def is_recording() -> bool:
-    """Return whether this thread is inside of a `recording`."""
-    return getattr(_local, "recorder", None) is not None
-
-
 @contextmanager
 def recording(arrays: Sequence[Any]) -> Iterator[Recorder]:
     """Record what this thread does; not inside of another recording."""
-    _local.recorder = Recorder(arrays)
+    LOCAL.recorder = Recorder(arrays)
     try:
-        yield _local.recorder
+        yield LOCAL.recorder
     finally:
-        _local.recorder = None
+        LOCAL.recorder = None
 
 
 def note_fresh(array: pyopencl.array.Array) -> pyopencl.array.Array:
     """Tell the recording, if there is one, of new memory on the device, and return it."""
-    recorder = getattr(_local, "recorder", None)
+    recorder = LOCAL.recorder
     if recorder is not None and array.size:
         recorder.add(array)
     return array
@@ -186,7 +188,7 @@ def note_fresh(array: pyopencl.array.Array) -> pyopencl.array.Array:
 
 def note_constants(arrays: Iterable[Any]) -> None:
     """Tell the recording, if there is one, of arrays that further calls of the kind share."""
-    recorder = getattr(_local, "recorder", None)
+    recorder = LOCAL.recorder
     if recorder is not None:
         for array in arrays:
             recorder.constant(array)
@@ -194,7 +196,7 @@ def note_constants(arrays: Iterable[Any]) -> None:
 
 def note_condition(holds: Callable[[], bool]) -> None:
     """Tell the recording, if there is one, what must hold for it to be of use."""
-    recorder = getattr(_local, "recorder", None)
+    recorder = LOCAL.recorder
     if recorder is not None:
         recorder.conditions.append(holds)
 
@@ -207,6 +209,6 @@ def note_step(
     queue: cl.CommandQueue,
 ) -> None:
     """Tell the recording, if there is one, that an executable has run."""
-    recorder = getattr(_local, "recorder", None)
+    recorder = LOCAL.recorder
     if recorder is not None:
         recorder.step(executable, inputs, outputs, given, queue)

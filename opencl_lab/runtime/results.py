@@ -200,7 +200,7 @@ def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
         it does not.
     """
     if type(array) is PooledArray:
-        own = vars(array)
+        own = array.__dict__
         block = own.get("_block")
         if block is not None and own["queue"] is queue:
             return block
