@@ -32,7 +32,7 @@ from pyopencl.tools import PooledBuffer
 
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
-from opencl_lab.runtime.execute import execute, explain
+from opencl_lab.runtime.execute import execute, explain, pending
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, block_of, memory_of
 from opencl_lab.runtime.session import free_pools, is_in_order, session_of
@@ -166,7 +166,7 @@ class Recipe:
             memory.append(memory_of(array, queue))
             # What is still in the pool's hands was written by a command of this queue.
             if array.events and type(array) is not PooledArray:
-                waits += array.events
+                waits += pending((array,), queue)
         try:
             for allocator, nbytes in self._allocations:
                 memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))

@@ -13,6 +13,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab import replay
+from opencl_lab.runtime.execute import pending
 from opencl_lab.runtime.results import PooledArray, ResultPool, block_of
 from opencl_lab.runtime.session import default_queue, session_of
 
@@ -225,3 +226,31 @@ def test_results_may_die_in_any_thread(make, queue, rng):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_commands_of_other_queues_are_flushed(make, queue):
+    flushed = []
+
+    class Queue:
+        def __init__(self, name):
+            self.name = name
+
+        def flush(self):
+            flushed.append(self.name)
+
+    class Event:
+        def __init__(self, command_queue):
+            self.command_queue = command_queue
+
+    own = Queue("own")
+    events = [Event(own), Event(Queue("other")), Event(None)]
+
+    class Array:
+        def __init__(self, events):
+            self.events = events
+
+    assert pending([Array(events[:2]), Array(events[2:])], own) == events
+    assert flushed == ["other"]
+    result, right = make()
+    other = cl.CommandQueue(queue.context)
+    assert np.array_equal(ol.sort(result.with_queue(other)).get(), right)

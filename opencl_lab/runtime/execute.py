@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from opencl_lab.runtime.session import (
     session_of,
 )
 
-__all__ = ["Execution", "execute", "explain"]
+__all__ = ["Execution", "execute", "explain", "pending"]
 
 FLAGS = cl.mem_flags
 
@@ -124,11 +124,24 @@ def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
     return LaunchError(f"the launch failed on {name}: {error}")
 
 
+def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
+    """Return the events that the contents of device arrays wait for.
+
+    Commands of other queues are flushed: until then no other queue may wait for them.
+    """
+    waits = [event for array in arrays for event in array.events]
+    for event in waits:
+        other = event.command_queue  # a user event has none
+        if other is not None and other != queue:
+            other.flush()
+    return waits
+
+
 def _run_device(
     executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
 ) -> Execution:
     plan, session = executable.plan, session_of(queue)
-    waits = [event for array in (*inputs.values(), *out.values()) for event in array.events]
+    waits = pending((*inputs.values(), *out.values()), queue)
     for spec in plan.with_role("out"):
         if spec.name not in out:
             allocator = next(iter(inputs.values())).allocator
