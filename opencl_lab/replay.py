@@ -228,6 +228,10 @@ def _plain(value: Any) -> Hashable:
         return kind, value, math.copysign(1.0, value)
     if kind in (tuple, list):
         return kind, tuple(map(_plain, value))
+    if kind is dict:
+        return kind, tuple((name, _plain(item)) for name, item in value.items())
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value == value:
+        return kind, value.tobytes()
     if isinstance(value, cl.CommandQueue):
         return value.int_ptr
     raise _Unique

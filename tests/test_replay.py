@@ -418,3 +418,20 @@ def test_memory_that_runs_out_is_looked_for_in_other_pools(fresh, monkeypatch):
     monkeypatch.setattr(cl.tools.MemoryPool, "allocate", refuse_once)
     assert session.allocate(fresh, 100) is not None and refused
     assert not pools(other)[other.int_ptr].managed_bytes
+
+
+def test_options_of_numpy_and_configurations_belong_to_the_kind(rng, runs):
+    a, b = (rng.standard_normal((20, 20), dtype=np.float32) for _ in "ab")
+    for alpha in (np.float32(2), np.float64(2.5), np.float32(3), np.int64(3)):
+        for _ in range(2):
+            np.testing.assert_allclose(ol.gemm(a, b, alpha=alpha), alpha * (a @ b), atol=1e-4)
+    assert len(runs) == 4
+    keys = rng.integers(0, 99, 500, np.int32)
+    for size in (8, 16, 8):
+        config = {"WG_SIZE": size}
+        result = ol.sort(keys, algorithm="odd-even-merge", config=config)
+        assert np.array_equal(result, np.sort(keys))
+    assert len(runs) == 5
+    for _ in range(2):
+        with pytest.raises(ol.InvalidConfig):
+            ol.sort(keys, algorithm="odd-even-merge", config={"WG_SIZE": 7})
