@@ -265,9 +265,16 @@ def _sharing(arrays: Sequence[Any]) -> Hashable:
     """Return which of several arrays share memory."""
     if is_device_array(arrays[0]):
         memory = [block_of(array).int_ptr for array in arrays]
-        return None if len(set(memory)) == len(memory) else tuple(map(memory.index, memory))
+        if len(set(memory)) == len(memory):
+            return None
+        same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back
+        return tuple(map(memory.index, memory)), tuple(map(same.index, same))
     return tuple(
-        (array.ctypes.data == other.ctypes.data, np.may_share_memory(array, other))
+        (
+            array is other,
+            array.ctypes.data == other.ctypes.data,
+            np.may_share_memory(array, other),
+        )
         for index, array in enumerate(arrays)
         for other in arrays[:index]
     )

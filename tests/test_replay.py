@@ -435,3 +435,15 @@ def test_options_of_numpy_and_configurations_belong_to_the_kind(rng, runs):
     for _ in range(2):
         with pytest.raises(ol.InvalidConfig):
             ol.sort(keys, algorithm="odd-even-merge", config={"WG_SIZE": 7})
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_out_is_returned_though_the_input_is_the_same_memory(side, device, rng):
+    keys = rng.integers(0, 99, 300, np.int32)
+    given = cl.array.to_device(default_queue(device), keys) if side == "device" else keys.copy()
+    view = given[:]
+    for _ in range(2):
+        assert ol.sort(given, out=given) is given
+        assert ol.sort(given, out=view) is view
+    result = view.get() if side == "device" else view
+    assert np.array_equal(result, np.sort(keys))
