@@ -284,10 +284,10 @@ def test_a_cache_with_what_others_have_put_there_is_replaced(folder, caplog, nam
 
 
 @pytest.mark.parametrize(("free", "words"), [(pocl.LEAST_ROOM - 1, "disk is full"), (1e9, None)])
-def test_a_build_without_room_is_an_error_and_no_crash(device, monkeypatch, free, words):
+def test_a_build_without_room_is_an_error(device, own_queue, monkeypatch, free, words):
     monkeypatch.setattr(pocl, "free_bytes", lambda folder: free)
     assert pocl.no_room("OpenCL 3.0 CUDA 12.8") is None
-    session = session_of(cl.CommandQueue(cl.Context([device.handle])))
+    session = session_of(own_queue(device.handle))
     session.device = replace(session.device, platform_version="OpenCL 3.0 PoCL 6.0")
     source = Source("a", "__kernel void f(void) {}")
     if words is None:
@@ -317,8 +317,8 @@ def test_old_releases_need_a_linker(version, needed, tmp_path, monkeypatch):
     assert pocl.linker_missing(version) is None
 
 
-def test_a_build_without_a_linker_is_an_error_and_no_crash(device, tmp_path, monkeypatch):
-    session = session_of(cl.CommandQueue(cl.Context([device.handle])))
+def test_a_build_without_a_linker_is_an_error(device, own_queue, tmp_path, monkeypatch):
+    session = session_of(own_queue(device.handle))
     session.device = replace(session.device, platform_version="OpenCL 3.0 PoCL 3.0")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BuildError, match="binutils"):

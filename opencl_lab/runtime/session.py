@@ -396,11 +396,18 @@ def session_of(queue: cl.CommandQueue) -> Session:
     Raises
     ------
     LaunchError
-        In a process that was forked after OpenCL had started.
+        In a process that was forked after OpenCL had started, and if the context is gone.
     """
     check_fork()
+    try:
+        context, device = queue.context.int_ptr, queue.device.int_ptr
+    except cl.LogicError as error:
+        raise LaunchError(
+            f"this queue has lost its context ({error}): Intel's CPU runtime frees one to which "
+            "nothing but a queue refers, so keep it in a variable"
+        ) from error
     with _making:
-        return _session(queue.context.int_ptr, queue.device.int_ptr)
+        return _session(context, device)
 
 
 @cache
