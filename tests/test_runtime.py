@@ -239,6 +239,8 @@ def test_a_warning_of_the_compiler_is_no_failure(fresh, plan_of):
     ids=["fewer", "more", "swapped", "renamed"],
 )
 def test_arguments_that_are_not_the_kernels(arguments, message, fresh, plan_of):
+    if "in the source" in message and session_of(fresh).device.platform.startswith("Intel"):
+        pytest.skip("this driver does not tell the names of arguments")
     with pytest.raises(LaunchError, match=message):
         run_plan(plan_of(arguments=arguments), fresh)
 
@@ -336,7 +338,7 @@ def test_memory_shared_with_the_host_is_not_copied(shared, fresh, rng, monkeypat
     session = session_of(fresh)
     if shared and not session.device.unified_memory:
         pytest.skip("the device has memory of its own")
-    session.device = replace(session.device, unified_memory=shared)
+    session.device = replace(session.device, unified_memory=shared, shared_pointers=False)
     if shared:
         monkeypatch.setattr(session, "allocate", None)  # one launch needs no scratch
     flags, make = [], cl.Buffer
@@ -447,7 +449,7 @@ def test_a_launch_that_the_device_refuses(fresh, plan_of):
 @pytest.mark.parametrize("shared", [False, True])
 def test_running_out_of_memory(shared, fresh, rng, monkeypatch):
     session = session_of(fresh)
-    session.device = replace(session.device, unified_memory=shared)
+    session.device = replace(session.device, unified_memory=shared, shared_pointers=False)
     keys = rng.integers(0, 99, 500, np.int32)
     before = keys.copy()
 
