@@ -27,6 +27,7 @@ __all__ = [
     "DRIVER",
     "SWITCH",
     "VENDORS",
+    "adapted",
     "chosen",
     "is_intel_cpu",
     "library",
@@ -43,6 +44,7 @@ DRIVER = "libintelocl.so"
 ICD_FILE = "opencl_lab-intel.icd"
 OURS = "OPENCL_VENDOR_PATH"
 SWITCH = "OCLAB_INTEL"
+ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
 ROOM = 1 << 16  # bytes that the disk of the cache should have left
 
 _registered: Path | None = None
@@ -156,6 +158,15 @@ def withdraw_unless_loaded() -> None:
 def was_withdrawn() -> bool:
     """Return whether `withdraw_unless_loaded` has switched the runtime off for this process."""
     return _withdrawn
+
+
+def adapted(text: str) -> str:
+    """Return a program with kernels for groups of one item left as they are by the compiler.
+
+    It would vectorise every kernel across the items of a group, of which there is one here: most
+    of the time that a build takes, for code that never runs.
+    """
+    return text.replace(ONE_ITEM, f"{ONE_ITEM}, intel_vec_len_hint(1)")
 
 
 def _is_ours(folder: Path) -> bool:

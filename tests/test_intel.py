@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyopencl as cl
 import pytest
 
 from opencl_lab import intel
 from opencl_lab.doctor.installation import installation
+from opencl_lab.runtime.session import session_of
+from opencl_lab.template import Source
 
 pytestmark = pytest.mark.skipif(not intel.supported(), reason="Intel has no runtime for this one")
 
@@ -241,6 +245,35 @@ def test_the_doctor_says_that_a_choice_of_the_user_keeps_it_out(wheel, monkeypat
     row = only_pocl(monkeypatch, tmp_path, "libpocl.so.2")
     assert row is not None and row.verdict == "limited" and str(wheel) in row.detail
     assert row.advice == "unset OCL_ICD_VENDORS"
+
+
+KERNELS = """
+#define GROUP __attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel GROUP void one(void) {}
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void many(void) {}
+"""
+
+
+@pytest.mark.parametrize("platform", ["Intel(R) OpenCL", "Portable Computing Language"])
+def test_intel_s_compiler_is_spared_work_on_groups_of_one_item(
+    device, own_queue, monkeypatch, platform
+):
+    session = session_of(own_queue(device.handle))
+    session.device = replace(session.device, platform=platform)
+    texts = []
+
+    class Program:
+        def __init__(self, context, text):
+            texts.append(text)
+
+        def build(self, options):
+            return self
+
+    monkeypatch.setattr(cl, "Program", Program)
+    session.program(Source("a", KERNELS), ())
+    hint = ", intel_vec_len_hint(1)" if platform.startswith("Intel") else ""
+    one = f"((reqd_work_group_size(1, 1, 1){hint}))"
+    assert texts == [KERNELS.replace("((reqd_work_group_size(1, 1, 1)))", one)]
 
 
 # --------------------------------------------------------------- the runtime itself
