@@ -211,7 +211,7 @@ def _faster(
         return
     if library is None:
         if working and all("pocl" in driver.library for driver in working):
-            detail = "PoCL is the only driver; Intel's for CPUs launches and runs kernels faster"
+            detail = "PoCL is the only driver; Intel's for CPUs launches kernels faster"
             yield Tool(INTEL, "limited", detail, INSTALL_INTEL)
         return
     chosen = intel.chosen(environ)
