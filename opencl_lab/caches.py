@@ -73,6 +73,10 @@ def _is_of_pocl(path: Path) -> bool:
     return bool(re.fullmatch(r"checked|temp(file|dir)_\w{6}(\.\w+)*|_UNCACHED", path.name))
 
 
+def _is_of_drivers(path: Path) -> bool:
+    return path.is_dir() and bool(re.fullmatch(r"drivers-[0-9a-f]{20}|\.drivers-\w{8}", path.name))
+
+
 def _is_temporary(path: Path) -> bool:
     return bool(re.fullmatch(r"\.oclab-[0-9a-f]{16}\.\w+", path.name))
 
@@ -80,6 +84,7 @@ def _is_temporary(path: Path) -> bool:
 SECTIONS: dict[str, Callable[[Path], bool]] = {
     "c": _is_library,
     "doctor": _is_report,
+    "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
 }
 """The folders in the cache, and what tells files of the library there from a user's."""

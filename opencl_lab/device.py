@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from opencl_lab import intel
 from opencl_lab.errors import DeviceNotFound, LaunchError
 from opencl_lab.paths import cache_dir, read_json
 from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_bytes
@@ -292,12 +293,16 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
     return _probed(device)
 
 
-def _preference(device: Device) -> tuple[bool, int, bool, int, int, int, int]:
-    """Sort key: what works, GPU first, simulators last, the largest, the platform's order."""
+def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, int]:
+    """Sort key: what works, GPU first, simulators last, the largest, the platform's order.
+
+    CPU runtimes share one processor, so that the faster one goes first, whatever size they report.
+    """
     return (
         not device.capabilities.usable,
         KINDS.index(device.kind),
         device.simulated,
+        not intel.is_intel_cpu(device.kind, device.platform),
         -device.compute_units * max(device.clock, 1),
         -device.global_memory,
         device.platform_index,
@@ -311,10 +316,12 @@ def _discover() -> tuple[Device, ...]:
     check_fork()
     _started = True
     prepare_cache()
+    intel.register()
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # the loader's way to say that there is no platform
-        return ()
+        platforms = []
+    intel.withdraw_unless_loaded()
     found = []
     for platform_index, platform in enumerate(platforms):
         try:
@@ -364,9 +371,10 @@ def devices() -> list[Device]:
     -------
     list of Device
         GPUs, then accelerators, then CPUs; within a kind the largest (compute
-        units times clock) first, simulators such as Oclgrind last. A device on
-        which `oclab doctor` saw nothing work comes after all others. Empty when
-        the machine has no OpenCL driver.
+        units times clock) first, but Intel's CPU runtime before others of the
+        same processor, and simulators such as Oclgrind last. A device on which
+        `oclab doctor` saw nothing work comes after all others. Empty when the
+        machine has no OpenCL driver.
     """
     return list(_discover())
 
@@ -391,6 +399,18 @@ def _match(spec: str, found: list[Device]) -> Device | None:
         if text and text in named.lower():
             return device
     return None
+
+
+def _why_this_runtime(device: Device, found: list[Device]) -> str:
+    """Return why a runtime was chosen among those that can use the processor, or nothing."""
+    others = {
+        other.platform
+        for other in found
+        if other.kind == "cpu" and not other.simulated and other.platform != device.platform
+    }
+    if not others or not intel.is_intel_cpu(device.kind, device.platform):
+        return ""
+    return f"; {device.platform} launches kernels faster than {' and '.join(sorted(others))}"
 
 
 def choose_device(spec: str | int | None = None) -> Selection:
@@ -424,12 +444,14 @@ def choose_device(spec: str | int | None = None) -> Selection:
             raise DeviceNotFound(
                 f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); {hint}"
             )
-        return Selection(device, f"{origin} {str(spec)!r}")
+        runtime = _why_this_runtime(device, found) if str(spec).strip().lower() == "cpu" else ""
+        return Selection(device, f"{origin} {str(spec)!r}{runtime}")
     if not found:
         raise DeviceNotFound(f"{_describe(found)}; {INSTALL_HINT}")
     device = found[0]
     if device.kind == "cpu":
-        return Selection(device, "no GPU or accelerator found, so the CPU is used", fallback=True)
+        reason = "no GPU or accelerator found, so the CPU is used"
+        return Selection(device, reason + _why_this_runtime(device, found), fallback=True)
     others = sum(other.kind == device.kind for other in found)
     size = "the only" if others == 1 else f"the largest of {others}"
     return Selection(device, f"{size} {device.kind}")

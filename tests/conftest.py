@@ -23,6 +23,7 @@ os.environ.setdefault("OCLAB_DEVICE", "cpu")
 
 import hypothesis
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from opencl_lab.device import devices, select_device
@@ -67,6 +68,21 @@ def open_path():
 def queue(device):
     """A queue of the library's on the device under test, which tells times."""
     return default_queue(device, profiling=True)
+
+
+@pytest.fixture
+def own_queue():
+    """Return what makes a queue in a context of its own.
+
+    The context is kept: Intel's CPU runtime frees it while the queue lives.
+    """
+    contexts = []
+
+    def make(handle, **properties):
+        contexts.append(cl.Context([handle]))
+        return cl.CommandQueue(contexts[-1], handle, **properties)
+
+    return make
 
 
 @pytest.fixture

@@ -56,13 +56,15 @@ def test_only_what_the_library_wrote_is_cleared(root):
         ),
     ]
     ours = [f"c/{LIBRARY}", f"c/{COMPILER}", "c/.build-x_9aab0c/built.so", "doctor/gpu.json"]
+    ours += [f"icd/drivers-{'0a' * 10}/intel.icd", "icd/.drivers-ab_12345/intel.icd"]
+    theirs += ["icd/drivers-mine/a.icd", "icd/mine.icd"]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
     _fill(root, *theirs, *ours)
     write_json(root / "doctor" / "gpu.json", REPORT)
     write_json(root / "doctor" / "mine.json", {"key": "a", "capabilities": {}, "mine": 1})
     (root / "c" / "link").symlink_to(root / "other")
     (root / f"c/{LIBRARY[:-5]}2.so").symlink_to(root / "a.so")
-    assert sections() == ["c", "doctor", "pocl"]
+    assert sections() == ["c", "doctor", "icd", "pocl"]
     found = {str(path.relative_to(root)) for name in sections() for path in section_files(name)}
     assert found == set(ours)
     for name in sections():

@@ -49,6 +49,9 @@ CPU = Device(
 NEW_CPU = replace(
     CPU, platform_version="OpenCL 3.0 PoCL 6.0", driver="6.0", compute_units=4, platform_index=4
 )
+INTEL_CPU = Device(
+    "EPYC", "cpu", platform="Intel(R) OpenCL", compute_units=2, clock=0, platform_index=6
+)
 SIMULATOR = Device(
     "Oclgrind Simulator",
     "cpu",
@@ -80,6 +83,29 @@ def machine(monkeypatch):
 def test_order_of_devices(machine):
     machine(*EVERYTHING)
     assert ol.devices() == [NVIDIA, SMALL_GPU, FPGA, NEW_CPU, CPU, SIMULATOR]
+
+
+def test_intel_s_runtime_goes_before_others_of_the_same_processor(machine, monkeypatch):
+    machine(SIMULATOR, CPU, NEW_CPU, INTEL_CPU)
+    assert ol.devices() == [INTEL_CPU, NEW_CPU, CPU, SIMULATOR]
+    why = f"; Intel(R) OpenCL launches kernels faster than {POCL}"
+    assert choose_device().reason.endswith(f"the CPU is used{why}") and choose_device().fallback
+    assert choose_device("CPU").reason == f"asked for 'CPU'{why}"
+    assert choose_device("pocl") == module.Selection(NEW_CPU, "asked for 'pocl'")
+    assert choose_device("intel") == module.Selection(INTEL_CPU, "asked for 'intel'")
+    with pytest.warns(ol.DeviceFallbackWarning, match="faster than Portable"):
+        assert ol.select_device() == INTEL_CPU
+    broken = replace(INTEL_CPU, capabilities=replace(CPU.capabilities, usable=False))
+    machine(CPU, broken, SIMULATOR)
+    assert ol.devices() == [CPU, SIMULATOR, broken]
+    assert choose_device().reason == "no GPU or accelerator found, so the CPU is used"
+    machine(INTEL_CPU, SIMULATOR)
+    assert choose_device().reason == "no GPU or accelerator found, so the CPU is used"
+
+
+def test_a_gpu_of_intel_goes_by_its_size(machine):
+    machine(INTEL_CPU, SMALL_GPU, NVIDIA)
+    assert ol.devices() == [NVIDIA, SMALL_GPU, INTEL_CPU]
 
 
 def test_equal_devices_keep_the_order_of_the_platform(machine):

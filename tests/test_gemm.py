@@ -297,14 +297,14 @@ def test_device_arrays_are_not_waited_for(rng, queue):
     assert_product(result.get(), a, b)
 
 
-def test_wrong_sides_and_queues(rng, queue):
+def test_wrong_sides_and_queues(rng, queue, own_queue):
     a, b, c = matrices(rng, 4, 4, 4)
     device_a, device_b = (cl.array.to_device(queue, x) for x in (a, b))
     with pytest.raises(InvalidProblem, match="a, b must all be host arrays or all be device"):
         gemm(device_a, b)
     with pytest.raises(InvalidProblem, match="same side"):
         gemm(device_a, device_b, out=c)
-    other = cl.CommandQueue(cl.Context([queue.device]))
+    other = own_queue(queue.device)
     with pytest.raises(InvalidProblem, match="different contexts"):
         gemm(device_a, cl.array.to_device(other, b))
 

@@ -358,9 +358,9 @@ def pools(queue):
 
 
 @pytest.fixture
-def fresh(device):
+def fresh(device, own_queue):
     """A queue in a context of its own."""
-    return cl.CommandQueue(cl.Context([device.handle]))
+    return own_queue(device.handle)
 
 
 def test_free_memory_gives_scratch_memory_back(fresh, rng):
@@ -391,9 +391,9 @@ def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng):
         del overwriting
 
 
-def test_a_pool_keeps_no_more_than_its_limit(device, rng, monkeypatch):
+def test_a_pool_keeps_no_more_than_its_limit(device, own_queue, rng, monkeypatch):
     monkeypatch.setenv("OCLAB_POOL_BYTES", "10000")
-    queue = cl.CommandQueue(cl.Context([device.handle]))
+    queue = own_queue(device.handle)
     x = cl.array.to_device(queue, rng.integers(0, 99, 50_000, np.int32))
     for _ in range(3):
         ol.sort(x)

@@ -54,11 +54,9 @@ ARGUMENTS = {
 
 
 @pytest.fixture
-def fresh(device):
+def fresh(device, own_queue):
     """A queue in a context of its own, whose session has built nothing yet."""
-    return cl.CommandQueue(
-        cl.Context([device.handle]), properties=cl.command_queue_properties.PROFILING_ENABLE
-    )
+    return own_queue(device.handle, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
 
 @pytest.fixture
@@ -160,10 +158,21 @@ def test_another_queue_of_the_same_context_shares_everything(fresh, built, rng):
     assert built == {"programs": 1, "kernels": kernels}
 
 
-def test_contexts_share_nothing(fresh, device):
-    other = cl.CommandQueue(cl.Context([device.handle]))
+def test_contexts_share_nothing(fresh, device, own_queue):
+    other = own_queue(device.handle)
     assert session_of(other) is not session_of(fresh)
     assert session_of(other).device == session_of(fresh).device == device
+
+
+def test_a_queue_without_its_context_is_an_error_that_says_why():
+    class Lost:
+        @property
+        def context(self):
+            raise cl.LogicError("clRetainContext failed: INVALID_CONTEXT")
+
+    with pytest.raises(ol.LaunchError, match="keep it in a variable") as caught:
+        session_of(Lost())
+    assert "INVALID_CONTEXT" in str(caught.value)
 
 
 def test_programs_are_shared_by_text_and_options(fresh, built):
@@ -230,6 +239,8 @@ def test_a_warning_of_the_compiler_is_no_failure(fresh, plan_of):
     ids=["fewer", "more", "swapped", "renamed"],
 )
 def test_arguments_that_are_not_the_kernels(arguments, message, fresh, plan_of):
+    if "in the source" in message and session_of(fresh).device.platform.startswith("Intel"):
+        pytest.skip("this driver does not tell the names of arguments")
     with pytest.raises(LaunchError, match=message):
         run_plan(plan_of(arguments=arguments), fresh)
 
@@ -327,7 +338,7 @@ def test_memory_shared_with_the_host_is_not_copied(shared, fresh, rng, monkeypat
     session = session_of(fresh)
     if shared and not session.device.unified_memory:
         pytest.skip("the device has memory of its own")
-    session.device = replace(session.device, unified_memory=shared)
+    session.device = replace(session.device, unified_memory=shared, shared_pointers=False)
     if shared:
         monkeypatch.setattr(session, "allocate", None)  # one launch needs no scratch
     flags, make = [], cl.Buffer
@@ -377,10 +388,10 @@ def test_device_arrays_with_an_offset_are_refused(fresh):
 
 
 @pytest.mark.parametrize("in_order", [False, True])
-def test_launches_run_one_after_the_other(in_order, device, rng, monkeypatch):
+def test_launches_run_one_after_the_other(in_order, device, own_queue, rng, monkeypatch):
     """Out of order each waits for the one before, the first for all that used scratch memory."""
-    queue = cl.CommandQueue(
-        cl.Context([device.handle]),
+    queue = own_queue(
+        device.handle,
         properties=0 if in_order else cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE,
     )
     waits, barriers = [], []
@@ -439,7 +450,7 @@ def test_a_launch_that_the_device_refuses(fresh, plan_of):
 @pytest.mark.parametrize("shared", [False, True])
 def test_running_out_of_memory(shared, fresh, rng, monkeypatch):
     session = session_of(fresh)
-    session.device = replace(session.device, unified_memory=shared)
+    session.device = replace(session.device, unified_memory=shared, shared_pointers=False)
     keys = rng.integers(0, 99, 500, np.int32)
     before = keys.copy()
 

@@ -182,15 +182,15 @@ def test_device_array_without_a_queue(rng, queue):
     np.testing.assert_array_equal(result.with_queue(queue).get(), np.sort(keys))
 
 
-def test_queue_of_another_context(device, queue):
+def test_queue_of_another_context(device, queue, own_queue):
     keys = cl.array.to_device(queue, np.arange(5, dtype=np.int32))
     with pytest.raises(ol.InvalidProblem, match="different contexts"):
-        ol.sort(keys, queue=cl.CommandQueue(cl.Context([device.handle])))
+        ol.sort(keys, queue=own_queue(device.handle))
 
 
-def test_arrays_of_different_contexts(device, queue):
+def test_arrays_of_different_contexts(device, queue, own_queue):
     keys = cl.array.to_device(queue, np.arange(5, dtype=np.int32))
-    other = cl.CommandQueue(cl.Context([device.handle]))
+    other = own_queue(device.handle)
     foreign = cl.array.zeros(other, 5, np.int32)
     with pytest.raises(ol.InvalidProblem, match="different contexts"):
         ol.sort(keys, out=foreign)
@@ -198,12 +198,12 @@ def test_arrays_of_different_contexts(device, queue):
         ol.sort_by_key(keys, foreign)
 
 
-def test_part_of_a_device(device, rng):
+def test_part_of_a_device(device, own_queue, rng):
     try:
         parts = device.handle.create_sub_devices([cl.device_partition_property.EQUALLY, 1])
     except cl.Error as error:
         pytest.skip(f"the device cannot be divided: {error}")
-    mine = cl.CommandQueue(cl.Context(parts[:1]), parts[0])
+    mine = own_queue(parts[0])
     keys = rng.integers(0, 500, 1_000, np.int32)
     assert session_of(mine).device.compute_units == 1
     np.testing.assert_array_equal(ol.sort(keys, queue=mine, config=SMALL), np.sort(keys))

@@ -200,7 +200,7 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
     told = planted(device, ("wrong", "none"), expected=2 * X)
     np.testing.assert_array_equal(told.expected(problem, {})["doubled"], 2 * X)
     for fault, words in (
-        ("syntax", "did not build: error.*undeclared"),
+        ("syntax", "did not build: .*error.*undeclared"),
         ("lazy", "leaves 1 elements of 'doubled' unwritten"),
         ("after", "writes outside the array 'doubled'"),
     ):

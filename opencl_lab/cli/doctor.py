@@ -29,10 +29,11 @@ STYLES["broken"] = "bold red"
 def render_table(report: Report, *, everything: bool = False) -> Group:
     """Return a report as tables to print: the device's probes, the tools, the installation.
 
-    Of the installation only what fails, unless `everything` is wanted.
+    Of the installation only what fails or could be faster, unless `everything` is wanted.
     """
     parts: list[RenderableType] = [_table(str(report.device), "probe", report.findings)]
-    installed = [item for item in report.installed if everything or item.verdict == "broken"]
+    told = ("broken", "limited")
+    installed = [item for item in report.installed if everything or item.verdict in told]
     if installed:
         parts += [Text(), _installation_table(installed)]
     stored = (

@@ -100,7 +100,7 @@ PROBES = (
         "build and run a kernel",
         "repair the driver, or install another one; for a CPU: "
         'pip install "pyopencl[pocl]", apt install pocl-opencl-icd, '
-        "or pip install intel-opencl-rt intel-cmplr-lib-rt",
+        "or on x86 pip install 'opencl_lab[intel]'",
         alone=True,
     ),
     Probe("vector_bytes", "built-ins on wide vectors", UPDATE),

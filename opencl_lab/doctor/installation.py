@@ -15,20 +15,21 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from opencl_lab import intel
 from opencl_lab.doctor.toolchain import Tool
 from opencl_lab.errors import DeviceNotFound
 from opencl_lab.processes import signal_name
 
 __all__ = ["installation"]
 
-VENDORS = "etc/OpenCL/vendors"
 TIME_LIMIT = 20.0
 INSTALL_LOADER = "apt install ocl-icd-libopencl1, or pip install --force-reinstall pyopencl"
 INSTALL_POCL = 'pip install "pyopencl[pocl]"'
+INSTALL_INTEL = "pip install 'opencl_lab[intel]'"
 INSTALL_CPU = (
-    f"for a CPU: {INSTALL_POCL}, or apt install pocl-opencl-icd, "
-    "or pip install intel-opencl-rt intel-cmplr-lib-rt"
+    f"for a CPU: {INSTALL_POCL}, or apt install pocl-opencl-icd, or on x86 {INSTALL_INTEL}"
 )
+INTEL = "Intel's CPU runtime"
 REPAIR = "install the package that holds this library again, or remove the file"
 
 
@@ -67,7 +68,7 @@ FAMILIES = (
         "libnvidia-opencl.so.1",
         "apt install the package libnvidia-compute of the driver's version; in a container: "
         "docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility, and there "
-        f"mkdir -p /{VENDORS}; echo libnvidia-opencl.so.1 > /{VENDORS}/nvidia.icd",
+        f"mkdir -p /{intel.VENDORS}; echo libnvidia-opencl.so.1 > /{intel.VENDORS}/nvidia.icd",
         "install NVIDIA's driver; in a container: docker run --gpus all",
     ),
     Family(
@@ -120,7 +121,8 @@ def installation(
     -------
     tuple of Tool
         The ICD loader, each driver that it is told of or each place without any, and each
-        kind of device. Verdicts: ``ok``; ``missing``; ``broken`` for what is there and fails.
+        kind of device. Verdicts: ``ok``; ``missing``; ``broken`` for what is there and fails;
+        ``limited`` where there is a faster driver than those that work.
     """
     environ = os.environ if environ is None else environ
     loader, found = _loader()
@@ -135,8 +137,10 @@ def installation(
     if not any(tool.verdict == "ok" for tool in tried):
         why = "none of them works" if tried else "no ICD file names any"
         places.append(Tool("drivers", "missing", why, INSTALL_CPU))
+    working = [driver for driver, tool in zip(drivers, tried, strict=True) if tool.verdict == "ok"]
     libraries = " ".join(driver.library for driver in drivers)
-    return (found, *tried, *places, *_nodes(root, libraries))
+    faster = _faster(working, libraries, loader, environ)
+    return (found, *tried, *places, *faster, *_nodes(root, libraries))
 
 
 def _loader() -> tuple[Path | None, Tool]:
@@ -146,13 +150,8 @@ def _loader() -> tuple[Path | None, Tool]:
         import_module("opencl_lab.device")  # and with it pyopencl
     except DeviceNotFound as error:
         return None, Tool(name, "missing", str(error.__cause__ or error), INSTALL_LOADER)
-    with suppress(OSError):
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-        for line in maps.splitlines():
-            path = Path(line.partition("/")[1] + line.partition("/")[2])
-            if path.name.startswith("libOpenCL"):
-                return path, Tool(name, "ok", str(path))
-    return None, Tool(name, "ok", "pyopencl has one")
+    path = intel.loader_library()
+    return path, Tool(name, "ok", "pyopencl has one" if path is None else str(path))
 
 
 def _told(loader: Path | None, root: Path, environ: Mapping[str, str]) -> Iterator[_Driver | Tool]:
@@ -171,10 +170,9 @@ def _told(loader: Path | None, root: Path, environ: Mapping[str, str]) -> Iterat
         else:
             yield _Driver("$OCL_ICD_VENDORS", "$OCL_ICD_VENDORS", chosen)
         return  # the loader looks nowhere else
-    folders = [Path(chosen or environ.get("OPENCL_VENDOR_PATH") or root / VENDORS)]
-    if loader is not None:  # that of a Conda environment looks in the environment
-        own = loader.parent.parent / VENDORS
-        folders += [own] if own.is_dir() and own not in folders else []
+    folders = [Path(chosen or environ.get("OPENCL_VENDOR_PATH") or root / intel.VENDORS)]
+    own = intel.own_vendors(loader)  # that of a Conda environment looks in the environment
+    folders += [own] if own is not None and own not in folders else []
     for folder in folders:
         files = sorted(folder.glob("*.icd"))
         yield from _files(files)
@@ -202,6 +200,32 @@ def _files(paths: list[Path]) -> Iterator[_Driver | Tool]:
             yield _Driver(path.name, str(path), named)
         else:
             yield Tool(path.name, "broken", f"{path} names no library", REPAIR)
+
+
+def _faster(
+    working: list[_Driver], libraries: str, loader: Path | None, environ: Mapping[str, str]
+) -> Iterator[Tool]:
+    """Yield what keeps this machine from Intel's CPU runtime, or that it is to be had."""
+    library = intel.library()
+    if intel.DRIVER in libraries or not intel.supported():
+        return
+    if library is None:
+        if working and all("pocl" in driver.library for driver in working):
+            detail = "PoCL is the only driver; Intel's for CPUs launches kernels faster"
+            yield Tool(INTEL, "limited", detail, INSTALL_INTEL)
+        return
+    chosen = intel.chosen(environ)
+    if chosen is not None and not intel.was_withdrawn():
+        if chosen != intel.SWITCH:  # which says just that
+            detail = f"{library} is installed, and {chosen} is set to {environ[chosen]}"
+            yield Tool(INTEL, "limited", detail, f"unset {chosen}")
+        return
+    tried = _try(_Driver(INTEL, "installed by pip", str(library)), loader)
+    if tried.verdict == "ok":
+        detail = f"{library} works, and OpenCL had started before opencl_lab could register it"
+        advice = "call opencl_lab.devices() before the first call of pyopencl"
+        tried = Tool(INTEL, "limited", detail, advice)
+    yield tried
 
 
 def _try(driver: _Driver, loader: Path | None) -> Tool:
@@ -240,6 +264,8 @@ def _repair(driver: _Driver) -> str:
             return family.install
     if "pocl" in driver.library:
         return f"{INSTALL_POCL}, or apt install pocl-opencl-icd"
+    if intel.DRIVER in driver.library:
+        return INSTALL_INTEL
     return REPAIR
 
 

@@ -40,7 +40,7 @@ class Tool:
         Such as ``C compiler``.
     verdict : str
         ``ok``; ``no`` where it is not there, ``missing`` if devices may need it;
-        ``broken`` where it is there and fails.
+        ``broken`` where it is there and fails; ``limited`` where a better one is to be had.
     detail : str
         What was found, in words.
     advice : str

@@ -19,6 +19,7 @@ import pyopencl.tools
 
 from opencl_lab.device import Device, check_fork, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, no_room, restore_cache
 from opencl_lab.runtime.results import ResultPool
@@ -278,10 +279,12 @@ class Session:
             raise BuildError(missing, source=source.text)
         # PoCL would print how many warnings there were; errors still come with the log.
         flags = [*options, "-cl-kernel-arg-info", "-w"]
+        of_intel = is_intel_cpu(self.device.kind, self.device.platform)
+        text = adapted(source.text) if of_intel else source.text
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-                program = cl.Program(self.context, source.text)
+                program = cl.Program(self.context, text)
                 program.build(flags)
                 return program
         except cl.Error as error:
@@ -290,7 +293,7 @@ class Session:
             raise BuildError(
                 f"{source.template} did not build on {self.device.name}",
                 log=str(error),
-                source=source.text,
+                source=text,
                 options=tuple(flags),
             ) from error
 
@@ -433,11 +436,18 @@ def session_of(queue: cl.CommandQueue) -> Session:
     Raises
     ------
     LaunchError
-        In a process that was forked after OpenCL had started.
+        In a process that was forked after OpenCL had started, and if the context is gone.
     """
     check_fork()
+    try:
+        context, device = queue.context.int_ptr, queue.device.int_ptr
+    except cl.LogicError as error:
+        raise LaunchError(
+            f"this queue has lost its context ({error}): Intel's CPU runtime frees one to which "
+            "nothing but a queue refers, so keep it in a variable"
+        ) from error
     with _making:
-        return _session(queue.context.int_ptr, queue.device.int_ptr)
+        return _session(context, device)
 
 
 @cache

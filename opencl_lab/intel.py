@@ -1,0 +1,226 @@
+"""Intel's CPU runtime as pip installs it, told to the ICD loader before OpenCL starts.
+
+The loader learns of drivers from the files ``*.icd`` of one folder, ``/etc/OpenCL/vendors``, where
+root alone can write. The files in Intel's wheel name a path on another machine, in a folder that
+nobody reads. So the cache gets a folder with a file of ours, and with links to all that the
+loader would have read. It is named by ``$OPENCL_VENDOR_PATH``, which child processes inherit. That
+of the loader's variables goes after a user's own ``$OCL_ICD_VENDORS``, and a folder that is gone
+leaves PyOpenCL's PoCL where it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from opencl_lab.caches import ADVICE, danger, section_folder, temporary_folder
+
+__all__ = [
+    "DRIVER",
+    "SWITCH",
+    "VENDORS",
+    "adapted",
+    "chosen",
+    "is_intel_cpu",
+    "library",
+    "loader_library",
+    "own_vendors",
+    "register",
+    "supported",
+    "was_withdrawn",
+    "withdraw_unless_loaded",
+]
+
+VENDORS = "etc/OpenCL/vendors"
+DRIVER = "libintelocl.so"
+ICD_FILE = "opencl_lab-intel.icd"
+OURS = "OPENCL_VENDOR_PATH"
+SWITCH = "OCLAB_INTEL"
+ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
+ROOM = 1 << 16  # bytes that the disk of the cache should have left
+
+_registered: Path | None = None
+_withdrawn = False
+
+
+def supported() -> bool:
+    """Return whether Intel has a CPU runtime for this machine."""
+    return sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+def is_intel_cpu(kind: str, platform_name: str) -> bool:
+    """Return whether a device of this kind and platform is the processor by Intel's runtime."""
+    return kind == "cpu" and platform_name.startswith("Intel")
+
+
+def chosen(environ: Mapping[str, str]) -> str | None:
+    """Return the variable by which a user, or the process that started this one, chose drivers.
+
+    A folder of ours that has been cleared since then is no choice.
+    """
+    if environ.get("OCL_ICD_VENDORS"):
+        return "OCL_ICD_VENDORS"
+    folder = Path(environ.get(OURS, ""))
+    if environ.get(OURS) and (folder.is_dir() or not _is_ours(folder)):
+        return OURS
+    return SWITCH if environ.get(SWITCH, "").lower() == "off" else None
+
+
+def library() -> Path | None:
+    """Return the library of the driver that the wheel has installed, or None.
+
+    It lies two folders above one that packages are imported from.
+    """
+    if not supported():
+        return None
+    packages = (Path(name).absolute() for name in sys.path)
+    folders = [
+        path.parents[1] for path in packages if path.name in ("site-packages", "dist-packages")
+    ]
+    found = (folder / DRIVER for folder in [*folders, Path(sys.prefix, "lib")])
+    return next((path.resolve() for path in found if path.is_file()), None)
+
+
+def _mapped(name: str) -> Path | None:
+    """Return the library in this process whose file name begins so, or None."""
+    with suppress(OSError):
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+        for line in maps.splitlines():
+            if name in line:
+                path = Path(line.partition("/")[1] + line.partition("/")[2])
+                if path.name.startswith(name):
+                    return path
+    return None
+
+
+def loader_library() -> Path | None:
+    """Return the ICD loader that pyopencl, once imported, is linked with; None if unknown."""
+    return _mapped("libOpenCL")
+
+
+def own_vendors(loader: Path | None) -> Path | None:
+    """Return the folder of ICD files that comes with a loader, as in a Conda environment."""
+    folder = None if loader is None else loader.parent.parent / VENDORS
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def register(root: Path = Path("/")) -> None:
+    """Tell the ICD loader of Intel's CPU runtime, if pip has installed it; call before OpenCL.
+
+    Nothing is done where the user has chosen drivers by ``$OCL_ICD_VENDORS`` or
+    ``$OPENCL_VENDOR_PATH``, where the system has that runtime already, or with
+    ``OCLAB_INTEL=off``.
+
+    Parameters
+    ----------
+    root : Path, optional
+        Where ``etc`` is.
+    """
+    global _registered
+    if chosen(os.environ) is not None:
+        return
+    os.environ.pop(OURS, None)  # it may name a folder that is gone
+    driver = library()
+    if driver is None:
+        return
+    folders = [root / VENDORS, own_vendors(loader_library())]
+    others = [file for folder in folders if folder for file in sorted(folder.glob("*.icd"))]
+    if any(_is_installed(file) for file in others):
+        return
+    with suppress(OSError):  # no place for files: there are other drivers
+        os.environ[OURS] = str(_vendors(driver, others))
+        _registered = driver
+
+
+def withdraw_unless_loaded() -> None:
+    """Take back what came too late or failed; call when OpenCL has started.
+
+    Child processes, which are told devices by number, must see the same ones.
+    """
+    global _registered, _withdrawn
+    if _registered is None or not Path("/proc/self/maps").exists():
+        return
+    if _mapped(_registered.name) is None:
+        os.environ.pop(OURS, None)
+        os.environ[SWITCH] = "off"
+        _withdrawn = True
+    _registered = None
+
+
+def was_withdrawn() -> bool:
+    """Return whether `withdraw_unless_loaded` has switched the runtime off for this process."""
+    return _withdrawn
+
+
+def adapted(text: str) -> str:
+    """Return a program with kernels for groups of one item left as they are by the compiler.
+
+    It would vectorise every kernel across the items of a group, of which there is one here: most
+    of the time that a build takes, for code that never runs.
+    """
+    return text.replace(ONE_ITEM, f"{ONE_ITEM}, intel_vec_len_hint(1)")
+
+
+def _is_ours(folder: Path) -> bool:
+    return re.fullmatch(r"drivers-[0-9a-f]{20}", folder.name) is not None
+
+
+def _is_installed(file: Path) -> bool:
+    """Return whether an ICD file names a driver of Intel's for CPUs that is there."""
+    with suppress(OSError):
+        named = file.read_text(encoding="utf-8", errors="replace").split("\n")[0].strip()
+        absent = "/" in named and not Path(named).exists()
+        return Path(named).name.startswith(DRIVER) and not absent
+    return False
+
+
+def _vendors(driver: Path, others: list[Path]) -> Path:
+    """Return a folder with an ICD file for a driver and links to other such files."""
+    links = {f"{index:02}-{file.name}": str(file) for index, file in enumerate(others)}
+    content = "\n".join([str(driver), *links.values()])
+    name = f"drivers-{hashlib.sha256(os.fsencode(content)).hexdigest()[:20]}"
+    place = section_folder("icd", ROOM)
+    if not (place / name).exists():
+        _make(place / name, driver, links)
+    if _is_intact(place / name, driver, links):
+        return place / name
+    place = temporary_folder(place / name, f"that folder has been changed; {ADVICE}")
+    _make(place / name, driver, links)
+    return place / name
+
+
+def _make(folder: Path, driver: Path, links: Mapping[str, str]) -> None:
+    """Make such a folder at once and whole; another process may do the same."""
+    new = Path(tempfile.mkdtemp(prefix=".drivers-", dir=folder.parent))
+    try:
+        (new / ICD_FILE).write_bytes(os.fsencode(f"{driver}\n"))
+        for name, target in links.items():
+            (new / name).symlink_to(target)
+        with suppress(FileExistsError, OSError):
+            new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _is_intact(folder: Path, driver: Path, links: Mapping[str, str]) -> bool:
+    """Return whether a folder holds what `_make` puts there, and nobody else can change it."""
+    file = folder / ICD_FILE
+    try:
+        return (
+            danger(folder) is None
+            and {path.name for path in folder.iterdir()} == {ICD_FILE, *links}
+            and not file.is_symlink()
+            and danger(file) is None
+            and file.read_bytes() == os.fsencode(f"{driver}\n")
+            and all(str((folder / name).readlink()) == links[name] for name in links)
+        )
+    except OSError:
+        return False
