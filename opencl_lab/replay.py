@@ -31,8 +31,8 @@ from pyopencl.tools import PooledBuffer
 
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.execute import enqueue_steps, execute
+from opencl_lab.runtime.kept import call_when_dropped, call_when_freeing, free_kept
 from opencl_lab.runtime.recording import Fresh, Recorder, Step, recording
-from opencl_lab.runtime.session import free_pools
 from opencl_lab.tuning import database
 
 __all__ = ["forget", "free_memory", "replayed"]
@@ -157,8 +157,19 @@ def free_memory() -> None:
 
     The next calls take a little longer.
     """
-    forget()
-    free_pools()
+    free_kept()
+
+
+def _forget_what_runs(dropped: Any) -> None:
+    """Drop the recordings that would keep an executable alive."""
+    with _lock:
+        for kind, recipe in list(_recipes.items()):
+            if any(step.executable is dropped for step in recipe.steps):
+                del _recipes[kind]
+
+
+call_when_dropped(_forget_what_runs)
+call_when_freeing(lambda patience: forget())
 
 
 def _plain(value: Any) -> Hashable:

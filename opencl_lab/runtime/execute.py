@@ -13,6 +13,7 @@ import pyopencl.array
 
 from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
+from opencl_lab.runtime.kept import with_room
 from opencl_lab.runtime.recording import Fresh, Step, note_step
 from opencl_lab.runtime.session import (
     DeviceMemory,
@@ -97,16 +98,16 @@ def execute(
     LaunchError
         If the device refuses a launch, fails, or runs out of memory.
     """
-    out = dict(out or {})
+    out = out or {}
     given = frozenset(out)
     arrays = (*inputs.values(), *out.values())  # a kernel may need no input
     on_device = any(isinstance(array, cl.array.Array) for array in arrays)
     with _explained(queue):
         if on_device:
-            execution = _run_device(executable, inputs, queue, out)
+            execution = with_room(lambda: _run_device(executable, inputs, queue, dict(out)))
         else:
             with session_of(queue).alone(queue):
-                execution = _run_host(executable, inputs, queue, out)
+                execution = with_room(lambda: _run_host(executable, inputs, queue, dict(out)))
     note_step(executable, inputs, execution.outputs, given, queue)
     return execution
 
@@ -155,23 +156,33 @@ def enqueue_steps(
     LaunchError
         As of `execute`.
     """
-    session = session_of(queue)
     with _explained(queue):
-        made = [
-            cl.Buffer(queue.context, FLAGS.READ_WRITE, item.nbytes)
-            if item.allocator is None
-            else item.allocator(item.nbytes)
-            for item in fresh
-        ]
-        memory = [array.base_data for array in arrays]
-        memory += made
-        memory += [array.base_data for array in constants]
-        waits = [event for array in arrays for event in array.events]
-        for step in steps:
-            buffers = {name: memory[place] for name, place in step.places}
-            buffers.update(_scratch(step.executable, session, queue))
-            events = step.executable.enqueue(queue, buffers, waits)
-            waits = []
+        return with_room(lambda: _enqueue_steps(queue, steps, arrays, fresh, constants))
+
+
+def _enqueue_steps(
+    queue: cl.CommandQueue,
+    steps: Sequence[Step],
+    arrays: Sequence[Any],
+    fresh: Sequence[Fresh],
+    constants: Sequence[Any],
+) -> tuple[list[DeviceMemory], cl.Event]:
+    session = session_of(queue)
+    made = [
+        cl.Buffer(queue.context, FLAGS.READ_WRITE, item.nbytes)
+        if item.allocator is None
+        else item.allocator(item.nbytes)
+        for item in fresh
+    ]
+    memory = [array.base_data for array in arrays]
+    memory += made
+    memory += [array.base_data for array in constants]
+    waits = [event for array in arrays for event in array.events]
+    for step in steps:
+        buffers = {name: memory[place] for name, place in step.places}
+        buffers.update(_scratch(step.executable, session, queue))
+        events = step.executable.enqueue(queue, buffers, waits)
+        waits = []
     return made, events[-1]
 
 
