@@ -45,15 +45,15 @@
  * VECTOR_WIDTH  values of a row in a vector
  * VECTORS       vectors of an item beside each other
  * ROWS          rows of results that an item computes together
- * STEPS_X       blocks of an item along a row, one after the other
- * STEPS_Y       blocks of an item across rows
+ * STEPS         whether an item computes `steps_x` blocks along a row and `steps_y` across rows,
+ *               one after the other; else one
  * UNROLL        taps of a row that are written out; longer rows loop over so many
  * WINDOW        see above
  * ALIGN, SHIFT  pieces of aligned access with WINDOW, and where in a piece a window begins
  */
 <%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, CHANNELS,
-             KH, KW, WG_X, WG_Y, VECTOR_WIDTH, VECTORS, ROWS, STEPS_X, STEPS_Y, UNROLL, WINDOW,
-             ALIGN, SHIFT"/>\
+             KH, KW, WG_X, WG_Y, VECTOR_WIDTH, VECTORS, ROWS, STEPS, UNROLL, WINDOW, ALIGN,
+             SHIFT"/>\
 <%include file="/conv2d/pixels.cl.mako" args="ELEMENT_T=ELEMENT_T, RESULT_T=RESULT_T,
     SUM_T=SUM_T, BOUNDARY=BOUNDARY, FAR=FAR, SATURATE=SATURATE, CONSTANT_WEIGHTS=CONSTANT_WEIGHTS"/>\
 <%
@@ -291,6 +291,8 @@ void conv2d_register(__global const element_t *restrict image,
                      __global result_t *restrict result,
                      const int height,
                      const int width,
+                     const int steps_x,
+                     const int steps_y,
                      const int out_height,
                      const int out_width,
                      const int offset_y,
@@ -308,10 +310,11 @@ void conv2d_register(__global const element_t *restrict image,
                          && (size_t)result % sizeof(${vec(RESULT_T, ALIGN)}) == 0;
 % endif
 
-    for (int step = 0; step < ${STEPS_X * STEPS_Y}; ++step) {
-        const int row = ((int)(get_group_id(1) * ${STEPS_Y} + step / ${STEPS_X}) * ${WG_Y}
+    for (int y = 0; y < ${"steps_y" if STEPS else 1}; ++y)
+    for (int x = 0; x < ${"steps_x" if STEPS else 1}; ++x) {
+        const int row = (((int)get_group_id(1) * ${"steps_y" if STEPS else 1} + y) * ${WG_Y}
                          + (int)get_local_id(1)) * ${ROWS};
-        const int column = ((int)(get_group_id(0) * ${STEPS_X} + step % ${STEPS_X})
+        const int column = (((int)get_group_id(0) * ${"steps_x" if STEPS else 1} + x)
                             * ${VECTORS * WG_X} + (int)get_local_id(0)) * ${VECTOR_WIDTH};
         if (row >= out_height || column >= out_pitch)
             continue;
@@ -412,6 +415,23 @@ ${collected([o])}\
             place += out_pitch;
 % endfor
         } else {
+% if not WINDOW:
+            /* A loop: so many conditions in a row take longer to compile than all else. */
+            sum_t values[${ROWS * VECTORS}][${VECTOR_WIDTH}];
+% for o in rows:
+% for v in vectors:
+% if VECTOR_WIDTH > 1:
+            ((__private packed_t *)values[${o * VECTORS + v}])->v = sum_${o}_${v};
+% else:
+            values[${o * VECTORS + v}][0] = sum_${o}_${v};
+% endif
+% endfor
+% endfor
+            for (int o = 0; o < min(${ROWS}, out_height - row); ++o, place += out_pitch)
+                for (int v = 0; v < ${VECTORS}; ++v)
+                    for (int l = 0; l < min(${VECTOR_WIDTH}, out_pitch - column - v * ${apart}); ++l)
+                        store_pixel(values[o * ${VECTORS} + v][l], place + v * ${apart} + l);
+% else:
 % for o in rows:
             if (row + ${o} < out_height) {
 % for v in vectors:
@@ -423,6 +443,7 @@ ${collected([o])}\
             }
             place += out_pitch;
 % endfor
+% endif
         }
     }
 }
