@@ -91,6 +91,21 @@
         return literal([f"as_{vec(SUM_T, PIECE)}({piece})" for piece in pieces])
 
 
+    def packed(pointer):
+        """A vector of private memory, which is aligned to one element only."""
+        return f"((__private packed_t *)({pointer}))->v" if VECTOR_WIDTH > 1 else f"*({pointer})"
+
+
+    def collected_at(v):
+        """Where the values that are collected for a vector begin."""
+        return f"strip[0] + {v * VECTOR_WIDTH}" if strips == 1 else f"strip[{v}]"
+
+
+    def value(number):
+        """A vector of sums in memory."""
+        return packed(f"values[{number}]")
+
+
     def weight(j, i):
         return f"weights[({KH - 1} - ({j})) * {KW} + {KW - 1} - ({i})]" if FLIP else (
             f"weights[({j}) * {KW} + {i}]")
@@ -198,31 +213,46 @@ ${taps(str(KW // UNROLL * UNROLL), KW % UNROLL, pairs, align)}\
 % endif
             line += pitch;
 </%def>\
-## Add tap `first + i` of the collected values to the rows `chosen` of results.
+## Add tap `first + i` of the collected values to the rows `chosen` of results, lane by lane.
 <%def name="collected(chosen)">\
 % for v in vectors:
-<%
-    pointer = f"strip[0] + {v * VECTOR_WIDTH}" if strips == 1 else f"strip[{v}]"
-    whole = f"((__private const packed_t *)p_{v})->v" if VECTOR_WIDTH > 1 else f"*p_{v}"
-%>\
-                            __private const sum_t *p_${v} = ${pointer} + i * ${CHANNELS};
-% if not WINDOW:
-                            const vec_t all_${v} = ${whole};
-% endif
+                            __private const sum_t *p_${v} = ${collected_at(v)} + i * ${CHANNELS};
 % endfor
 % for o in chosen:
                             {
                                 const sum_t w = ${weight(f"r - {o}", "first + i")};
 % for v in vectors:
-% if WINDOW:
 % for l in lanes:
                                 sum_${o}_${v}_${l} += w * p_${v}[${l}];
 % endfor
-% else:
-                                sum_${o}_${v} += w * all_${v};
-% endif
 % endfor
                             }
+% endfor
+</%def>\
+## Add the collected values to rows of results from `o` on, the sums of which are in memory.
+<%def name="collected_vectors(chosen, o)">\
+% for c in chosen:
+% for v in vectors:
+                        vec_t sum_${c}_${v} = ${value(f"({o} + {c}) * {VECTORS} + {v}")};
+% endfor
+% endfor
+                        for (int i = 0; i < count; ++i) {
+% for v in vectors:
+                            const vec_t p_${v} = ${packed(f"{collected_at(v)} + i * {CHANNELS}")};
+% endfor
+% for c in chosen:
+                            {
+                                const sum_t w = ${weight(f"r - {o} - {c}", "first + i")};
+% for v in vectors:
+                                sum_${c}_${v} += w * p_${v};
+% endfor
+                            }
+% endfor
+                        }
+% for c in chosen:
+% for v in vectors:
+                        ${value(f"({o} + {c}) * {VECTORS} + {v}")} = sum_${c}_${v};
+% endfor
 % endfor
 </%def>\
 ## Add all rows: no condition anywhere.
@@ -332,6 +362,9 @@ void conv2d_register(__global const element_t *restrict image,
 % endfor
 % endfor
 
+% if not WINDOW:
+        sum_t values[${ROWS * VECTORS}][${VECTOR_WIDTH}];  // the sums at an edge
+% endif
         /* Add the products. */
 % if ALIGN > 1:
         if (inside && aligned) {
@@ -340,6 +373,10 @@ void conv2d_register(__global const element_t *restrict image,
 % endif
 ${interior(ALIGN)}\
         } else {
+% if not WINDOW:
+            for (int o = 0; o < ${ROWS * VECTORS}; ++o)
+                ${value("o")} = 0;
+% endif
             /* Collect the values of a row from wherever they are, then add their products. */
             const int last_row = out_height + ${KH - 2};
             const int last_value = (out_width + ${KW - 1}) * ${CHANNELS} - 1;
@@ -367,6 +404,16 @@ ${interior(ALIGN)}\
                                 seen + ${v * apart} + offset_x * ${CHANNELS}, cval);
 % endfor
                     }
+% if not WINDOW:
+% if KH >= ROWS:
+                    if (r >= ${ROWS - 1} && r < ${KH}) {
+${collected_vectors(rows, 0)}\
+                    } else
+% endif
+                    for (int o = max(0, r - ${KH - 1}); o < min(${ROWS}, r + 1); ++o) {
+${collected_vectors([0], "o")}\
+                    }
+% else:
                     if (r >= ${ROWS - 1} && r < ${KH}) {
                         for (int i = 0; i < count; ++i) {
 ${collected(rows)}\
@@ -380,6 +427,7 @@ ${collected([o])}\
                         }
 % endfor
                     }
+% endif
                 }
             }
         }
@@ -416,17 +464,6 @@ ${collected([o])}\
 % endfor
         } else {
 % if not WINDOW:
-            /* A loop: so many conditions in a row take longer to compile than all else. */
-            sum_t values[${ROWS * VECTORS}][${VECTOR_WIDTH}];
-% for o in rows:
-% for v in vectors:
-% if VECTOR_WIDTH > 1:
-            ((__private packed_t *)values[${o * VECTORS + v}])->v = sum_${o}_${v};
-% else:
-            values[${o * VECTORS + v}][0] = sum_${o}_${v};
-% endif
-% endfor
-% endfor
             for (int o = 0; o < min(${ROWS}, out_height - row); ++o, place += out_pitch)
                 for (int v = 0; v < ${VECTORS}; ++v)
                     for (int l = 0; l < min(${VECTOR_WIDTH}, out_pitch - column - v * ${apart}); ++l)
