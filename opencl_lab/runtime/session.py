@@ -7,6 +7,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from opencl_lab.device import Device, check_fork, device_of
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, no_room, restore_cache
+from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
 from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
@@ -278,9 +280,11 @@ class Session:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-                program = cl.Program(self.context, source.text)
-                program.build(flags)
-                return program
+                quick = with_declarations(version, source.text)
+                if quick is not None:
+                    with suppress(cl.Error):
+                        return self._built(quick[0], [*flags, *quick[1]])
+                return self._built(source.text, flags)
         except cl.Error as error:
             if restore_cache():  # another process cleared it
                 return self._build(source, options)
@@ -290,6 +294,11 @@ class Session:
                 source=source.text,
                 options=tuple(flags),
             ) from error
+
+    def _built(self, text: str, flags: list[str]) -> cl.Program:
+        program = cl.Program(self.context, text)
+        program.build(flags)
+        return program
 
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         """Return a new kernel object for a launch, checked against the kernel's own limits."""
