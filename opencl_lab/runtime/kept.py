@@ -30,7 +30,7 @@ __all__ = [
 
 MOST_EXECUTABLES = 256
 MOST_PROGRAMS = 128
-"""PoCL holds about a megabyte of the host's memory for each program that is in its own cache."""
+"""PoCL holds half a megabyte of the host's memory, or more, for each that it has cached."""
 KEPT_SHARE = 1 / 32
 """Share of a device's memory that tables and counters of executables take at most."""
 PATIENCE = 2.0
