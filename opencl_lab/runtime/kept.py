@@ -31,7 +31,7 @@ __all__ = [
 MOST_EXECUTABLES = 256
 MOST_PROGRAMS = 128
 """PoCL holds half a megabyte of the host's memory, or more, for each that it has cached."""
-KEPT_SHARE = 1 / 32
+KEPT_SHARE = 1 / 64
 """Share of a device's memory that tables and counters of executables take at most."""
 PATIENCE = 2.0
 """Seconds to wait for other threads that use what might be freed; they may wait for this one."""
