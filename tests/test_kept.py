@@ -231,3 +231,21 @@ def test_launches_of_a_plan_render_their_template_once(fresh, plan_of, monkeypat
     other = plan_of(2).launches[0]
     first, second, third, _ = session_of(fresh).programs([launch, launch, other, launch])
     assert first is second is not third and len(rendered) == 2
+
+
+def test_what_is_freed_goes_back_to_the_system(fresh, plan_of, monkeypatch):
+    order, session = [], session_of(fresh)
+    session.executable("one", plan_of)
+
+    class Library:
+        def __init__(self, name):
+            pass
+
+        def malloc_trim(self, pad):
+            order.append(len(session._executables))
+
+    monkeypatch.setattr(kept.ctypes, "CDLL", Library)
+    ol.free_memory()
+    assert order == [0]
+    monkeypatch.setattr(kept.ctypes, "CDLL", object)  # without such a call
+    ol.free_memory()

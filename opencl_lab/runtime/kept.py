@@ -7,10 +7,12 @@ every program and table that no other one needs. Whoever still runs it holds it 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Hashable, Mapping
+from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyopencl as cl
@@ -151,6 +153,9 @@ def free_kept(patience: float = -1) -> None:
         functions = list(_when_freeing)
     for function in functions:
         function(patience)
+    # glibc keeps what runtimes for CPUs have freed, often several times what is in use.
+    with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def with_room(run: Callable[[], T]) -> T:
