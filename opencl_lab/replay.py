@@ -33,9 +33,10 @@ from pyopencl.tools import PooledBuffer
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
 from opencl_lab.runtime.execute import execute, explain, pending
+from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, block_of, memory_of
-from opencl_lab.runtime.session import free_pools, is_in_order, session_of
+from opencl_lab.runtime.session import is_in_order, session_of
 from opencl_lab.template import LOOK_INTERVAL
 from opencl_lab.tuning import database
 
@@ -159,7 +160,7 @@ class Recipe:
         )
         return results if self._several else results[0]
 
-    def _run_device(self, arrays: Sequence[Any]) -> Any:
+    def _run_device(self, arrays: Sequence[Any], freed: bool = False) -> Any:
         queue, pool = self.queue, self._pool
         memory, waits = [], []
         for array in arrays:
@@ -172,7 +173,10 @@ class Recipe:
                 memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
             event = self._bound.enqueue(memory, waits)
         except cl.Error as error:
-            raise explain(error, queue) from error
+            if freed or not isinstance(error, cl.MemoryError):
+                raise explain(error, queue) from error
+            free_kept(PATIENCE)
+            return self._run_device(arrays, freed=True)
         for place, nbytes in self._passing:
             pool.give(nbytes, memory[place])
         if not self._several:
@@ -213,8 +217,19 @@ def free_memory() -> None:
 
     The next calls take a little longer.
     """
-    forget()
-    free_pools()
+    free_kept()
+
+
+def _forget_what_runs(dropped: Any) -> None:
+    """Drop the recordings that would keep an executable alive."""
+    with _lock:
+        for kind, recipe in list(_recipes.items()):
+            if any(step.executable is dropped for step in recipe.steps):
+                del _recipes[kind]
+
+
+call_when_dropped(_forget_what_runs)
+call_when_freeing(lambda patience: forget())
 
 
 def _plain(value: Any) -> Hashable:
@@ -458,6 +473,8 @@ def _is_current(kind: Hashable, recipe: Recipe) -> bool:
     if now > recipe.looked + LOOK_INTERVAL:
         recipe.looked = now
         _keep(kind, recipe)
+        for step in recipe.steps:
+            session_of(recipe.queue).touch(step.executable)
     return True
 
 

@@ -447,3 +447,21 @@ def test_out_is_returned_though_the_input_is_the_same_memory(side, device, rng):
         assert ol.sort(given, out=view) is view
     result = view.get() if side == "device" else view
     assert np.array_equal(result, np.sort(keys))
+
+
+def test_what_is_replayed_counts_as_used(device, rng, monkeypatch):
+    queue = default_queue(device)
+    session = session_of(queue)
+    keys = cl.array.to_device(queue, rng.integers(0, 99, 300, np.int32))
+    for _ in range(2):
+        ol.sort(keys)
+    recipe = list(replay._recipes.values())[-1]
+    executable = recipe.steps[0].executable
+    ol.gemm(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32))
+    assert list(session._executables._entries.values())[-1] is not executable
+    monkeypatch.setattr(replay, "LOOK_INTERVAL", -1)
+    ol.sort(keys)
+    assert list(session._executables._entries.values())[-1] is executable
+    ol.free_memory()
+    assert not replay._recipes and executable.dropped
+    assert np.array_equal(ol.sort(keys).get(), np.sort(keys.get()))

@@ -14,6 +14,7 @@ import pytest
 import opencl_lab as ol
 from opencl_lab import replay
 from opencl_lab.runtime.execute import pending
+from opencl_lab.runtime.kept import call_when_freeing
 from opencl_lab.runtime.results import PooledArray, ResultPool, block_of
 from opencl_lab.runtime.session import default_queue, session_of
 
@@ -176,20 +177,20 @@ def test_an_allocator_of_the_caller_is_asked(queue):
 
 
 def test_what_is_kept_is_bounded_and_given_back(queue):
-    freed = []
-    pool = ResultPool(queue, 1000, lambda: freed.append(True))
+    pool = ResultPool(queue, 1000)
     blocks = [pool.take(300) for _ in range(5)] + [pool.take(200)]
     for block in blocks:
         pool.give(block.size, block)
     assert pool.idle_bytes == 800  # the first ones went
     assert pool.take(200) is blocks[-1] and pool.take(300) in blocks[3:5]
     pool.free_held()
-    assert pool.idle_bytes == 0 and not freed
+    assert pool.idle_bytes == 0
 
 
 def test_memory_that_has_run_out_is_asked_for_again(queue):
     freed = []
-    pool = ResultPool(queue, 1000, lambda: freed.append(True))
+    call_when_freeing(freed.append)
+    pool = ResultPool(queue, 1000)
     new, failures = pool._new, [cl.MemoryError("allocate", -4, "none left")]
 
     def short(nbytes):
@@ -198,7 +199,7 @@ def test_memory_that_has_run_out_is_asked_for_again(queue):
         return new(nbytes)
 
     pool._new = short
-    assert pool.take(64).size == 64 and freed == [True]
+    assert pool.take(64).size == 64 and len(freed) == 1
 
 
 def test_free_memory_gives_all_back(make, queue):

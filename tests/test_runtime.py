@@ -570,16 +570,6 @@ def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
         assert len(calls) == 1
 
 
-def test_the_executables_used_least_recently_are_dropped(fresh, plan_of, monkeypatch):
-    monkeypatch.setattr(session_module, "MAX_EXECUTABLES", 2)
-    session = session_of(fresh)
-    a, b = (session.executable(key, plan_of) for key in "ab")
-    assert session.executable("a", plan_of) is a
-    session.executable("c", plan_of)
-    assert session.executable("a", plan_of) is a
-    assert session.executable("b", plan_of) is not b
-
-
 # --------------------------------------------------------------------- threads
 
 

@@ -18,9 +18,11 @@
  *     blocks_in        two blocks of the image  ->  a + i b
  *     weights_in       weights, 0 elsewhere     ->  a block whose convolution correlates
  *     strengths_of     the spectrum of the weights, its largest magnitude in each row
- *     multiply         spectra of blocks by that of the weights
- *     blocks_out       a + i b                  ->  what is right of both, and where it is not good
+ *     multiply         spectra of blocks by that of the weights, real and imaginary parts exchanged
+ *     blocks_out       b + i a                  ->  what is right of both, and where it is not good
  *     sum_marked       image and weights        ->  results that are not good, summed directly
+ *
+ * With parts exchanged before and after it, the transform back is the same program as that forth.
  *
  * Rounding spreads over the two blocks, by a few units of the largest pixel times the largest
  * magnitude of the spectrum. Direct sums are off by the magnitudes of their own products alone:
@@ -296,7 +298,7 @@ void multiply(__global sum_t *restrict pairs,
     for EACH(x, 0, columns) {
         const sum_t a = RE(target, x), b = IM(target, x);
         const sum_t c = RE(factor, x), d = IM(factor, x);
-        PUT(target, x, a * c - b * d, a * d + b * c);
+        PUT(target, x, a * d + b * c, a * c - b * d);
     }
 }
 
@@ -439,7 +441,7 @@ void blocks_out(__global const sum_t *restrict pairs,
     ${share_largest("loud")}
     ${share_largest("strong")}
     const bits_t bound = bound_of(loud, strong, share, (sum_t)rows * columns, hidden);
-% for part, value in enumerate(("RE", "IM")):
+% for part, value in enumerate(("IM", "RE")):
     {
         const uint block = 2 * (first_pair + pair) + ${part};
         const int out_x = block % blocks_x * step_x;

@@ -45,15 +45,15 @@
  * VECTOR_WIDTH  values of a row in a vector
  * VECTORS       vectors of an item beside each other
  * ROWS          rows of results that an item computes together
- * STEPS_X       blocks of an item along a row, one after the other
- * STEPS_Y       blocks of an item across rows
+ * STEPS         whether an item computes `steps_x` blocks along a row and `steps_y` across rows,
+ *               one after the other; else one
  * UNROLL        taps of a row that are written out; longer rows loop over so many
  * WINDOW        see above
  * ALIGN, SHIFT  pieces of aligned access with WINDOW, and where in a piece a window begins
  */
 <%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, CHANNELS,
-             KH, KW, WG_X, WG_Y, VECTOR_WIDTH, VECTORS, ROWS, STEPS_X, STEPS_Y, UNROLL, WINDOW,
-             ALIGN, SHIFT"/>\
+             KH, KW, WG_X, WG_Y, VECTOR_WIDTH, VECTORS, ROWS, STEPS, UNROLL, WINDOW, ALIGN,
+             SHIFT"/>\
 <%include file="/conv2d/pixels.cl.mako" args="ELEMENT_T=ELEMENT_T, RESULT_T=RESULT_T,
     SUM_T=SUM_T, BOUNDARY=BOUNDARY, FAR=FAR, SATURATE=SATURATE, CONSTANT_WEIGHTS=CONSTANT_WEIGHTS"/>\
 <%
@@ -89,6 +89,21 @@
         pieces = [f"convert_{whole}(((__global const packed_piece_t *)({pointer} + {k}))->v)"
                   for k in range(0, VECTOR_WIDTH, PIECE)]
         return literal([f"as_{vec(SUM_T, PIECE)}({piece})" for piece in pieces])
+
+
+    def packed(pointer):
+        """A vector of private memory, which is aligned to one element only."""
+        return f"((__private packed_t *)({pointer}))->v" if VECTOR_WIDTH > 1 else f"*({pointer})"
+
+
+    def collected_at(v):
+        """Where the values that are collected for a vector begin."""
+        return f"strip[0] + {v * VECTOR_WIDTH}" if strips == 1 else f"strip[{v}]"
+
+
+    def value(number):
+        """A vector of sums in memory."""
+        return packed(f"values[{number}]")
 
 
     def weight(j, i):
@@ -198,31 +213,46 @@ ${taps(str(KW // UNROLL * UNROLL), KW % UNROLL, pairs, align)}\
 % endif
             line += pitch;
 </%def>\
-## Add tap `first + i` of the collected values to the rows `chosen` of results.
+## Add tap `first + i` of the collected values to the rows `chosen` of results, lane by lane.
 <%def name="collected(chosen)">\
 % for v in vectors:
-<%
-    pointer = f"strip[0] + {v * VECTOR_WIDTH}" if strips == 1 else f"strip[{v}]"
-    whole = f"((__private const packed_t *)p_{v})->v" if VECTOR_WIDTH > 1 else f"*p_{v}"
-%>\
-                            __private const sum_t *p_${v} = ${pointer} + i * ${CHANNELS};
-% if not WINDOW:
-                            const vec_t all_${v} = ${whole};
-% endif
+                            __private const sum_t *p_${v} = ${collected_at(v)} + i * ${CHANNELS};
 % endfor
 % for o in chosen:
                             {
                                 const sum_t w = ${weight(f"r - {o}", "first + i")};
 % for v in vectors:
-% if WINDOW:
 % for l in lanes:
                                 sum_${o}_${v}_${l} += w * p_${v}[${l}];
 % endfor
-% else:
-                                sum_${o}_${v} += w * all_${v};
-% endif
 % endfor
                             }
+% endfor
+</%def>\
+## Add the collected values to rows of results from `o` on, the sums of which are in memory.
+<%def name="collected_vectors(chosen, o)">\
+% for c in chosen:
+% for v in vectors:
+                        vec_t sum_${c}_${v} = ${value(f"({o} + {c}) * {VECTORS} + {v}")};
+% endfor
+% endfor
+                        for (int i = 0; i < count; ++i) {
+% for v in vectors:
+                            const vec_t p_${v} = ${packed(f"{collected_at(v)} + i * {CHANNELS}")};
+% endfor
+% for c in chosen:
+                            {
+                                const sum_t w = ${weight(f"r - {o} - {c}", "first + i")};
+% for v in vectors:
+                                sum_${c}_${v} += w * p_${v};
+% endfor
+                            }
+% endfor
+                        }
+% for c in chosen:
+% for v in vectors:
+                        ${value(f"({o} + {c}) * {VECTORS} + {v}")} = sum_${c}_${v};
+% endfor
 % endfor
 </%def>\
 ## Add all rows: no condition anywhere.
@@ -291,6 +321,8 @@ void conv2d_register(__global const element_t *restrict image,
                      __global result_t *restrict result,
                      const int height,
                      const int width,
+                     const int steps_x,
+                     const int steps_y,
                      const int out_height,
                      const int out_width,
                      const int offset_y,
@@ -308,10 +340,11 @@ void conv2d_register(__global const element_t *restrict image,
                          && (size_t)result % sizeof(${vec(RESULT_T, ALIGN)}) == 0;
 % endif
 
-    for (int step = 0; step < ${STEPS_X * STEPS_Y}; ++step) {
-        const int row = ((int)(get_group_id(1) * ${STEPS_Y} + step / ${STEPS_X}) * ${WG_Y}
+    for (int y = 0; y < ${"steps_y" if STEPS else 1}; ++y)
+    for (int x = 0; x < ${"steps_x" if STEPS else 1}; ++x) {
+        const int row = (((int)get_group_id(1) * ${"steps_y" if STEPS else 1} + y) * ${WG_Y}
                          + (int)get_local_id(1)) * ${ROWS};
-        const int column = ((int)(get_group_id(0) * ${STEPS_X} + step % ${STEPS_X})
+        const int column = (((int)get_group_id(0) * ${"steps_x" if STEPS else 1} + x)
                             * ${VECTORS * WG_X} + (int)get_local_id(0)) * ${VECTOR_WIDTH};
         if (row >= out_height || column >= out_pitch)
             continue;
@@ -329,6 +362,9 @@ void conv2d_register(__global const element_t *restrict image,
 % endfor
 % endfor
 
+% if not WINDOW:
+        sum_t values[${ROWS * VECTORS}][${VECTOR_WIDTH}];  // the sums at an edge
+% endif
         /* Add the products. */
 % if ALIGN > 1:
         if (inside && aligned) {
@@ -337,6 +373,10 @@ void conv2d_register(__global const element_t *restrict image,
 % endif
 ${interior(ALIGN)}\
         } else {
+% if not WINDOW:
+            for (int o = 0; o < ${ROWS * VECTORS}; ++o)
+                ${value("o")} = 0;
+% endif
             /* Collect the values of a row from wherever they are, then add their products. */
             const int last_row = out_height + ${KH - 2};
             const int last_value = (out_width + ${KW - 1}) * ${CHANNELS} - 1;
@@ -364,6 +404,16 @@ ${interior(ALIGN)}\
                                 seen + ${v * apart} + offset_x * ${CHANNELS}, cval);
 % endfor
                     }
+% if not WINDOW:
+% if KH >= ROWS:
+                    if (r >= ${ROWS - 1} && r < ${KH}) {
+${collected_vectors(rows, 0)}\
+                    } else
+% endif
+                    for (int o = max(0, r - ${KH - 1}); o < min(${ROWS}, r + 1); ++o) {
+${collected_vectors([0], "o")}\
+                    }
+% else:
                     if (r >= ${ROWS - 1} && r < ${KH}) {
                         for (int i = 0; i < count; ++i) {
 ${collected(rows)}\
@@ -377,6 +427,7 @@ ${collected([o])}\
                         }
 % endfor
                     }
+% endif
                 }
             }
         }
@@ -412,6 +463,12 @@ ${collected([o])}\
             place += out_pitch;
 % endfor
         } else {
+% if not WINDOW:
+            for (int o = 0; o < min(${ROWS}, out_height - row); ++o, place += out_pitch)
+                for (int v = 0; v < ${VECTORS}; ++v)
+                    for (int l = 0; l < min(${VECTOR_WIDTH}, out_pitch - column - v * ${apart}); ++l)
+                        store_pixel(values[o * ${VECTORS} + v][l], place + v * ${apart} + l);
+% else:
 % for o in rows:
             if (row + ${o} < out_height) {
 % for v in vectors:
@@ -423,6 +480,7 @@ ${collected([o])}\
             }
             place += out_pitch;
 % endfor
+% endif
         }
     }
 }

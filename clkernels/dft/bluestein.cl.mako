@@ -7,8 +7,11 @@
  *     X[k] = w[k] * sum over j of (x[j] w[j]) * conj(w)[k - j]
  *
  *     chirp_in         | x w                 | zeros                  |   rows of m
- *     transform, chirp_multiply by the transform of conj(w), transform back
+ *     transform, chirp_multiply by the transform of conj(w), transform again
  *     chirp_out        | X / w               | not used               |
+ *
+ * The second transform is the inverse of the first: real and imaginary parts are exchanged
+ * before and after it, so that one program does both.
  *
  * Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
  * transform", 1970. The power j^2 is reduced modulo 2n exactly, by the host.
@@ -63,7 +66,7 @@ void chirp_multiply(__global complex_t *restrict rows,
     const index_t p = point_of(m);
     if (p < m) {
         const index_t place = row_of(m) * m + p;
-        rows[place] = times(rows[place], kernel_roots[p]);
+        rows[place] = times(rows[place], kernel_roots[p]).yx;
     }
 }
 
@@ -83,5 +86,5 @@ void chirp_out(__global const complex_t *restrict rows,
     const index_t row = row_of(n);
     if (p < n)
         target[row / lanes * outer + p * position + row % lanes * lane] =
-            scale * times(rows[row * m + p], chirp[p]);
+            scale * times(rows[row * m + p].yx, chirp[p]);
 }

@@ -15,6 +15,7 @@ import pyopencl.array
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh
 from opencl_lab.runtime.session import session_of
 from opencl_lab.words import counted
@@ -208,7 +209,7 @@ class Rows:
             order = [d for d in range(array.ndim) if d != axis] + [axis]
             data = array.transpose(order).reshape(rows, n) if array.size else array
             return cls(data, array.shape, axis)
-        data = note_fresh(cl.array.empty(queue, (rows, n), array.dtype, allocator=array.allocator))
+        data = note_fresh(new_array(queue, (rows, n), array.dtype, array.allocator))
         _copy(queue, array, view, data, _View(view.shape, _c_strides(view.shape), 0))
         return cls(data, array.shape, axis)
 
@@ -264,9 +265,7 @@ class Rows:
         if out is None:
             if order == sorted(order):
                 return result.reshape(self.shape)
-            out = note_fresh(
-                cl.array.empty(queue, self.shape, result.dtype, allocator=result.allocator)
-            )
+            out = note_fresh(new_array(queue, self.shape, result.dtype, result.allocator))
         if result.size:
             _copy(queue, result, _View(moved, _c_strides(moved), 0), out, _View.of(out, self.axis))
         return out
@@ -311,7 +310,7 @@ def contiguous(array: AnyArray, queue: cl.CommandQueue | None = None) -> AnyArra
         return array
     if not is_device_array(array):
         return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
-    copy = note_fresh(cl.array.empty(queue, array.shape, array.dtype, allocator=array.allocator))
+    copy = note_fresh(new_array(queue, array.shape, array.dtype, array.allocator))
     assign(copy, array, queue)
     return copy
 
@@ -331,7 +330,7 @@ def reshaped(
     """Return a plain array in another shape of the same size, without a copy."""
     if not is_device_array(array) or array.size:
         return array.reshape(shape)
-    return note_fresh(cl.array.empty(queue, shape, array.dtype, allocator=array.allocator))
+    return note_fresh(new_array(queue, shape, array.dtype, array.allocator))
 
 
 def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.array.Array:
@@ -339,7 +338,7 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.
     if not array.size:
         return cl.array.empty(queue, array.shape, array.dtype)
     assert queue is not None  # `queue_for` gives every device array one
-    return cl.array.to_device(queue, array, async_=True)
+    return with_room(lambda: cl.array.to_device(queue, array, async_=True))
 
 
 def direct_target(

@@ -13,6 +13,7 @@ import pyopencl.array
 
 from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
+from opencl_lab.runtime.kept import with_room
 from opencl_lab.runtime.recording import note_step
 from opencl_lab.runtime.session import (
     DeviceMemory,
@@ -97,13 +98,13 @@ def execute(
     LaunchError
         If the device refuses a launch, fails, or runs out of memory.
     """
-    out = dict(out or {})
+    out = out or {}
     given = frozenset(out)
     arrays = (*inputs.values(), *out.values())  # a kernel may need no input
     on_device = any(isinstance(array, cl.array.Array) for array in arrays)
     run = _run_device if on_device else _run_host
     with _explained(queue), session_of(queue).alone(queue):
-        execution = run(executable, inputs, queue, out)
+        execution = with_room(lambda: run(executable, inputs, queue, dict(out)))
     note_step(executable, inputs, execution.outputs, given, queue)
     return execution
 

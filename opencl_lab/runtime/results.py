@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
+
+from opencl_lab.runtime.kept import with_room
 
 SMALL = 1 << 20
 MOST_RETURNED = 64
@@ -36,20 +37,12 @@ class ResultPool:
     queue : pyopencl.CommandQueue
     most_idle : float
         How many bytes it keeps at most.
-    on_pressure : callable
-        Frees other memory of the device, when there is none left.
     """
 
-    def __init__(
-        self,
-        queue: cl.CommandQueue,
-        most_idle: float,
-        on_pressure: Callable[[], None],
-    ):
+    def __init__(self, queue: cl.CommandQueue, most_idle: float):
         # New memory is used at once, as some drivers find out only then that there is none.
         self._new = pyopencl.tools.ImmediateAllocator(queue)
         self._most_idle = most_idle
-        self._on_pressure = on_pressure
         self._lock = threading.Lock()
         self._idle: OrderedDict[int, list[cl.Buffer]] = OrderedDict()  # last used sizes at the end
         self._idle_bytes = 0
@@ -84,11 +77,7 @@ class ResultPool:
                 if len(blocks) == 1:
                     del self._idle[nbytes]
                 return blocks.pop()
-        try:
-            return self._new(nbytes)
-        except cl.MemoryError:
-            self._on_pressure()
-            return self._new(nbytes)
+        return with_room(lambda: self._new(nbytes))
 
     def give(self, nbytes: int, block: cl.Buffer) -> None:
         """Take back a buffer that only commands of this queue may still use."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import warnings
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -22,6 +21,8 @@ from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, no_room, restore_cache
+from opencl_lab.runtime.declarations import with_declarations
+from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
@@ -31,14 +32,14 @@ __all__ = [
     "KernelInfo",
     "Session",
     "default_queue",
-    "free_pools",
     "is_in_order",
     "session_of",
 ]
 
-MAX_EXECUTABLES = 256
 IDLE_SHARE = 0.25
 """Share of a device's memory that a pool keeps at most while nobody uses it."""
+MOST_QUEUES = 16
+"""Queues whose pools and counters are kept, where they are idle."""
 
 DeviceMemory: TypeAlias = Any
 """A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
@@ -113,7 +114,13 @@ class Executable:
         self._templates = tuple(dict.fromkeys(launch.template for launch in plan.launches))
         self._digest = recent_digest(self._templates)  # before they are rendered
         self.lock = threading.Lock()  # arguments are state of the kernel objects
-        self._kernels = [session.kernel(launch) for launch in plan.launches]
+        self.dropped = False
+        self.key: Hashable = None
+        self.programs = session.programs(plan.launches)  # the session keeps none itself
+        self._kernels = [
+            session.kernel(program, launch)
+            for program, launch in zip(self.programs, plan.launches, strict=True)
+        ]
         self._tables = {spec.name: session.table(spec) for spec in plan.with_role("table")}
         memory = {name: table.memory for name, table in self._tables.items()}
         for kernel, launch in zip(self._kernels, plan.launches, strict=True):
@@ -132,8 +139,15 @@ class Executable:
 
     @property
     def current(self) -> bool:
-        """Whether its templates are still what it was built from."""
-        return recent_digest(self._templates) == self._digest
+        """Whether it is still kept, and its templates are still what it was built from."""
+        return not self.dropped and recent_digest(self._templates) == self._digest
+
+    @property
+    def memory(self) -> dict[Hashable, int]:
+        """The bytes of each table on the device, and of the counters of one queue."""
+        zeros = sum(spec.nbytes for spec in self.plan.with_role("zeros"))
+        held: dict[Hashable, int] = {table: table.nbytes for table in self._tables.values()}
+        return held | {self: zeros} if zeros else held
 
     def kernel_info(self) -> list[KernelInfo]:
         """Return what the device says of each launch's kernel, in order."""
@@ -188,6 +202,8 @@ class Executable:
         if not specs:
             return {}
         if queue.int_ptr not in self._zeros:
+            if len(self._zeros) >= MOST_QUEUES:  # what still runs holds its own
+                self._zeros.clear()
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
             self._zeros[queue.int_ptr] = {
                 spec.name: cl.Buffer(queue.context, flags, hostbuf=np.zeros(spec.shape, spec.dtype))
@@ -232,14 +248,7 @@ class _DeviceTable:
 
     def __init__(self, memory: DeviceMemory):
         self.memory = memory
-
-
-def _most_idle(device: Device) -> float:
-    """Return how many bytes a pool keeps at most: `$OCLAB_POOL_BYTES`, or a share of the memory."""
-    try:
-        return float(os.environ["OCLAB_POOL_BYTES"])
-    except (KeyError, ValueError):
-        return IDLE_SHARE * device.global_memory
+        self.nbytes = int(memory.size)
 
 
 # Two threads at once would each make a session or a queue, and pyopencl, which
@@ -254,23 +263,40 @@ class Session:
         self.context = context
         self.device = device
         self._lock = threading.RLock()
-        self._programs: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
-        self._executables: OrderedDict[Hashable, Executable] = OrderedDict()
+        self._programs: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], cl.Program] = (
+            weakref.WeakValueDictionary()
+        )
+        self._executables: Kept[Executable] = Kept(
+            bytes_limit("OCLAB_KEPT_BYTES", KEPT_SHARE, device)
+        )
         self._tables: weakref.WeakValueDictionary[Table, _DeviceTable] = (
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
         self._results: dict[int, ResultPool] = {}
         self._alone: dict[int, threading.Lock] = {}
-        self._most_idle = _most_idle(device)
+        self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE, device)
+        call_when_freeing(self.free)
+
+    def programs(self, launches: Sequence[Launch]) -> list[cl.Program]:
+        """Return the program of each launch; launches that differ in sizes only share one."""
+        known: list[tuple[Launch, cl.Program]] = []
+        for launch in launches:
+            found = (program for earlier, program in known if _same_program(earlier, launch))
+            program = next(found, None)
+            if program is None:
+                program = self.program(render(launch.template, launch.params), launch.options)
+            known.append((launch, program))
+        return [program for _, program in known]
 
     def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
-        """Build a program, or return the one built before from the same source."""
+        """Build a program, or return the one built from the same source, while it is in use."""
         key = (source.digest, options)
         with self._lock:
-            if key not in self._programs:
-                self._programs[key] = self._build(source, options)
-            return self._programs[key]
+            known = self._programs.get(key)
+            if known is None:
+                known = self._programs[key] = self._build(source, options)
+            return known
 
     def _build(self, source: Source, options: tuple[str, ...]) -> cl.Program:
         version = self.device.platform_version
@@ -284,9 +310,11 @@ class Session:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-                program = cl.Program(self.context, text)
-                program.build(flags)
-                return program
+                quick = with_declarations(version, text)
+                if quick is not None:
+                    with suppress(cl.Error):
+                        return self._built(quick[0], [*flags, *quick[1]])
+                return self._built(text, flags)
         except cl.Error as error:
             if restore_cache():  # another process cleared it
                 return self._build(source, options)
@@ -297,9 +325,13 @@ class Session:
                 options=tuple(flags),
             ) from error
 
-    def kernel(self, launch: Launch) -> cl.Kernel:
+    def _built(self, text: str, flags: list[str]) -> cl.Program:
+        program = cl.Program(self.context, text)
+        program.build(flags)
+        return program
+
+    def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         """Return a new kernel object for a launch, checked against the kernel's own limits."""
-        program = self.program(render(launch.template, launch.params), launch.options)
         try:
             with _making:
                 kernel = cl.Kernel(program, launch.kernel)
@@ -343,11 +375,17 @@ class Session:
             plan = make_plan() if known is None or replan or not known.current else known.plan
             if known is None or not known.current or known.plan != plan:
                 check_plan(plan, self.device)
-                known = self._executables[key] = Executable(plan, self)
-                if len(self._executables) > MAX_EXECUTABLES:
-                    self._executables.popitem(last=False)
-            self._executables.move_to_end(key)
+                known = Executable(plan, self)
+                self._executables.put(key, known)
             return known
+
+    def touch(self, executable: Executable) -> None:
+        """Count an executable as used, unless another thread is making one."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._executables.get(executable.key)
+            finally:
+                self._lock.release()
 
     def table(self, spec: Buffer) -> _DeviceTable:
         """Return the contents of a buffer of role ``table`` on the device, put there once."""
@@ -364,7 +402,7 @@ class Session:
                 flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
                 if not array.size:  # OpenCL has no empty buffers
                     array = np.zeros(1, spec.dtype)
-                memory = cl.Buffer(self.context, flags, hostbuf=array)
+                memory = with_room(lambda: cl.Buffer(self.context, flags, hostbuf=array))
                 known = self._tables[spec.table] = _DeviceTable(memory)
             return known
 
@@ -380,17 +418,17 @@ class Session:
             If there is none left, also after all that is not in use was given back.
         """
         pool = self._pools.get(queue.int_ptr) or self._new_pool(queue)
-        try:
-            memory = pool.allocate(nbytes)
-        except cl.MemoryError:
-            free_pools()
-            memory = pool.allocate(nbytes)
+        memory = with_room(lambda: pool.allocate(nbytes))
         if pool.managed_bytes - pool.active_bytes > self._most_idle:
             pool.free_held()
         return memory
 
     def _new_pool(self, queue: cl.CommandQueue) -> pyopencl.tools.MemoryPool:
         with self._lock:
+            if len(self._pools) >= MOST_QUEUES:  # a pool keeps its queue alive
+                for pointer, pool in list(self._pools.items()):
+                    if not pool.active_bytes:
+                        del self._pools[pointer]
             pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
             return self._pools.setdefault(queue.int_ptr, pool)
 
@@ -399,7 +437,9 @@ class Session:
         pool = self._results.get(queue.int_ptr)
         if pool is None:
             with self._lock:
-                pool = ResultPool(queue, self._most_idle, free_pools)
+                if len(self._results) >= MOST_QUEUES:  # whoever uses it holds it
+                    del self._results[next(iter(self._results))]
+                pool = ResultPool(queue, self._most_idle)
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 
@@ -410,24 +450,29 @@ class Session:
         """
         return self._alone.setdefault(queue.int_ptr, threading.Lock())
 
-    def free_held(self) -> None:
-        """Give pooled memory that is not in use back to the driver."""
-        with self._lock:
-            for scratch in self._pools.values():
-                scratch.free_held()
-            for results in self._results.values():
-                results.free_held()
+    def free(self, patience: float = -1) -> None:
+        """Give back what is kept and not in use, waiting `patience` seconds for other threads."""
+        if self._lock.acquire(timeout=patience):
+            try:
+                self._executables.clear()
+            finally:
+                self._lock.release()
+        for scratch in list(self._pools.values()):
+            scratch.free_held()
+        for results in list(self._results.values()):
+            results.free_held()
 
 
-_sessions: list[Session] = []
+def _same_program(one: Launch, other: Launch) -> bool:
+    return (one.template, one.options) == (other.template, other.options) and (
+        one.params == other.params
+    )
 
 
 @cache
 def _session(context_pointer: int, device_pointer: int) -> Session:
     context = cl.Context.from_int_ptr(context_pointer)
-    made = Session(context, device_of(cl.Device.from_int_ptr(device_pointer)))
-    _sessions.append(made)
-    return made
+    return Session(context, device_of(cl.Device.from_int_ptr(device_pointer)))
 
 
 def session_of(queue: cl.CommandQueue) -> Session:
@@ -487,11 +532,3 @@ def default_queue(device: Device, *, profiling: bool = False) -> cl.CommandQueue
     check_fork()
     with _making:
         return _default_queue(device.handle, profiling)
-
-
-def free_pools() -> None:
-    """Give all pooled memory that is not in use back to the drivers."""
-    with _making:
-        sessions = list(_sessions)
-    for session in sessions:
-        session.free_held()

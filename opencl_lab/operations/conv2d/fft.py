@@ -232,25 +232,25 @@ class Fft(Convolution):
 def _forth(steps: Steps, blocks: Blocks, pairs: int, near: str, far: str, device: Device) -> None:
     """Add transforms along the rows and then the columns of `near`, by way of `far`."""
     rows, columns = blocks.length
-    _transform(steps, Ends.rows(columns, pairs * rows, near, far), False, device)
-    _transform(steps, Ends.columns(rows, pairs, columns, far, near), False, device)
+    _transform(steps, Ends.rows(columns, pairs * rows, near, far), device)
+    _transform(steps, Ends.columns(rows, pairs, columns, far, near), device)
 
 
 def _back(steps: Steps, blocks: Blocks, pairs: int, near: str, far: str, device: Device) -> None:
-    """Add inverse transforms along the columns and then the rows."""
+    """Add transforms along the columns and then the rows: back, as parts are exchanged."""
     rows, columns = blocks.length
-    _transform(steps, Ends.columns(rows, pairs, columns, near, far), True, device)
-    _transform(steps, Ends.rows(columns, pairs * rows, far, near), True, device)
+    _transform(steps, Ends.columns(rows, pairs, columns, near, far), device)
+    _transform(steps, Ends.rows(columns, pairs * rows, far, near), device)
 
 
-def _transform(steps: Steps, ends: Ends, inverse: bool, device: Device) -> None:
+def _transform(steps: Steps, ends: Ends, device: Device) -> None:
     """Add transforms as `dft` has them built in on this device; those tuned there stand alone."""
     in_rows = ends.source_strides[1] == 1
     batch, inner = (ends.count, 1) if in_rows else (ends.outer, ends.lanes)
-    problem = DftProblem(ends.n, steps.dtype, batch, inner, inverse)
+    problem = DftProblem(ends.n, steps.dtype, batch, inner)
     config = TRANSFORM.default_config(problem, device)
     form = lanes_transform if config["FORM"] == "lanes" else groups_transform
-    form(steps, ends, inverse, 1.0, config, device)
+    form(steps, ends, False, 1.0, config, device)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ Weights: TypeAlias = np.ndarray[Any, Any]
 FILTERS = ("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", "laplacian", "unsharp")
 SIGNED = ("sobel", "sobel-y", "laplacian")
 """Filters whose results are differences, of either sign."""
+MOST_KEPT = 1 << 16
+"""Bytes of a filter whose column and row are remembered."""
 ROUNDINGS = 8  # by which a weight may miss the outer product of two vectors
 RADIUS = 3.0  # of a Gaussian in standard deviations, where no size is given
 
@@ -138,10 +140,10 @@ def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | N
         about its square root moves from the row to the column, so that both stay in range.
     """
     whole = np.ascontiguousarray(weights, np.float64)
-    return _split(whole.tobytes(), whole.shape, dtype)
+    split = _kept_split if whole.nbytes <= MOST_KEPT else _split
+    return split(whole.tobytes(), whole.shape, dtype)
 
 
-@lru_cache(maxsize=64)
 def _split(
     data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> tuple[Weights, Weights] | None:
@@ -161,3 +163,6 @@ def _split(
     for line in (column, row):
         line.flags.writeable = False
     return column, row
+
+
+_kept_split = lru_cache(maxsize=64)(_split)

@@ -121,12 +121,16 @@ class Register(Convolution):
             group[1] * number("VECTOR_WIDTH") * number("VECTORS") * number("STEPS_X"),
         )
         align = self._align(problem, one, config)
-        params = {name: value for name, value in config.items() if name != "CONSTANT_WEIGHTS"}
+        steps = number("STEPS_X"), number("STEPS_Y")
+        several = not config["WINDOW"] or steps != (1, 1)
+        other = {"CONSTANT_WEIGHTS", "STEPS_X", "STEPS_Y"}
+        params = {name: value for name, value in config.items() if name not in other}
         return self._launches(
             problem,
             one,
             {
                 **params,
+                "STEPS": several,  # of any number, so that images of all sizes share a program
                 "CHANNELS": problem.channels,
                 "KH": one.taps[0],
                 "KW": one.taps[1],
@@ -135,7 +139,7 @@ class Register(Convolution):
             },
             tile=tile,
             group=group,
-            arguments={},
+            arguments={"steps_x": np.int32(steps[0]), "steps_y": np.int32(steps[1])},
             constant_weights=bool(config["CONSTANT_WEIGHTS"]),
             device=device,
         )

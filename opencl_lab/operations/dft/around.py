@@ -171,7 +171,8 @@ def _bluestein(
         steps, device, BLUESTEIN, "chirp_multiply", m, count,
         {"rows": other, "kernel_roots": kernel, "m": m},
     )  # fmt: skip
-    transform(steps, Ends.rows(m, count, other, rows), True, 1.0)
+    # Back, as real and imaginary parts are exchanged on the way: the program is the same.
+    transform(steps, Ends.rows(m, count, other, rows), False, 1.0)
     over_rows(
         steps, device, BLUESTEIN, "chirp_out", n, count,
         {

@@ -10,7 +10,7 @@ plans, not to foretell times. The tuning database overrides the choice (``SPLIT`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from opencl_lab.operations.dft.factors import pairs_of, radices_of
 
@@ -122,7 +122,7 @@ def _operations(radix: int) -> float:
     return alone[radix] + 4.0
 
 
-@cache
+@lru_cache(maxsize=4096)
 def best_split(
     n: int,
     count: int,

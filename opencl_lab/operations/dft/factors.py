@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import lru_cache
 
 __all__ = [
     "RADICES",
@@ -41,7 +41,7 @@ def largest_prime(n: int) -> int:
     return 0 if exponents is None else max(exponents, default=1)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
     """Return few radices of about the same size that multiply to a smooth `n`, the largest first.
 
@@ -53,7 +53,7 @@ def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
     return _best_radices(n, tuple(r for r in RADICES if r <= largest or r in PRIMES)) or (1,)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _best_radices(n: int, able: tuple[int, ...]) -> tuple[int, ...]:
     if n == 1:
         return ()
@@ -62,13 +62,13 @@ def _best_radices(n: int, able: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(best, reverse=True))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def pairs_of(n: int) -> tuple[tuple[int, int], ...]:
     """Return every two factors of `n` above 1, the smaller one first, the most equal first."""
     return tuple((small, n // small) for small in range(math.isqrt(n), 1, -1) if n % small == 0)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def next_smooth(n: int, multiple: int = 1) -> int:
     """Return the least multiple of `multiple`, not below `n`, of the primes 2, 3, 5 alone."""
     best = multiple

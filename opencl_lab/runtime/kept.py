@@ -1,0 +1,185 @@
+"""What is kept for further calls: how much of it, in which order it goes, and freeing it.
+
+A context keeps executables, and these keep programs and tables alive on the device. So all of it
+is bounded where executables are: the one that was used least recently goes first, and with it
+every program and table that no other one needs. Whoever still runs it holds it until then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Hashable, Mapping
+from contextlib import suppress
+from typing import Any, Generic, Protocol, TypeVar
+
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.device import Device
+
+__all__ = [
+    "PATIENCE",
+    "Kept",
+    "bytes_limit",
+    "call_when_dropped",
+    "call_when_freeing",
+    "free_kept",
+    "new_array",
+    "with_room",
+]
+
+MOST_EXECUTABLES = 256
+MOST_PROGRAMS = 128
+"""PoCL holds half a megabyte of the host's memory, or more, for each that it has cached."""
+KEPT_SHARE = 1 / 64
+"""Share of a device's memory that tables and counters of executables take at most."""
+PATIENCE = 2.0
+"""Seconds to wait for other threads that use what might be freed; they may wait for this one."""
+
+T = TypeVar("T")
+
+
+class Keepable(Protocol):
+    """What `Kept` asks of an executable."""
+
+    dropped: bool
+    key: Hashable
+    """As what it is kept."""
+
+    @property
+    def programs(self) -> Collection[Hashable]:
+        """The programs that it needs."""
+
+    @property
+    def memory(self) -> Mapping[Hashable, int]:
+        """The bytes of each table, and of whatever else it holds on the device."""
+
+
+V = TypeVar("V", bound=Keepable)
+
+
+def bytes_limit(variable: str, share: float, device: Device) -> float:
+    """Return a limit in bytes: that of an environment variable, or a share of a device's memory."""
+    try:
+        return float(os.environ[variable])
+    except (KeyError, ValueError):
+        return share * device.global_memory
+
+
+class Kept(Generic[V]):
+    """Executables by key, the least recently used first; its owner locks it.
+
+    Parameters
+    ----------
+    most_bytes : float
+        What all of them may hold on the device. The last one stays, whatever it holds.
+
+    Attributes
+    ----------
+    nbytes : int
+        What they hold now; what several of them share counts once.
+    """
+
+    def __init__(self, most_bytes: float):
+        self._most_bytes = most_bytes
+        self._entries: OrderedDict[Hashable, V] = OrderedDict()
+        self._programs: Counter[Hashable] = Counter()  # how many need each
+        self._memory: Counter[Hashable] = Counter()
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Hashable) -> V | None:
+        """Return an executable and count it as used, or None."""
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, value: V) -> None:
+        """Keep an executable, and drop others until the limits hold again."""
+        if key in self._entries:
+            self._drop(key)
+        self._entries[key] = value
+        value.key = key
+        self._programs.update(set(value.programs))
+        for item, nbytes in value.memory.items():
+            self.nbytes += 0 if item in self._memory else nbytes
+            self._memory[item] += 1
+        while len(self._entries) > 1 and (
+            len(self._entries) > MOST_EXECUTABLES
+            or len(self._programs) > MOST_PROGRAMS
+            or self.nbytes > self._most_bytes
+        ):
+            self._drop(next(iter(self._entries)))
+
+    def clear(self) -> None:
+        """Drop all."""
+        for key in list(self._entries):
+            self._drop(key)
+
+    def _drop(self, key: Hashable) -> None:
+        value = self._entries.pop(key)
+        self._programs -= Counter(set(value.programs))  # keeps what is above zero
+        for item, nbytes in value.memory.items():
+            self._memory[item] -= 1
+            if not self._memory[item]:
+                del self._memory[item]
+                self.nbytes -= nbytes
+        value.dropped = True
+        for function in _when_dropped:
+            function(value)
+
+
+_when_dropped: list[Callable[[Keepable], None]] = []
+_when_freeing: list[Callable[[float], None]] = []
+_lock = threading.Lock()
+
+
+def call_when_dropped(function: Callable[[Keepable], None]) -> None:
+    """Call a function with each executable that is dropped, so that nothing else keeps it."""
+    _when_dropped.append(function)
+
+
+def call_when_freeing(function: Callable[[float], None]) -> None:
+    """Call a function to free what it can; it gets how many seconds it may wait, -1 without end."""
+    with _lock:
+        _when_freeing.append(function)
+
+
+def free_kept(patience: float = -1) -> None:
+    """Free everything on all devices that is kept for further calls and not in use."""
+    with _lock:
+        functions = list(_when_freeing)
+    for function in functions:
+        function(patience)
+    # glibc keeps what runtimes for CPUs have freed, often several times what is in use.
+    with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def with_room(run: Callable[[], T]) -> T:
+    """Return what `run` returns; if memory runs out, free what is kept and run it once more.
+
+    Raises
+    ------
+    pyopencl.MemoryError
+        If there still is none left.
+    """
+    try:
+        return run()
+    except cl.MemoryError:
+        pass  # what its frames hold is free behind this line
+    free_kept(PATIENCE)
+    return run()
+
+
+def new_array(
+    queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any
+) -> cl.array.Array:
+    """Return new memory on the device, as `pyopencl.array.empty` does, by way of `with_room`."""
+    return with_room(lambda: cl.array.empty(queue, shape, dtype, allocator=allocator))
