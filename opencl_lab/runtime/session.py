@@ -23,6 +23,7 @@ from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, no_room, restore_cache
 from opencl_lab.runtime.results import ResultPool
+from opencl_lab.runtime.staging import Staging
 from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
 
@@ -253,6 +254,7 @@ class Session:
     def __init__(self, context: cl.Context, device: Device):
         self.context = context
         self.device = device
+        self.staging = Staging(context, device.handle)
         self._lock = threading.RLock()
         self._programs: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         self._executables: OrderedDict[Hashable, Executable] = OrderedDict()
@@ -417,6 +419,7 @@ class Session:
                 scratch.free_held()
             for results in self._results.values():
                 results.free_held()
+        self.staging.free_held()
 
 
 _sessions: list[Session] = []
