@@ -191,6 +191,23 @@ def test_nothing_is_in_use_after_an_error(error, moment, copy, make, queue, rng,
     np.testing.assert_array_equal(there_and_back(staged, queue, again), again)
 
 
+@pytest.mark.parametrize("copy", ["send", "fetch"])
+def test_a_failed_command_fails_one_copy_alone(copy, make, queue, rng, monkeypatch):
+    class Failed:
+        def wait(self):
+            raise cl.RuntimeError("OUT_OF_RESOURCES")
+
+    staged, array = make(), rng.integers(0, 99, 30_000, np.int32)
+    buffer = memory(queue, array.nbytes)
+    order = {"send": (queue, buffer, array), "fetch": (queue, array, buffer)}[copy]
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "enqueue_copy", lambda *args, **more: Failed())
+        with pytest.raises(cl.RuntimeError):
+            getattr(staged, copy)(*order)
+    array = rng.integers(0, 99, 30_000, np.int32)
+    np.testing.assert_array_equal(there_and_back(staged, queue, array), array)
+
+
 def test_copies_at_the_end_of_the_process(make, queue, rng):
     staged = make()
     array = rng.integers(0, 99, 30_000, np.int32)

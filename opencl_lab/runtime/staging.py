@@ -225,8 +225,12 @@ class Staging:
                 copy(slots, jobs)
         except BaseException:
             # The array must not be in use once this is left, nor pinned memory be let go.
-            queue.finish()
-            wait(jobs)
+            try:
+                queue.finish()
+            finally:
+                wait(jobs)
+                for slot in slots:
+                    slot.event = None  # which may have failed, and would again
             raise
         finally:
             self._give(slots)
@@ -263,10 +267,11 @@ class Staging:
     def free_held(self) -> None:
         """Let go of pinned memory that nobody uses."""
         with self._changed:
-            idle, self._idle = self._idle, []
-            self._pinned -= self._chunk * len(idle)
-            for slot in idle:
-                slot.ready()
+            while self._idle:
+                self._idle.pop().ready()
+                self._pinned -= self._chunk
+            if self._queue is not None:
+                self._queue.finish()  # some drivers let go of memory only then
 
     def _start(self, copy: Callable[[], None]) -> Future[None]:
         """Let a thread do something, or do it now when there are no new threads any more."""
