@@ -192,9 +192,23 @@ class HostSteps:
         self._alone = self._session.alone(queue)
         self._access = [_access(steps, place) for place in range(arrays)]
         self._fresh = [(item, arrays + index in returned) for index, item in enumerate(fresh)]
+        self._constants = constants  # alive, as kernels may use them in place
+        self._steps = steps
+        self._bound: BoundSteps | None = None
+
+    def _bind(self) -> BoundSteps:
+        """Return the launches; not before they are needed, when more is known of the device."""
+        if self._bound is None:
+            memory = [self._constant(array) for array in self._constants]
+            places = len(self._access) + len(self._fresh)
+            self._bound = BoundSteps(self._queue, self._steps, places, memory)
+        return self._bound
+
+    def _constant(self, array: HostArray) -> DeviceMemory:
+        if takes_pointers(self._session.device):
+            return cl.SVM(array)
         flags = FLAGS.READ_ONLY | FLAGS.COPY_HOST_PTR
-        memory = [cl.Buffer(queue.context, flags, hostbuf=array) for array in constants]
-        self._bound = BoundSteps(queue, steps, arrays + len(fresh), memory)
+        return cl.Buffer(self._queue.context, flags, hostbuf=array)
 
     def run(self, arrays: Sequence[HostArray]) -> list[HostArray | None]:
         """Run them on arrays of the caller's, and return the new ones that it gets back.
@@ -220,7 +234,7 @@ class HostSteps:
                     else:
                         memory.append(self._session.allocate(queue, item.nbytes))
                         made.append(None)
-                host.fetch([self._bound.enqueue_alone(memory)])
+                host.fetch([self._bind().enqueue_alone(memory)])
             finally:
                 queue.finish()
         return made
