@@ -30,9 +30,11 @@ import pyopencl as cl
 import pyopencl.array
 from pyopencl.tools import PooledBuffer
 
+from opencl_lab.device import check_fork
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
-from opencl_lab.runtime.execute import execute, explain, pending
+from opencl_lab.runtime.execute import explain, pending
+from opencl_lab.runtime.host import HostSteps
 from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, block_of, memory_of
@@ -117,7 +119,8 @@ class Recipe:
         self._on_device = is_device_array(arrays[0])
         if self._on_device:
             places = len(arrays) + len(self.fresh)
-            self._bound = BoundSteps(self.queue, self.steps, places, self.constants)
+            memory = [array.base_data for array in self.constants]
+            self._bound = BoundSteps(self.queue, self.steps, places, memory)
             self._pool = session_of(self.queue).results(self.queue)
             self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
             returned = {item.place for item in results}
@@ -126,6 +129,11 @@ class Recipe:
                 for place, item in enumerate(self.fresh, len(arrays))
                 if place not in returned and item.allocator is None
             ]
+        else:
+            returned = {item.place for item in results}
+            self._host = HostSteps(
+                self.queue, self.steps, len(arrays), self.fresh, self.constants, returned
+            )
 
     def current(self, now: float) -> bool:
         """Return whether a call would settle the same at this moment, by `time.monotonic`."""
@@ -139,19 +147,26 @@ class Recipe:
         return True
 
     def run(self, arrays: Sequence[Any]) -> Any:
-        """Do it again with other arrays of the caller's."""
-        return self._run_device(arrays) if self._on_device else self._run_host(arrays)
+        """Do it again with other arrays of the caller's.
+
+        Raises
+        ------
+        LaunchError
+            As the first call; also in a process that was forked after it.
+        """
+        check_fork()
+        run = self._run_device if self._on_device else self._run_host
+        try:
+            try:
+                return run(arrays)
+            except cl.MemoryError:
+                free_kept(PATIENCE)
+                return run(arrays)
+        except cl.Error as error:
+            raise explain(error, self.queue) from error
 
     def _run_host(self, arrays: Sequence[Any]) -> Any:
-        made = [np.empty(item.shape, item.dtype) for item in self.fresh]
-        everything = [*arrays, *made, *self.constants]
-        for step in self.steps:
-            execute(
-                step.executable,
-                {name: everything[place] for name, place in step.inputs.items()},
-                self.queue,
-                {name: everything[place] for name, place in step.outputs.items()},
-            )
+        everything = [*arrays, *self._host.run(arrays)]
         results = tuple(
             everything[item.place]
             if item.place < len(arrays)
@@ -160,7 +175,7 @@ class Recipe:
         )
         return results if self._several else results[0]
 
-    def _run_device(self, arrays: Sequence[Any], freed: bool = False) -> Any:
+    def _run_device(self, arrays: Sequence[Any]) -> Any:
         queue, pool = self.queue, self._pool
         memory, waits = [], []
         for array in arrays:
@@ -168,15 +183,9 @@ class Recipe:
             # What is still in the pool's hands was written by a command of this queue.
             if array.events and type(array) is not PooledArray:
                 waits += pending((array,), queue)
-        try:
-            for allocator, nbytes in self._allocations:
-                memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
-            event = self._bound.enqueue(memory, waits)
-        except cl.Error as error:
-            if freed or not isinstance(error, cl.MemoryError):
-                raise explain(error, queue) from error
-            free_kept(PATIENCE)
-            return self._run_device(arrays, freed=True)
+        for allocator, nbytes in self._allocations:
+            memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
+        event = self._bound.enqueue(memory, waits)
         for place, nbytes in self._passing:
             pool.give(nbytes, memory[place])
         if not self._several:
@@ -285,11 +294,8 @@ def _sharing(arrays: Sequence[Any]) -> Hashable:
         same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back
         return tuple(map(memory.index, memory)), tuple(map(same.index, same))
     return tuple(
-        (
-            array is other,
-            array.ctypes.data == other.ctypes.data,
-            np.may_share_memory(array, other),
-        )
+        np.may_share_memory(array, other)
+        and (array is other, array is other or array.ctypes.data == other.ctypes.data)
         for index, array in enumerate(arrays)
         for other in arrays[:index]
     )

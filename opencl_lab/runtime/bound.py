@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyopencl as cl
 
@@ -24,7 +23,7 @@ class BoundSteps:
         count `constants` from the end.
     memory : int
         How many places there are.
-    constants : sequence of pyopencl.array.Array
+    constants : sequence of device memory
         What the call has put on the device itself, the last one first.
     """
 
@@ -33,7 +32,7 @@ class BoundSteps:
         queue: cl.CommandQueue,
         steps: Sequence[Step],
         memory: int,
-        constants: Sequence[Any] = (),
+        constants: Sequence[DeviceMemory] = (),
     ):
         self._queue = queue
         self._session = session_of(queue)
@@ -42,7 +41,7 @@ class BoundSteps:
         self._steps = []
         for step in steps:
             places = {
-                name: place if place >= 0 else self._fix(memory, constants[place].base_data)
+                name: place if place >= 0 else self._fix(memory, constants[place])
                 for name, place in step.places
             }
             for name, zeros in step.executable.zeros_of(queue).items():
@@ -63,20 +62,26 @@ class BoundSteps:
 
         The first launch waits for the given events.
         """
+        with self._alone:
+            return self.enqueue_alone(memory, wait_for)
+
+    def enqueue_alone(
+        self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event] = ()
+    ) -> cl.Event:
+        """Do what `enqueue` does for somebody who has the lock of the queue."""
         queue, session = self._queue, self._session
         waits = list(wait_for) or None
         given = [*memory, *self._fixed]
         enqueue, event = cl.enqueue_nd_range_kernel, None
-        with self._alone:
-            for lock, launches, scratch in self._steps:
-                buffers = given
-                if scratch:  # it counts from the end
-                    buffers = [*given, *(session.allocate(queue, nbytes) for nbytes in scratch)]
-                with lock:
-                    for kernel, global_size, local_size, arguments in launches:
-                        for index, place in arguments:
-                            kernel.set_arg(index, buffers[place])
-                        event = enqueue(queue, kernel, global_size, local_size, None, waits)
-                        waits = None
+        for lock, launches, scratch in self._steps:
+            buffers = given
+            if scratch:  # it counts from the end
+                buffers = [*given, *(session.allocate(queue, nbytes) for nbytes in scratch)]
+            with lock:
+                for kernel, global_size, local_size, arguments in launches:
+                    for index, place in arguments:
+                        kernel.set_arg(index, buffers[place])
+                    event = enqueue(queue, kernel, global_size, local_size, None, waits)
+                    waits = None
         assert event is not None  # a recording of no launch at all is none
         return event

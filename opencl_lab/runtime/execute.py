@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
+from opencl_lab.runtime.host import run_host
 from opencl_lab.runtime.kept import with_room
 from opencl_lab.runtime.recording import note_step
 from opencl_lab.runtime.session import (
@@ -24,8 +22,6 @@ from opencl_lab.runtime.session import (
 )
 
 __all__ = ["Execution", "execute", "explain", "pending"]
-
-FLAGS = cl.mem_flags
 
 
 @dataclass
@@ -102,19 +98,14 @@ def execute(
     given = frozenset(out)
     arrays = (*inputs.values(), *out.values())  # a kernel may need no input
     on_device = any(isinstance(array, cl.array.Array) for array in arrays)
-    run = _run_device if on_device else _run_host
-    with _explained(queue), session_of(queue).alone(queue):
-        execution = with_room(lambda: run(executable, inputs, queue, dict(out)))
-    note_step(executable, inputs, execution.outputs, given, queue)
-    return execution
-
-
-@contextmanager
-def _explained(queue: cl.CommandQueue) -> Iterator[None]:
     try:
-        yield
+        run = _run_device if on_device else _run_host
+        with session_of(queue).alone(queue):
+            execution = with_room(lambda: run(executable, inputs, queue, dict(out)))
     except cl.Error as error:
         raise explain(error, queue) from error
+    note_step(executable, inputs, execution.outputs, given, queue)
+    return execution
 
 
 def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
@@ -138,6 +129,12 @@ def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
     return waits
 
 
+def _run_host(
+    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
+) -> Execution:
+    return Execution(executable, *run_host(executable, inputs, queue, out))
+
+
 def _run_device(
     executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
 ) -> Execution:
@@ -157,75 +154,6 @@ def _run_device(
         if events:
             out[name].add_event(events[-1])
     return Execution(executable, out, events)
-
-
-def _run_host(
-    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
-) -> Execution:
-    plan, session = executable.plan, session_of(queue)
-    shared = session.device.unified_memory
-    result = Execution(executable, out)
-    in_place: set[str] = set()
-    buffers = _scratch(executable, session, queue)
-    for spec in plan.with_role("in"):
-        array = np.ascontiguousarray(inputs[spec.name])
-        if not array.size:
-            buffers[spec.name] = session.allocate(queue, 1)
-        elif shared and _aligned(array):
-            buffers[spec.name] = _in_place(queue, session.device, array, FLAGS.READ_ONLY)
-        else:
-            buffers[spec.name] = session.allocate(queue, array.nbytes)
-            result.transfer_events.append(
-                cl.enqueue_copy(queue, buffers[spec.name], array, is_blocking=False)
-            )
-    for spec in plan.with_role("out"):
-        if spec.name not in out:
-            out[spec.name] = np.empty(spec.shape, spec.dtype)
-        if shared and out[spec.name].size and _aligned(out[spec.name]):
-            in_place.add(spec.name)
-            buffers[spec.name] = _in_place(queue, session.device, out[spec.name], FLAGS.READ_WRITE)
-        else:
-            buffers[spec.name] = session.allocate(queue, max(spec.nbytes, 1))
-    try:
-        result.kernel_events = executable.enqueue(queue, buffers)
-        for spec in plan.with_role("out"):
-            if out[spec.name].size and not isinstance(buffers[spec.name], cl.SVM):
-                copied = _fetch(queue, buffers[spec.name], out[spec.name], result)
-                if spec.name not in in_place:
-                    result.transfer_events.append(copied)
-    finally:
-        # The arrays of the caller must not be in use once this returns, even by an error.
-        queue.finish()
-    return result
-
-
-def _in_place(
-    queue: cl.CommandQueue, device: Device, array: np.ndarray[Any, Any], access: int
-) -> DeviceMemory:
-    """Return the memory of a host array for a kernel."""
-    # Runtimes may copy what a buffer is made of, to align it; pyopencl shares no read-only array.
-    if device.shared_pointers and array.flags.writeable:
-        return cl.SVM(array)
-    return cl.Buffer(queue.context, access | FLAGS.USE_HOST_PTR, hostbuf=array)
-
-
-def _aligned(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether a kernel may use the memory of `array`: aligned to whole elements."""
-    if array.itemsize <= array.dtype.alignment:  # quicker than to ask for the address
-        return array.flags.aligned
-    return bool(array.ctypes.data % array.itemsize == 0)
-
-
-def _fetch(
-    queue: cl.CommandQueue, buffer: DeviceMemory, array: np.ndarray[Any, Any], result: Execution
-) -> cl.Event:
-    """Bring an output to the host, without waiting.
-
-    Runtimes skip the copy where `buffer` was made of `array` and lives in its memory. Mapping
-    it says the same in two commands, of which each costs PoCL hundredths of a millisecond.
-    """
-    waits = result.kernel_events[-1:]
-    return cl.enqueue_copy(queue, array, buffer, is_blocking=False, wait_for=waits)
 
 
 def _scratch(

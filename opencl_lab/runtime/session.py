@@ -24,6 +24,7 @@ from opencl_lab.pocl import linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
 from opencl_lab.runtime.results import ResultPool
+from opencl_lab.runtime.staging import Staging
 from opencl_lab.template import Source, recent_digest, render
 from opencl_lab.words import counted
 
@@ -262,6 +263,7 @@ class Session:
     def __init__(self, context: cl.Context, device: Device):
         self.context = context
         self.device = device
+        self.staging = Staging(context, device.handle)
         self._lock = threading.RLock()
         self._programs: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], cl.Program] = (
             weakref.WeakValueDictionary()
@@ -461,6 +463,7 @@ class Session:
             scratch.free_held()
         for results in list(self._results.values()):
             results.free_held()
+        self.staging.free_held()
 
 
 def _same_program(one: Launch, other: Launch) -> bool:

@@ -1,0 +1,254 @@
+"""Running executables on arrays of the host: on their memory in place, or on copies of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.runtime import staging
+from opencl_lab.runtime.bound import BoundSteps
+from opencl_lab.runtime.pointers import takes_pointers
+from opencl_lab.runtime.recording import Fresh, Step
+from opencl_lab.runtime.session import DeviceMemory, Executable, Session, session_of
+
+__all__ = ["HostMemory", "HostSteps", "run_host"]
+
+FLAGS = cl.mem_flags
+
+HostArray: TypeAlias = np.ndarray[Any, Any]
+
+
+class HostMemory:
+    """What kernels use in one call in place of arrays of the host.
+
+    That is the memory of the array itself, by its address where a device takes it (see
+    `takes_pointers`), or as a buffer made of it where device and host share memory; else pooled
+    memory and copies, large ones through pinned memory.
+
+    Parameters
+    ----------
+    session : Session
+    queue : pyopencl.CommandQueue
+        Whose lock the caller holds. It must be finished before the caller lets go of the arrays.
+
+    Attributes
+    ----------
+    copies : list of pyopencl.Event
+        Copies between memory of host and device.
+    """
+
+    __slots__ = ("_back", "_pointers", "_queue", "_session", "_shared", "copies")
+
+    def __init__(self, session: Session, queue: cl.CommandQueue):
+        self._queue = queue
+        self._session = session
+        self._shared = session.device.unified_memory
+        self._pointers = takes_pointers(session.device)
+        self._back: list[tuple[HostArray, DeviceMemory]] = []
+        self.copies: list[cl.Event] = []
+
+    def source(self, array: HostArray) -> DeviceMemory:
+        """Return memory that holds what `array` does."""
+        memory = self._in_place(array, FLAGS.READ_ONLY)
+        return self._send(array) if memory is None else memory
+
+    def target(self, array: HostArray) -> DeviceMemory:
+        """Return memory of any contents, whose later contents `fetch` brings to `array`."""
+        memory = self._in_place(array, FLAGS.READ_WRITE)
+        if memory is None:
+            memory = self._session.allocate(self._queue, max(array.nbytes, 1))
+        return self._fetched(array, memory)
+
+    def changed(self, array: HostArray) -> DeviceMemory:
+        """Return memory that holds what `array` does, and is brought back to it by `fetch`."""
+        memory = self._in_place(array, FLAGS.READ_WRITE)
+        return self._fetched(array, self._send(array) if memory is None else memory)
+
+    def fetch(self, kernels: Sequence[cl.Event]) -> None:
+        """Enqueue what brings all targets to the host after the last of some kernels.
+
+        Nothing where they were used by address. Runtimes skip the copy where a buffer was made
+        of the array and lives in its memory. Mapping it says the same in two commands, of which
+        each costs PoCL hundredths of a millisecond.
+        """
+        waits = kernels[-1:]
+        for array, memory in self._back:
+            if not self._shared and array.nbytes >= staging.LEAST:
+                self.copies += self._session.staging.fetch(self._queue, array, memory, waits)
+                continue
+            copied = cl.enqueue_copy(self._queue, array, memory, is_blocking=False, wait_for=waits)
+            if not (self._shared and _aligned(array)):
+                self.copies.append(copied)
+
+    def _in_place(self, array: HostArray, access: int) -> DeviceMemory | None:
+        """Return the memory of `array` itself, if kernels can use it: aligned to elements."""
+        if not (self._shared and array.size):
+            return None
+        if self._pointers and array.flags.writeable:  # pyopencl shares no other
+            memory = cl.SVM(array)
+            return memory if memory.svm_ptr % array.itemsize == 0 else None
+        if not _aligned(array):
+            return None
+        # Runtimes may copy what a buffer is made of.
+        return cl.Buffer(self._queue.context, access | FLAGS.USE_HOST_PTR, hostbuf=array)
+
+    def _send(self, array: HostArray) -> DeviceMemory:
+        memory = self._session.allocate(self._queue, max(array.nbytes, 1))
+        if not self._shared and array.nbytes >= staging.LEAST:
+            self.copies += self._session.staging.send(self._queue, memory, array)
+        elif array.size:
+            self.copies.append(cl.enqueue_copy(self._queue, memory, array, is_blocking=False))
+        return memory
+
+    def _fetched(self, array: HostArray, memory: DeviceMemory) -> DeviceMemory:
+        if array.size and not isinstance(memory, cl.SVM):
+            self._back.append((array, memory))
+        return memory
+
+
+def _aligned(array: HostArray) -> bool:
+    """Return whether an array is aligned to whole elements, complex ones too."""
+    return bool(array.ctypes.data % array.itemsize == 0)
+
+
+def run_host(
+    executable: Executable,
+    inputs: Mapping[str, Any],
+    queue: cl.CommandQueue,
+    out: dict[str, Any],
+) -> tuple[dict[str, Any], list[cl.Event], list[cl.Event]]:
+    """Run an executable on arrays of the host and wait for it.
+
+    Parameters
+    ----------
+    executable : Executable
+    inputs : mapping
+        A `numpy.ndarray` for every buffer of role ``in``.
+    queue : pyopencl.CommandQueue
+        Whose lock the caller holds.
+    out : dict
+        Arrays that receive outputs, by name; the others are made.
+
+    Returns
+    -------
+    outputs : dict
+        All outputs by name.
+    kernel_events, transfer_events : list of pyopencl.Event
+        The launches, in order, and what was copied.
+    """
+    plan, session = executable.plan, session_of(queue)
+    for spec in plan.with_role("out"):
+        if spec.name not in out:
+            out[spec.name] = np.empty(spec.shape, spec.dtype)
+    memory = HostMemory(session, queue)
+    try:
+        buffers = {
+            spec.name: session.allocate(queue, max(spec.nbytes, 1))
+            for spec in plan.with_role("scratch")
+        }
+        for spec in plan.with_role("in"):
+            buffers[spec.name] = memory.source(np.ascontiguousarray(inputs[spec.name]))
+        for spec in plan.with_role("out"):
+            buffers[spec.name] = memory.target(out[spec.name])
+        kernel_events = executable.enqueue(queue, buffers)
+        memory.fetch(kernel_events)
+    finally:
+        # The arrays of the caller must not be in use once this returns, even by an error.
+        queue.finish()
+    return out, kernel_events, memory.copies
+
+
+class HostSteps:
+    """Recorded steps on arrays of the host, which are waited for once.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    steps : sequence of Step
+    arrays : int
+        How many arrays the caller gives: the first places.
+    fresh : sequence of Fresh
+        New arrays: the places after them.
+    constants : sequence of numpy.ndarray
+        Places from the end, the last one first. They stay as they are.
+    returned : collection of int
+        Places that the caller gets back. Other new arrays are memory of the device alone.
+    """
+
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        steps: Sequence[Step],
+        arrays: int,
+        fresh: Sequence[Fresh],
+        constants: Sequence[HostArray],
+        returned: Collection[int],
+    ):
+        self._queue = queue
+        self._session = session_of(queue)
+        self._alone = self._session.alone(queue)
+        self._access = [_access(steps, place) for place in range(arrays)]
+        self._fresh = [(item, arrays + index in returned) for index, item in enumerate(fresh)]
+        self._constants = constants  # alive, as kernels may use them in place
+        self._steps = steps
+        self._bound: BoundSteps | None = None
+
+    def _bind(self) -> BoundSteps:
+        """Return the launches; not before they are needed, when more is known of the device."""
+        if self._bound is None:
+            memory = [self._constant(array) for array in self._constants]
+            places = len(self._access) + len(self._fresh)
+            self._bound = BoundSteps(self._queue, self._steps, places, memory)
+        return self._bound
+
+    def _constant(self, array: HostArray) -> DeviceMemory:
+        if takes_pointers(self._session.device):
+            return cl.SVM(array)
+        flags = FLAGS.READ_ONLY | FLAGS.COPY_HOST_PTR
+        return cl.Buffer(self._queue.context, flags, hostbuf=array)
+
+    def run(self, arrays: Sequence[HostArray]) -> list[HostArray | None]:
+        """Run them on arrays of the caller's, and return the new ones that it gets back.
+
+        Raises
+        ------
+        pyopencl.Error
+        """
+        queue = self._queue
+        made: list[HostArray | None] = []
+        with self._alone:
+            host = HostMemory(self._session, queue)
+            try:
+                memory = [
+                    getattr(host, access)(array) if access else None
+                    for access, array in zip(self._access, arrays, strict=True)
+                ]
+                for item, returned in self._fresh:
+                    if returned:
+                        array = np.empty(item.shape, item.dtype)
+                        memory.append(host.target(array))
+                        made.append(array)
+                    else:
+                        memory.append(self._session.allocate(queue, item.nbytes))
+                        made.append(None)
+                host.fetch([self._bind().enqueue_alone(memory)])
+            finally:
+                queue.finish()
+        return made
+
+
+def _access(steps: Sequence[Step], place: int) -> str:
+    """Return which method of `HostMemory` serves an array that steps read or write; may be none."""
+    read = written = False
+    for step in steps:
+        read = read or (not written and place in step.inputs.values())
+        written = written or place in step.outputs.values()
+    return {
+        (True, True): "changed",
+        (True, False): "source",
+        (False, True): "target",
+        (False, False): "",
+    }[read, written]

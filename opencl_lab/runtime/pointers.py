@@ -1,0 +1,78 @@
+"""Whether kernels can use memory of the host by its address, as a device claims or shows."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.device import Device
+from opencl_lab.pocl import linker_missing, no_room
+
+__all__ = ["takes_pointers"]
+
+WORDS = 4096
+ADD = """
+__kernel void add(__global int *words, const int amount)
+{
+    words[get_global_id(0)] += amount;
+}
+"""
+
+_shown: dict[int, bool | None] = {}
+_lock = threading.Lock()
+
+
+def takes_pointers(device: Device) -> bool:
+    """Return whether kernels read and write memory of the host by its address.
+
+    OpenCL promises that of devices with fine-grained system SVM. A runtime whose device is the
+    processor of this process has no other memory, and may do it without a promise. PoCL does: a
+    buffer made of host memory is the same to its kernels, but it enqueues a copy that is none
+    for each of them. So a CPU is asked once in a process, by a kernel. Its build takes some
+    hundredths of a second, so the first call of a process, often its only one, is told that the
+    device does not.
+    """
+    if device.shared_pointers or not device.unified_memory:
+        return device.shared_pointers
+    if device.kind != "cpu" or device.simulated:
+        return False
+    key = device.handle.int_ptr
+    if key not in _shown:
+        _shown[key] = None
+        return False
+    known = _shown[key]
+    if known is None:
+        with _lock:
+            known = _shown[key]
+            if known is None:
+                known = _shown[key] = _shows_pointers(device.handle)
+    return known
+
+
+def _shows_pointers(handle: cl.Device) -> bool:
+    """Let a kernel change memory of NumPy's at an awkward address, and the host in between."""
+    if linker_missing(handle.platform.version) or no_room(handle.platform.version):
+        return False  # PoCL would end the process
+    try:
+        if not handle.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER:
+            return False  # its memory may be another one
+        context = cl.Context([handle])
+        queue = cl.CommandQueue(context)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+            kernel = cl.Kernel(cl.Program(context, ADD).build(), "add")
+        whole = np.arange(WORDS + 2, dtype=np.int32)
+        words, right = whole[1:-1], whole.copy()
+        for amount in (3, 7):
+            kernel.set_arg(0, cl.SVM(words))
+            kernel.set_arg(1, np.int32(amount))
+            cl.enqueue_nd_range_kernel(queue, kernel, words.shape, (1,))
+            queue.finish()
+            words *= 2
+            right[1:-1] = 2 * (right[1:-1] + amount)
+        return bool((whole == right).all())
+    except (cl.Error, AttributeError):
+        return False

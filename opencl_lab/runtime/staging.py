@@ -1,0 +1,287 @@
+"""Copies of large host arrays through pinned memory, in chunks that overlap.
+
+A driver moves 55 GB/s between a GPU and memory of the host that is pinned, and a fraction of it
+where it has to pin or copy pages on the way. So an array goes through a few pinned buffers: while
+one is on its way to or from the device, threads copy others from or to the array. These copies are
+also where pages of a new array come into being, which takes a thread longer than all else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.processes import default_threads
+
+__all__ = ["LEAST", "Staging"]
+
+LEAST = 1 << 20
+"""Bytes of an array from which it pays."""
+CHUNK = 4 << 20
+"""Bytes of one pinned buffer."""
+LEAST_CHUNK = 1 << 20
+"""Bytes of a copy at least: smaller ones cost more to hand to a thread than to make."""
+LIMIT = 64 << 20
+"""Bytes that are pinned for one context at most."""
+MOST_THREADS = 4
+
+Jobs: TypeAlias = "deque[Future[None]]"
+Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def finish_first(jobs: Jobs) -> None:
+    """Wait for the first of some jobs and forget it."""
+    jobs[0].result()  # an interrupt in here leaves it to others to wait for it
+    jobs.popleft()
+
+
+class _Slot:
+    """A pinned buffer, mapped for as long as it lives, and the last command that uses it."""
+
+    def __init__(self, queue: cl.CommandQueue, nbytes: int):
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        access: Any = cl.map_flags.READ | cl.map_flags.WRITE
+        buffer = cl.Buffer(queue.context, flags, nbytes)
+        # The array keeps the mapping, and the mapping the buffer.
+        mapped: Any = cl.enqueue_map_buffer(queue, buffer, access, 0, (nbytes,), np.dtype("u1"))
+        self.bytes: Bytes = mapped[0]
+        self.event: cl.Event | None = None
+
+    def ready(self) -> Bytes:
+        """Return the memory once no command uses it."""
+        if self.event is not None:
+            self.event.wait()
+            self.event = None
+        return self.bytes
+
+
+class Staging:
+    """The pinned buffers of one context, and copies through them.
+
+    Whoever copies holds the lock of his queue. Several threads may copy by queues of their own.
+
+    Parameters
+    ----------
+    context : pyopencl.Context
+    device : pyopencl.Device
+    chunk : int
+        Bytes of one pinned buffer.
+    limit : int
+        Bytes that may be pinned at once.
+    threads : int, optional
+        How many copy at once; by default half of the processors, and `MOST_THREADS` at most.
+    """
+
+    def __init__(
+        self,
+        context: cl.Context,
+        device: cl.Device,
+        *,
+        chunk: int = CHUNK,
+        limit: int = LIMIT,
+        threads: int | None = None,
+    ):
+        self._context, self._device = context, device
+        self._chunk, self._limit = chunk, limit
+        self._threads = threads or max(1, min(MOST_THREADS, default_threads() // 2))
+        self._changed = threading.Condition()
+        self._idle: list[_Slot] = []
+        self._pinned = 0
+        self._queue: cl.CommandQueue | None = None
+        self._workers: ThreadPoolExecutor | None = None
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes that are pinned now."""
+        return self._pinned
+
+    def send(
+        self, queue: cl.CommandQueue, target: Any, array: np.ndarray[Any, Any]
+    ) -> list[cl.Event]:
+        """Copy a C-contiguous array to a buffer and return the commands that do it.
+
+        The array is no longer in use when this returns.
+
+        Raises
+        ------
+        pyopencl.Error
+        """
+        source = array.reshape(-1).view(np.uint8)
+        events: list[cl.Event] = []
+
+        def fill(slot: _Slot, piece: slice) -> Callable[[], None]:
+            pinned = slot.ready()[: piece.stop - piece.start]
+            return lambda: np.copyto(pinned, source[piece])
+
+        def send(slot: _Slot, piece: slice) -> None:
+            pinned = slot.bytes[: piece.stop - piece.start]
+            slot.event = cl.enqueue_copy(
+                queue, target, pinned, dst_offset=piece.start, is_blocking=False
+            )
+            events.append(slot.event)
+            queue.flush()
+
+        def each(slots: Sequence[_Slot], jobs: Jobs) -> None:
+            free, filled = deque(slots), deque[tuple[_Slot, slice]]()
+            for piece in self._pieces(source.size):
+                if not free:
+                    finish_first(jobs)
+                    slot, ready = filled.popleft()
+                    send(slot, ready)
+                    free.append(slot)
+                slot = free.popleft()
+                filled.append((slot, piece))
+                jobs.append(self._start(fill(slot, piece)))
+            for slot, piece in filled:
+                finish_first(jobs)
+                send(slot, piece)
+
+        if not self._with_slots(queue, source.size, each):
+            events.append(cl.enqueue_copy(queue, target, array))
+        return events
+
+    def fetch(
+        self,
+        queue: cl.CommandQueue,
+        array: np.ndarray[Any, Any],
+        source: Any,
+        wait_for: Sequence[cl.Event] = (),
+    ) -> list[cl.Event]:
+        """Copy a buffer to a C-contiguous array, wait for it, and return the commands that did it.
+
+        Raises
+        ------
+        pyopencl.Error
+        """
+        target = array.reshape(-1).view(np.uint8)
+        events: list[cl.Event] = []
+
+        def ask(slot: _Slot, piece: slice) -> None:
+            pinned = slot.ready()[: piece.stop - piece.start]
+            slot.event = cl.enqueue_copy(
+                queue,
+                pinned,
+                source,
+                src_offset=piece.start,
+                is_blocking=False,
+                wait_for=list(wait_for) or None,
+            )
+            events.append(slot.event)
+            queue.flush()
+
+        def take(slot: _Slot, piece: slice) -> Callable[[], None]:
+            pinned = slot.ready()[: piece.stop - piece.start]
+            return lambda: np.copyto(target[piece], pinned)
+
+        def each(slots: Sequence[_Slot], jobs: Jobs) -> None:
+            free, asked, taken = deque(slots), deque[tuple[_Slot, slice]](), deque[_Slot]()
+            waiting = deque(self._pieces(target.size))
+            while waiting or asked:
+                while waiting and free:
+                    slot, piece = free.popleft(), waiting.popleft()
+                    ask(slot, piece)
+                    asked.append((slot, piece))
+                slot, piece = asked.popleft()
+                jobs.append(self._start(take(slot, piece)))
+                taken.append(slot)
+                while taken and (jobs[0].done() or not (free or asked)):
+                    finish_first(jobs)
+                    free.append(taken.popleft())
+            while jobs:
+                finish_first(jobs)
+
+        if not self._with_slots(queue, target.size, each):
+            waits = list(wait_for) or None
+            events.append(cl.enqueue_copy(queue, array, source, wait_for=waits))
+        return events
+
+    def _pieces(self, nbytes: int) -> list[slice]:
+        """Return what is copied at once: a few pieces for each thread, no longer than a slot."""
+        wanted = -(-nbytes // (2 * self._threads))
+        size = min(max(wanted, min(LEAST_CHUNK, self._chunk)), self._chunk)
+        return [slice(start, min(start + size, nbytes)) for start in range(0, nbytes, size)]
+
+    def _with_slots(
+        self,
+        queue: cl.CommandQueue,
+        nbytes: int,
+        copy: Callable[[Sequence[_Slot], Jobs], None],
+    ) -> bool:
+        """Copy with as many slots as can be had, and leave nothing behind that uses them.
+
+        Return whether there were any.
+        """
+        jobs: Jobs = deque()
+        slots = self._take(min(2 * self._threads, len(self._pieces(nbytes))))
+        try:
+            if slots:
+                copy(slots, jobs)
+        except BaseException:
+            # The array must not be in use once this is left, nor pinned memory be let go.
+            try:
+                queue.finish()
+            finally:
+                wait(jobs)
+                for slot in slots:
+                    slot.event = None  # which may have failed, and would again
+            raise
+        finally:
+            self._give(slots)
+        return bool(slots)
+
+    def _take(self, count: int) -> list[_Slot]:
+        """Return at most `count` slots, and none only if there is no more memory to be pinned.
+
+        Wait for one where others have all that may be pinned.
+        """
+        with self._changed:
+            while not self._idle and self._pinned and self._pinned + self._chunk > self._limit:
+                self._changed.wait()
+            taken = [self._idle.pop() for _ in range(min(count, len(self._idle)))]
+            with suppress(cl.Error):
+                while len(taken) < count and (
+                    not self._pinned or self._pinned + self._chunk <= self._limit
+                ):
+                    taken.append(self._new())
+            return taken
+
+    def _new(self) -> _Slot:
+        if self._queue is None:
+            self._queue = cl.CommandQueue(self._context, self._device)
+        slot = _Slot(self._queue, self._chunk)
+        self._pinned += self._chunk
+        return slot
+
+    def _give(self, slots: Sequence[_Slot]) -> None:
+        with self._changed:
+            self._idle += slots
+            self._changed.notify_all()
+
+    def free_held(self) -> None:
+        """Let go of pinned memory that nobody uses."""
+        with self._changed:
+            while self._idle:
+                self._idle.pop().ready()
+                self._pinned -= self._chunk
+            if self._queue is not None:
+                self._queue.finish()  # some drivers let go of memory only then
+
+    def _start(self, copy: Callable[[], None]) -> Future[None]:
+        """Let a thread do something, or do it now when there are no new threads any more."""
+        with self._changed:
+            if self._workers is None:
+                self._workers = ThreadPoolExecutor(self._threads, "oclab-copy")
+        try:
+            return self._workers.submit(copy)
+        except RuntimeError:  # at the end of the process
+            copy()
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done

@@ -1,0 +1,242 @@
+"""Arrays of the host: in place by address, in place as buffers, or copied; one wait a call."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import opencl_lab as ol
+from opencl_lab import replay
+from opencl_lab.device import Device
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.runtime import host, pointers
+from opencl_lab.runtime.session import session_of
+
+INT32 = np.dtype(np.int32)
+BOTH = """
+__kernel void both(__global int *x, __global int *y)
+{
+    const size_t i = get_global_id(0);
+    y[i] = x[i];
+    x[i] += 5;
+}
+"""
+WAYS = ("address", "buffer", "copy")
+
+
+@pytest.fixture
+def fresh(device):
+    """A queue in a context of its own."""
+    context = cl.Context([device.handle])  # not every driver's queue keeps it alive
+    yield cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
+@pytest.fixture(params=WAYS)
+def way(request, fresh, monkeypatch):
+    """How kernels get at memory of the host, where the device allows it."""
+    session = session_of(fresh)
+    pointers.takes_pointers(session.device)
+    if request.param == "address" and not pointers.takes_pointers(session.device):
+        pytest.skip("the device takes no addresses of the host")
+    if request.param == "buffer" and not session.device.unified_memory:
+        pytest.skip("the device has memory of its own")
+    session.device = replace(session.device, unified_memory=request.param != "copy")
+    monkeypatch.setattr(host, "takes_pointers", lambda device: request.param == "address")
+    replay.forget()
+    return request.param
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """Record buffers, copies and waits in the order in which they come."""
+    seen = []
+
+    class RecordingBuffer(cl.Buffer):
+        def __init__(self, context, flags, *args, **more):
+            seen.append("made of" if flags & cl.mem_flags.USE_HOST_PTR else "buffer")
+            super().__init__(context, flags, *args, **more)
+
+    def recording(name, function):
+        def record(*args, **more):
+            seen.append(name)
+            return function(*args, **more)
+
+        return record
+
+    monkeypatch.setattr(cl, "Buffer", RecordingBuffer)
+    monkeypatch.setattr(cl, "enqueue_copy", recording("copy", cl.enqueue_copy))
+    monkeypatch.setattr(cl.CommandQueue, "finish", recording("finish", cl.CommandQueue.finish))
+    return seen
+
+
+@pytest.fixture
+def replaying(monkeypatch):
+    monkeypatch.setattr(replay, "ENABLED", True)
+    replay.forget()
+    yield
+    replay.forget()
+
+
+def test_commands_of_one_call(way, fresh, rng, commands):
+    keys = rng.integers(0, 99, 200, np.int32)
+    before = keys.copy()
+    out = np.full((1, 200), -1, np.int32)
+    problem = SortProblem(200, INT32)
+    run = SORT.run(problem, {"keys": keys.reshape(1, 200)}, queue=fresh, out={"sorted": out})
+    assert (
+        commands
+        == {
+            "address": ["finish"],
+            "buffer": ["made of", "made of", "copy", "finish"],
+            "copy": ["copy", "copy", "finish"],
+        }[way]
+    )
+    assert len(run.transfer_events) == (2 if way == "copy" else 0)
+    assert (run.transfer_ms == 0) == (way != "copy")
+    assert run.outputs["sorted"] is out
+    np.testing.assert_array_equal(out[0], np.sort(before))
+    np.testing.assert_array_equal(keys, before)
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+def shifted(array):
+    """Return a copy at an address that is aligned to no element."""
+    raw = np.empty(array.nbytes + 1, np.uint8)[1:]
+    moved = raw.view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    assert not moved.flags.aligned
+    return moved
+
+
+def half_shifted(array):
+    """Return a complex copy that is aligned to real numbers alone."""
+    raw = np.empty(array.nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % array.itemsize + array.itemsize // 2
+    moved = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    assert moved.flags.aligned and moved.ctypes.data % array.itemsize
+    return moved
+
+
+@pytest.mark.parametrize("change", [read_only, shifted, half_shifted, np.asfortranarray])
+def test_inputs_of_every_kind(change, way, fresh, rng):
+    x = rng.standard_normal((6, 64, 2)).view(np.complex128)[..., 0].astype(np.complex64)
+    given = change(x.copy())
+    before = given.copy()
+    np.testing.assert_allclose(
+        ol.fft.fft(given, queue=fresh), np.fft.fft(x), rtol=0, atol=1e-5 * np.abs(x).max() * 64
+    )
+    np.testing.assert_array_equal(given, before)
+
+
+def test_misaligned_results(way, fresh, rng):
+    keys = rng.integers(0, 99, 300, np.int32)
+    out = shifted(np.zeros_like(keys))
+    ol.sort(keys, out=out, queue=fresh)
+    np.testing.assert_array_equal(out, np.sort(keys))
+
+
+def test_steps_wait_once_and_take_no_array_of_the_host_between(
+    way, fresh, rng, commands, replaying
+):
+    x = [rng.standard_normal((16, 20)).astype(np.complex64) for _ in range(3)]
+    for given in x[:2]:
+        ol.fft.fft2(given, queue=fresh)
+    commands.clear()
+    result = ol.fft.fft2(x[2], queue=fresh)
+    waits = {"address": 0, "buffer": 1, "copy": 2}[way]
+    assert commands.count("finish") == 1 and commands.count("copy") == waits
+    assert commands.count("made of") == (2 if way == "buffer" else 0)
+    replay.forget()
+    np.testing.assert_array_equal(result, ol.fft.fft2(x[2], queue=fresh))
+
+
+def test_access_of_places():
+    def step(inputs, outputs):
+        return host.Step(None, dict(enumerate(inputs)), dict(enumerate(outputs)))
+
+    steps = [step([0], [1]), step([1, 2], [2, 3])]
+    accesses = [host._access(steps, place) for place in range(5)]
+    assert accesses == ["source", "target", "changed", "target", ""]
+
+
+@pytest.mark.parametrize("change", [np.asarray, shifted])
+def test_a_changed_array_is_taken_there_and_back(change, way, fresh):
+    array = change(np.arange(100, dtype=np.int32))
+    with session_of(fresh).alone(fresh):
+        memory = host.HostMemory(session_of(fresh), fresh)
+        changed = memory.changed(array)
+        target = memory.target(there := np.zeros_like(array))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+            program = cl.Program(fresh.context, BOTH).build()
+        launched = program.both(fresh, (100,), (1,), changed, target)
+        memory.fetch([launched])
+        fresh.finish()
+    np.testing.assert_array_equal(there, np.arange(100))
+    np.testing.assert_array_equal(array, np.arange(100) + 5)
+
+
+def test_executables_take_both_sides_in_turns(way, fresh, rng):
+    keys = rng.integers(0, 999, (4, 300), np.int32)
+    for row in keys:
+        np.testing.assert_array_equal(ol.sort(row, queue=fresh), np.sort(row))
+        there = cl.array.to_device(fresh, row)
+        np.testing.assert_array_equal(ol.sort(there, queue=fresh).get(), np.sort(row))
+
+
+# ------------------------------------------------------------------ addresses
+
+
+@pytest.fixture
+def unknown(monkeypatch):
+    monkeypatch.setattr(pointers, "_shown", {})
+
+
+def test_what_a_device_claims_is_not_asked(unknown, monkeypatch):
+    monkeypatch.setattr(pointers, "_shows_pointers", None)
+    gpu = Device("some", "gpu")
+    assert not pointers.takes_pointers(gpu)
+    assert pointers.takes_pointers(replace(gpu, shared_pointers=True))
+    assert not pointers.takes_pointers(Device("own memory", "cpu"))
+    assert not pointers.takes_pointers(replace(gpu, unified_memory=True))
+    simulator = Device("simulator", "cpu", unified_memory=True, simulated=True)
+    assert not pointers.takes_pointers(simulator)
+
+
+def test_a_cpu_is_asked_once(device, unknown, monkeypatch):
+    if "PoCL 3.0" not in device.platform_version:
+        pytest.skip("only PoCL 3.0 is known to take addresses without a promise")
+    assert not pointers.takes_pointers(device)  # a single call does not wait for it
+    assert pointers.takes_pointers(device)
+    monkeypatch.setattr(cl, "Context", None)
+    assert pointers.takes_pointers(device)
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_cpu_that_takes_no_addresses(refuses, device, unknown, monkeypatch):
+    if device.shared_pointers or device.kind != "cpu":
+        pytest.skip("such devices are not asked")
+    copies = []
+
+    def place(array):
+        if refuses:
+            raise cl.LogicError("INVALID_ARG_VALUE")
+        copies.append(array.copy())
+        return svm(copies[-1])
+
+    svm = cl.SVM
+    monkeypatch.setattr(cl, "SVM", place)
+    assert not pointers.takes_pointers(device)
+    assert not pointers.takes_pointers(device)
+    assert refuses or len(copies) == 2
