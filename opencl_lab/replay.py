@@ -38,7 +38,7 @@ from opencl_lab.tuning import database
 __all__ = ["forget", "free_memory", "replayed"]
 
 MOST_RECIPES = 1024
-DATA = {"a", "b", "c", "x", "image", "keys", "values", "out"}
+DATA = {"a", "b", "c", "x", "image", "keys", "values", "out", "out_keys", "out_values"}
 """Parameters that are data: a kind of call knows their shape and type. All others are options."""
 MOST_CONSTANT = 1 << 16
 """Bytes of arguments whose values belong to the kind of a call."""

@@ -349,9 +349,7 @@ def differences(call: Call, got: Outcome, right: Outcome) -> list[str]:
             mine, theirs = getattr(one, name, None), getattr(other, name, None)
             if name == "strides" and mine != theirs and one.shape == other.shape:
                 needed = [n != 1 and one.size for n in one.shape]
-                if not any(
-                    m != t for m, t, n in zip(mine, theirs, needed, strict=True) if n
-                ):
+                if not any(m != t for m, t, n in zip(mine, theirs, needed, strict=True) if n):
                     if name not in _once:
                         _once.add(name)
                         print(f"note: strides of axes of one element differ: {mine}, {theirs}")
@@ -428,9 +426,7 @@ class Drawer:
     ) -> Data:
         layout = self.layout(len(shape))
         if resident or out:
-            steps = tuple(
-                (abs(step) if resident else step) or 1 for step in layout.steps
-            )
+            steps = tuple((abs(step) if resident else step) or 1 for step in layout.steps)
             layout = replace(layout, steps=steps)
         elif self.chance(0.05) and shape:  # one element stands for many
             layout = replace(layout, steps=(0, *layout.steps[1:]))
@@ -513,7 +509,9 @@ class Drawer:
         elif kind == "queue":
             data[place] = replace(item, layout=replace(item.layout, queue=self.queue()))
         elif kind == "dtype":
-            same = [name for name in KEYS if np.dtype(name).itemsize == np.dtype(item.dtype).itemsize]
+            same = [
+                name for name in KEYS if np.dtype(name).itemsize == np.dtype(item.dtype).itemsize
+            ]
             if same:
                 data[place] = replace(item, dtype=str(self.pick(same)))
         elif kind == "out" and call.out:
@@ -694,9 +692,7 @@ def check(world: World, seed: int, case: int) -> list[str]:
 
     replay._Recipe.run = counting  # type: ignore[method-assign]
     try:
-        outcomes = [
-            world.perform(one, [seed, case, place]) for place, one in enumerate(sequence)
-        ]
+        outcomes = [world.perform(one, [seed, case, place]) for place, one in enumerate(sequence)]
     finally:
         replay._Recipe.run = run  # type: ignore[method-assign]
     world.replayed[call.function] += bool(recipes)
