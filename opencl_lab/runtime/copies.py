@@ -15,9 +15,10 @@ from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Copy", "View", "dense_strides"]
+__all__ = ["WIDEN", "Copy", "View", "dense_strides", "widening"]
 
 TEMPLATE = "common/copy.cl.mako"
+WIDEN = "common/widen.cl.mako"
 WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 NUMBERS = {
     "bool": "uchar", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort",
@@ -72,6 +73,18 @@ class View:
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides in elements of an array in C order."""
     return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
+    """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
+    return Launch(
+        template=WIDEN,
+        kernel="widen",
+        params={"WG_SIZE": wg_size},
+        global_size=(round_up(-(-count // 8), wg_size),),
+        local_size=(wg_size,),
+        arguments={"source": source, "target": target, "count": np.uint64(count)},
+    )
 
 
 @dataclass(frozen=True)
@@ -185,6 +198,9 @@ class Copy:
         count = math.prod(self.target.shape)
         if not count:
             return Plan(buffers, ())
+        dense = self.source.is_plain and self.source == self.target and not any(self.shifts)
+        if dense and self.source_type == np.float16 and self.target_type == np.float32:
+            return Plan(buffers, (widening("source", "target", count, wg_size),))
         axes = self._axes
         shifted, filled = any(a.shift for a in axes), any(a.extent != a.shape for a in axes)
         index = np.uint32 if round_up(count, wg_size) < INDEX_LIMIT else np.uint64

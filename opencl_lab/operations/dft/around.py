@@ -13,6 +13,7 @@ from opencl_lab.operations.dft.problem import DftProblem, real_dtype
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import chirp, chirp_kernel, stepped_roots
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.runtime.copies import WIDEN, widening
 
 __all__ = [
     "BLUESTEIN",
@@ -37,7 +38,6 @@ PRODUCT = "dft/product.cl.mako"
 REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
 SCALES = "dft/scales.cl.mako"
-WIDEN = "common/widen.cl.mako"
 WG_SIZES = (256, 128, 64)
 """Items of a group: fewer where more would leave a fifth of them without a point."""
 VECTOR_BYTES = 32
@@ -177,15 +177,7 @@ def _bluestein(
 
 def _widen(source: str, target: str, count: int, device: Device) -> Launch:
     """Return the launch that converts float16 to float32."""
-    wg_size = _fit(_wg_size(count), device)
-    return Launch(
-        template=WIDEN,
-        kernel="widen",
-        params={"WG_SIZE": wg_size},
-        global_size=(round_up(-(-count // 8), wg_size),),
-        local_size=(wg_size,),
-        arguments={"source": source, "target": target, "count": np.uint64(count)},
-    )
+    return widening(source, target, count, _fit(_wg_size(count), device))
 
 
 def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
