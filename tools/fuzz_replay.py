@@ -269,6 +269,7 @@ class Outcome:
     before: dict[str, bytes] = field(default_factory=dict)
     after: dict[str, bytes] = field(default_factory=dict)
     kept: tuple[Any, ...] = ()
+    written: frozenset[str] = frozenset()
 
 
 class World:
@@ -315,7 +316,9 @@ class World:
             error = type(problem).__name__, str(problem)
         self.finish()
         kept = tuple(self.content(array) for array in results)
-        return Outcome(error, results, several, out, before, arrays.bytes(), kept)
+        targets = [id(arrays.blocks[item.name]) for item in call.out]
+        written = frozenset(name for name, b in arrays.blocks.items() if id(b) in targets)
+        return Outcome(error, results, several, out, before, arrays.bytes(), kept, written)
 
     def content(self, array: Any) -> bytes:
         """Return the elements of a result."""
@@ -364,14 +367,10 @@ def differences(call: Call, got: Outcome, right: Outcome) -> list[str]:
         for outs, results in ((got.given, one), (right.given, other)):
             if outs and place >= first and results is not outs[place - first]:
                 found.append(f"result {place} is not out")
-    shared = {name for item in call.out if item.alias for name in (item.alias[0], item.name)}
-    outs = {item.name for item in call.out} | shared
-    aliases = {item.name: item.alias[0] for item in call.data if item.alias}
-    outs |= {name for name, of in aliases.items() if of in outs}
     for name, after in got.after.items():
         if after != right.after[name]:
             found.append(f"memory of {name} differs")
-        if name not in outs and after != got.before[name]:
+        if name not in got.written and after != got.before[name]:
             found.append(f"the input {name} was changed")
     return found
 
