@@ -94,6 +94,7 @@ CALLS = {
     "fftshift": (ol.fft.fftshift, [complexes(5, 6)], {}),
     "ifftshift": (ol.fft.ifftshift, [integers(5, 6)], {"axes": 0}),
     "convolve": (ol.fft.convolve, [floats(30), floats(8)], {"mode": "same"}),
+    "convolve full": (ol.fft.convolve, [floats(30), floats(8)], {}),
 }
 KEPT = {"sort", "sort rows", "argsort", "sort_by_key", "gemm", "conv2d", "dft", "fft", "rfft"}
 """Calls that must not take the long road twice on the host; on the device, that is all of them."""

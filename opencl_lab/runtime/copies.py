@@ -27,7 +27,8 @@ NUMBERS = {
 }  # fmt: skip
 REALS = {"float32": "float", "float64": "double", "complex64": "float", "complex128": "double"}
 """What numbers are converted to, and its parts."""
-COPY_GROUP = 64  # work-items, where the device takes so many
+COPY_GROUP = 256
+"""Work-items of a group, where the device takes so many: GPUs begin about one group a clock."""
 INDEX_LIMIT = 2**31
 
 

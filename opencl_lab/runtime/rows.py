@@ -65,7 +65,7 @@ class Rows:
         """
         if axis is None:
             flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
-            return cls.of(flat, 0, queue)
+            return cls.of(flat, 0, queue, length=length, dtype=dtype, conjugate=conjugate)
         try:
             axis = operator.index(axis)
         except TypeError:
@@ -84,9 +84,13 @@ class Rows:
             plain = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
             return cls(plain, shape, axis)
         view = View.of(array, axis)
-        if not array.size and shape == array.shape:
-            return cls(array, shape, axis)
-        if view.is_plain and shape == array.shape and dtype == array.dtype and not conjugate:
+        if (
+            array.size
+            and view.is_plain
+            and shape == array.shape
+            and dtype == array.dtype
+            and not conjugate
+        ):
             order = [d for d in range(array.ndim) if d != axis] + [axis]
             return cls(array.transpose(order).reshape(rows, n), shape, axis)
         data = empty(array, (rows, n), dtype, queue)

@@ -19,7 +19,7 @@ from opencl_lab.operations.dft.transform import (
     prepared,
     to_real,
 )
-from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array
+from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, is_device_array
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 from opencl_lab.words import counted
@@ -64,8 +64,12 @@ def convolve(a: Any, b: Any, mode: str, out: AnyArray | None, queue: Any) -> Any
         first, second = (_real_forward(x, lengths, queue) for x in (first, second))
         result = _complex_axes(_product(first, second, queue), lengths[:-1], True, queue)
         result = to_real(result, lengths[-1], -1, None, queue)
-    part = result[part]
-    return contiguous(part, queue) if out is None else finish(part, out, queue)
+    chosen = result[part]
+    if out is not None:
+        return finish(chosen, out, queue)
+    if is_device_array(chosen) and chosen.size < result.size:
+        return copied(chosen, queue)  # also where a view would do: it would keep all of the memory
+    return contiguous(chosen, queue)
 
 
 def _common_type(first: AnyArray, second: AnyArray) -> np.dtype[Any]:
