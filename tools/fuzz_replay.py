@@ -107,9 +107,10 @@ class Call:
     data: tuple[Data, ...]
     options: dict[str, Any] = field(default_factory=dict)
     out: tuple[Data, ...] = ()
+    by_name: bool = False  # arrays given by keyword
 
     def __str__(self) -> str:
-        lines = [f"{self.function} {self.options}"]
+        lines = [f"{self.function} {self.options}{' by name' * self.by_name}"]
         return "\n".join([*lines, *(f"    {item}" for item in (*self.data, *self.out))])
 
 
@@ -286,6 +287,7 @@ class World:
         ]
         self.counts: Counter[str] = Counter()
         self.replayed: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
 
     def finish(self) -> None:
         """Wait for all queues."""
@@ -296,7 +298,12 @@ class World:
         """Make a call with the data of a seed."""
         rng = np.random.default_rng(seed)
         arrays = Arrays(self)
-        arguments = {item.name: arrays.make(item, rng) for item in call.data}
+        # Values of weights belong to the kind of a call: they stay for some calls.
+        seldom = np.random.default_rng([*seed[:-1], seed[-1] // 4])
+        arguments = {
+            item.name: arrays.make(item, seldom if item.name == "weights" else rng)
+            for item in call.data
+        }
         out = tuple(arrays.make(item, rng) for item in call.out)
         options = dict(call.options)
         if out:
@@ -309,7 +316,12 @@ class World:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                result = function_of(call.function)(**arguments, **options)
+                function = function_of(call.function)
+                if call.by_name:
+                    result = function(**arguments, **options)
+                else:
+                    named = {"c": arguments.pop("c")} if "c" in arguments else {}
+                    result = function(*arguments.values(), **named, **options)
             several = isinstance(result, tuple)
             results = result if several else (result,)
         except Exception as problem:  # errors are results, too
@@ -479,7 +491,7 @@ class Drawer:
             options["queue"] = self.pick((0, 0, 1, None))
         if self.chance(0.04):
             options[self.pick(("axis", "norm", "no_such", "axes", "n"))] = self.pick((9, "x", -7))
-        return replace(call, options=options)
+        return replace(call, options=options, by_name=self.chance(0.3))
 
     def with_out(self, call: Call, right: Outcome) -> Call:
         """Return the call with an out that fits the results of a call without one, or nearly."""
@@ -705,6 +717,7 @@ def check(world: World, seed: int, case: int) -> list[str]:
     finally:
         replay._Recipe.run = run  # type: ignore[method-assign]
     world.replayed[call.function] += bool(recipes)
+    world.errors[call.function] += outcomes[-1].error is not None
     found = []
     for place, (one, got) in enumerate(zip(sequence, outcomes, strict=True)):
         late = tuple(world.content(array) for array in got.results)
@@ -730,18 +743,24 @@ def main() -> int:
     world = World()
     end = time.monotonic() + options.seconds
     case, findings = options.first if options.case is None else options.case, 0
-    while options.case == case or (options.case is None and time.monotonic() < end):
-        if options.trace:
-            print(f"--case {case}", flush=True)
-        found = check(world, options.seed, case)
-        if found:
-            findings += 1
-            print(f"--seed {options.seed} --case {case}:", *found, sep="\n  ", flush=True)
-        case += 1
+    try:
+        while options.case == case or (options.case is None and time.monotonic() < end):
+            if options.trace:
+                print(f"--case {case}", flush=True)
+            found = check(world, options.seed, case)
+            if found:
+                findings += 1
+                print(f"--seed {options.seed} --case {case}:", *found, sep="\n  ", flush=True)
+            case += 1
+    except KeyboardInterrupt:
+        print("interrupted")
     total = sum(world.counts.values())
-    print(f"{world.device.name}: {total} cases, {findings} with findings; replayed of all:")
+    print(f"{world.device.name}: {total} cases, {findings} with findings; by function:")
     for name in sorted(world.counts):
-        print(f"  {name:15} {world.replayed[name]:6} of {world.counts[name]}")
+        print(
+            f"  {name:15} {world.counts[name]:6}, replayed {world.replayed[name]:6}, "
+            f"errors {world.errors[name]:6}"
+        )
     return 1 if findings else 0
 
 
