@@ -48,6 +48,8 @@ BOUNDARIES = ("constant", "nearest", "reflect", "mirror", "wrap")
 ALIASES = ("same", "view", "shifted", "turned")
 MARGIN = 32  # bytes around the elements of an array
 
+RECIPE: Any = getattr(replay, "Recipe", None) or replay._Recipe
+
 _once: set[str] = set()
 
 
@@ -334,7 +336,7 @@ class World:
 
     def content(self, array: Any) -> bytes:
         """Return the elements of a result."""
-        if not isinstance(array, cl.array.Array):
+        if not on_device(array):
             return np.asarray(array).tobytes()
         if not array.size:
             return b""
@@ -342,6 +344,11 @@ class World:
         return np.ndarray(
             array.shape, array.dtype, whole.data, array.offset, array.strides
         ).tobytes()
+
+
+def on_device(array: Any) -> bool:
+    """Return whether it is a device array, of pyopencl's class or one that is made of it."""
+    return isinstance(array, cl.array.Array)
 
 
 def function_of(name: str) -> Callable[..., Any]:
@@ -359,7 +366,8 @@ def differences(call: Call, got: Outcome, right: Outcome) -> list[str]:
     if (len(got.results), got.several) != (len(right.results), right.several):
         return ["another number of results"]
     for place, (one, other) in enumerate(zip(got.results, right.results, strict=True)):
-        if type(one) is not type(other):
+        kinds = [cl.array.Array if on_device(array) else type(array) for array in (one, other)]
+        if kinds[0] is not kinds[1]:
             found.append(f"result {place}: {type(one)} in place of {type(other)}")
             continue
         for name in ("dtype", "shape", "strides", "offset", "queue", "allocator"):
@@ -500,7 +508,7 @@ class Drawer:
         results = right.results if several else right.results[-1:]
         for place, result in enumerate(results):
             shape, dtype = tuple(result.shape), result.dtype.str[1:]
-            resident = isinstance(result, cl.array.Array)
+            resident = on_device(result)
             if self.chance(0.03):
                 shape = (*shape, 2)
             if self.chance(0.03):
@@ -705,17 +713,17 @@ def check(world: World, seed: int, case: int) -> list[str]:
     sequence = [other, call, other, call, call]
     replay.forget()
     recipes = []
-    run = replay._Recipe.run
+    run = RECIPE.run
 
     def counting(self: Any, *args: Any, **kwargs: Any) -> Any:
         recipes.append(self)
         return run(self, *args, **kwargs)
 
-    replay._Recipe.run = counting  # type: ignore[method-assign]
+    RECIPE.run = counting
     try:
         outcomes = [world.perform(one, [seed, case, place]) for place, one in enumerate(sequence)]
     finally:
-        replay._Recipe.run = run  # type: ignore[method-assign]
+        RECIPE.run = run
     world.replayed[call.function] += bool(recipes)
     world.errors[call.function] += outcomes[-1].error is not None
     found = []
