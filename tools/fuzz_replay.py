@@ -167,7 +167,7 @@ class Arrays:
     def _alias(self, item: Data) -> Any:
         """Return an array in the memory of an earlier one, or None if it does not fit."""
         other, how = item.alias  # type: ignore[misc]
-        if other not in self.host:
+        if other not in self.host or (other in self.device) != item.resident:
             return None
         source = self.device.get(other) if item.resident else self.host[other]
         if source is None or np.dtype(item.dtype) != source.dtype:
@@ -539,6 +539,9 @@ class Drawer:
         place = int(self.rng.integers(len(data)))
         item = data[place]
         kind = self.pick(("layout", "alias", "alias", "option", "queue", "dtype", "out", "out"))
+        if len(data) > 1 and self.chance(0.4):
+            kind, place = "alias", len(data) - 1
+            item = data[place]
         if kind == "alias" and place:
             how = None if item.alias else (data[0].name, self.pick(ALIASES))
             data[place] = replace(item, alias=how)
