@@ -283,6 +283,24 @@ def test_outputs_that_numpy_fills_are_filled_every_time(rng):
         np.testing.assert_allclose(out, x @ x, atol=1e-4)
 
 
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_pairs_of_outs_are_filled_every_time(side, device, rng, runs):
+    queue = default_queue(device)
+
+    def put(array):
+        return cl.array.to_device(queue, array) if side == "device" else array
+
+    out = put(np.zeros(50, np.int32)), put(np.zeros(50, np.float32))
+    for _ in range(3):
+        keys, values = integers(50)(rng), floats(50)(rng)
+        result = ol.sort_by_key(put(keys), put(values), out=out)
+        assert result[0] is out[0] and result[1] is out[1]
+        order = np.argsort(keys, kind="stable")
+        for got, right in zip(out, (keys[order], values[order]), strict=True):
+            np.testing.assert_array_equal(got.get() if side == "device" else got, right)
+    assert len(runs) == 2
+
+
 def test_views_and_offsets_of_device_arrays(device, rng):
     queue = default_queue(device)
     for shift in (0, 8, 0, 8):

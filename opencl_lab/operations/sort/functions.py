@@ -129,6 +129,7 @@ def argsort(
     return rows.restore(run.outputs["sorted_values"], out, queue)
 
 
+@replayed()
 def sort_by_key(
     keys: Any,
     values: Any,
@@ -192,7 +193,7 @@ def _sort_by_key(
     out_values: AnyArray | None,
     queue: Any,
 ) -> tuple[AnyArray, AnyArray]:
-    """Do what `sort_by_key` says."""
+    """Do what `sort_by_key` says; with outs that the kind of a call knows one by one."""
     given, value_array = as_array(keys), as_array(values)
     key_array = native(given)
     if is_device_array(key_array) != is_device_array(value_array):
