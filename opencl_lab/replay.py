@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 MOST_RECIPES = 1024
-DATA = {"a", "b", "c", "x", "image", "keys", "values", "out"}
+DATA = {"a", "b", "c", "x", "image", "keys", "values", "out", "out_keys", "out_values"}
 """Parameters that are data: a kind of call knows their shape and type. All others are options."""
 SIMPLE = {type(None), str, bool, int, bytes}
 """Types of options whose values are equal only if they say the same."""

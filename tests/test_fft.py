@@ -540,7 +540,8 @@ def test_several_axes_as_numpy(name, side, rng, queue):
 def test_axes_that_come_twice_are_transformed_twice(rng, monkeypatch):
     """As NumPy does it: one after the other, each of its own length, that of None found then."""
 
-    def by_host(problem, data, queue):  # for sizes and order alone; kernels would have to be built
+    # For sizes and order alone; kernels would have to be built.
+    def by_host(problem, data, queue, target):
         shape, _ = problem.signal
         return DFT.expected(problem, {"signal": data.reshape(shape)})["spectrum"]
 

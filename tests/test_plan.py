@@ -15,7 +15,7 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, check_plan, round_up
-from opencl_lab.runtime.arrays import _copy_plan, _View
+from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.template import render
 from opencl_lab.words import size_text
 
@@ -365,8 +365,8 @@ def test_float64_needs_double_precision():
 @pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 4, 5), (0, 5)])
 def test_plan_of_a_strided_copy(dtype, shape):
     strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-    source = _View(shape, tuple(-2 * stride for stride in strides), 1000)
-    plan = _copy_plan(np.dtype(dtype), source, _View(shape, strides, 7))
+    source = View(shape, tuple(-2 * stride for stride in strides), 1000)
+    plan = Copy(source, View(shape, strides, 7), np.dtype(dtype), np.dtype(dtype)).plan()
     check_plan(plan, GPU)
     if 0 in shape:
         assert plan.launches == ()
@@ -379,6 +379,6 @@ def test_plan_of_a_strided_copy(dtype, shape):
 
 
 def test_copies_of_odd_elements_are_refused():
-    view = _View((4,), (1,), 0)
+    view = View((4,), (1,), 0)
     with pytest.raises(InvalidProblem, match="cannot copy strided device arrays of dtype"):
-        _copy_plan(np.dtype("V3"), view, view)
+        Copy(view, view, np.dtype("V3"), np.dtype("V3")).plan()

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.operations.dft.cosine import CosineKind, cosine_axis
-from opencl_lab.operations.dft.operation import complex_dtype
 from opencl_lab.operations.dft.problem import real_dtype
 from opencl_lab.operations.dft.transform import (
     axes_and_lengths,
     axis_of,
+    complex_type,
     converted,
-    empty,
     finish,
     prepared,
 )
-from opencl_lab.runtime.arrays import AnyArray, contiguous
+from opencl_lab.replay import replayed
+from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, empty
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
@@ -26,6 +26,7 @@ Norm = str | None
 Axes = int | Sequence[int] | None
 
 
+@replayed()
 def dct(
     x: Any,
     type: int = 2,
@@ -86,6 +87,7 @@ def dct(
     return _one(x, n, axis, kind, out, queue)
 
 
+@replayed()
 def idct(
     x: Any,
     type: int = 2,
@@ -104,6 +106,7 @@ def idct(
     return _one(x, n, axis, kind, out, queue)
 
 
+@replayed()
 def dst(
     x: Any,
     type: int = 2,
@@ -125,6 +128,7 @@ def dst(
     return _one(x, n, axis, kind, out, queue)
 
 
+@replayed()
 def idst(
     x: Any,
     type: int = 2,
@@ -143,6 +147,7 @@ def idst(
     return _one(x, n, axis, kind, out, queue)
 
 
+@replayed()
 def dctn(
     x: Any,
     type: int = 2,
@@ -171,6 +176,7 @@ def dctn(
     return _several(x, s, axes, kind, out, queue)
 
 
+@replayed()
 def idctn(
     x: Any,
     type: int = 2,
@@ -189,6 +195,7 @@ def idctn(
     return _several(x, s, axes, kind, out, queue)
 
 
+@replayed()
 def dstn(
     x: Any,
     type: int = 2,
@@ -210,6 +217,7 @@ def dstn(
     return _several(x, s, axes, kind, out, queue)
 
 
+@replayed()
 def idstn(
     x: Any,
     type: int = 2,
@@ -252,18 +260,19 @@ def _along(
     queue: Any,
 ) -> AnyArray:
     """Transform along axes, counted from the front and each with its length, the last one first."""
-    dtype = complex_dtype(array.dtype)
+    dtype = complex_type(array)
     real, wide = real_dtype(dtype), array.dtype.kind == "c"
-    array = converted(array, dtype if wide else real)
     if not axes:
-        return finish(array.copy(), out, queue)
+        return finish(copied(array, queue, dtype=dtype if wide else real), out, queue)
     if wide:  # pairs of real numbers, along one axis more
-        array = _viewed(contiguous(array, queue), real, (*array.shape, 2), queue)
-    for axis, length in reversed(axes):
-        array = cosine_axis(array, length, axis, kind, queue)
-    if wide:
-        array = _viewed(array, dtype, array.shape[:-1], queue)
-    return finish(array, out, queue)
+        array = contiguous(converted(array, dtype), queue)
+        array = _viewed(array, real, (*array.shape, 2), queue)
+    outs = [None] * (len(axes) - 1) + [None if wide else out]  # for the last transform
+    for (axis, length), target in zip(reversed(axes), outs, strict=True):
+        array = cosine_axis(array, real, length, axis, kind, queue, target)
+    if not wide:
+        return array
+    return finish(_viewed(array, dtype, array.shape[:-1], queue), out, queue)
 
 
 def _viewed(array: AnyArray, dtype: np.dtype[Any], shape: tuple[int, ...], queue: Any) -> AnyArray:

@@ -7,19 +7,17 @@ from typing import Any
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.dft.transform import (
-    as_complex,
-    as_real,
     axes_and_lengths,
     complex_axis,
+    complex_type,
     finish,
     from_real,
     prepared,
     rolled,
     to_real,
-    without_warnings,
 )
 from opencl_lab.replay import replayed
-from opencl_lab.runtime.arrays import AnyArray, contiguous
+from opencl_lab.runtime.arrays import AnyArray, copied
 
 __all__ = [
     "fft",
@@ -79,8 +77,7 @@ def fft(
         complex64 or complex128.
     """
     x, queue = prepared(a, queue)
-    x = complex_axis(as_complex(x), n, axis, norm, False, queue)
-    return finish(x, out, queue)
+    return complex_axis(x, n, axis, norm, False, queue, out)
 
 
 @replayed()
@@ -95,8 +92,7 @@ def ifft(
 ) -> AnyArray:
     """Transform back along one axis; see `numpy.fft.ifft`. Parameters are those of `fft`."""
     x, queue = prepared(a, queue)
-    x = complex_axis(as_complex(x), n, axis, norm, True, queue)
-    return finish(x, out, queue)
+    return complex_axis(x, n, axis, norm, True, queue, out)
 
 
 @replayed()
@@ -114,7 +110,7 @@ def rfft(
     Parameters are those of `fft`; complex input is an `InvalidProblem`.
     """
     x, queue = prepared(a, queue)
-    return finish(from_real(as_real(x), n, axis, norm, queue), out, queue)
+    return from_real(x, n, axis, norm, queue, out)
 
 
 @replayed()
@@ -133,7 +129,7 @@ def irfft(
     ``2 * (m - 1)`` for an axis of length m.
     """
     x, queue = prepared(a, queue)
-    return finish(to_real(as_complex(x), n, axis, norm, queue), out, queue)
+    return to_real(x, n, axis, norm, queue, out)
 
 
 @replayed()
@@ -151,8 +147,7 @@ def hfft(
     Its spectrum is real. Parameters are those of `irfft`.
     """
     x, queue = prepared(a, queue)
-    x = _conjugate(contiguous(as_complex(x), queue))  # pyopencl conjugates no other
-    return finish(to_real(x, n, axis, _other_way(norm), queue), out, queue)
+    return to_real(x, n, axis, _other_way(norm), queue, out, conjugate=True)
 
 
 @replayed()
@@ -170,8 +165,8 @@ def ihfft(
     Parameters are those of `rfft`.
     """
     x, queue = prepared(a, queue)
-    half = from_real(as_real(x), n, axis, _other_way(norm), queue)
-    return finish(_conjugate(half), out, queue)
+    half = from_real(x, n, axis, _other_way(norm), queue)
+    return finish(half, out, queue, conjugate=True)
 
 
 def _other_way(norm: Norm) -> Norm:
@@ -181,11 +176,10 @@ def _other_way(norm: Norm) -> Norm:
     return "backward" if norm == "forward" else norm
 
 
-def _conjugate(x: AnyArray) -> AnyArray:
-    return without_warnings(x.conj) if x.size else x
-
-
-def fftshift(x: Any, axes: int | Shape = None, *, queue: Any = None) -> AnyArray:
+@replayed()
+def fftshift(
+    x: Any, axes: int | Shape = None, *, out: AnyArray | None = None, queue: Any = None
+) -> AnyArray:
     """Move the frequency 0 to the centre; see `numpy.fft.fftshift`.
 
     Parameters
@@ -193,15 +187,20 @@ def fftshift(x: Any, axes: int | Shape = None, *, queue: Any = None) -> AnyArray
     x : array_like or pyopencl.array.Array
     axes : int or sequence of int, optional
         Default: all.
+    out : array, optional
+        Receives the result; may be `x`. Shape and dtype of `x`.
     queue : pyopencl.CommandQueue, optional
         For a device array that has none.
     """
-    return rolled(x, axes, lambda n: n // 2, queue)
+    return rolled(x, axes, lambda n: n // 2, out, queue)
 
 
-def ifftshift(x: Any, axes: int | Shape = None, *, queue: Any = None) -> AnyArray:
+@replayed()
+def ifftshift(
+    x: Any, axes: int | Shape = None, *, out: AnyArray | None = None, queue: Any = None
+) -> AnyArray:
     """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
-    return rolled(x, axes, lambda n: -(n // 2), queue)
+    return rolled(x, axes, lambda n: -(n // 2), out, queue)
 
 
 @replayed()
@@ -262,10 +261,12 @@ def rfftn(
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:
         raise InvalidProblem("a real transform needs at least one axis")
-    x = from_real(as_real(x), lengths[-1], order[-1], norm, queue)
-    for axis, length in zip(reversed(order[:-1]), reversed(lengths[:-1]), strict=True):
-        x = complex_axis(x, length, axis, norm, False, queue)
-    return finish(x, out, queue)
+    outs = [None] * (len(order) - 1) + [out]  # for the last transform
+    x = from_real(x, lengths[-1], order[-1], norm, queue, outs[0])
+    rest = zip(reversed(order[:-1]), reversed(lengths[:-1]), outs[1:], strict=True)
+    for axis, length, target in rest:
+        x = complex_axis(x, length, axis, norm, False, queue, target)
+    return x
 
 
 @replayed()
@@ -283,15 +284,7 @@ def irfftn(
     Parameters are those of `fftn`; ``s[-1]`` is the length of the result's last axis,
     by default ``2 * (m - 1)``. The last of `axes` comes last, after the others in their order.
     """
-    x, queue = prepared(a, queue)
-    order, lengths = axes_and_lengths(x, s, axes)
-    if not order:
-        raise InvalidProblem("a real transform needs at least one axis")
-    last = lengths[-1] if s is not None else 2 * (x.shape[order[-1]] - 1)
-    x = as_complex(x)
-    for axis, length in zip(order[:-1], lengths[:-1], strict=True):
-        x = complex_axis(x, length, axis, norm, True, queue)
-    return finish(to_real(x, last, order[-1], norm, queue), out, queue)
+    return _back_to_real(a, s, axes, norm, out, queue)
 
 
 @replayed()
@@ -350,6 +343,7 @@ def irfft2(
     return irfftn(a, s, axes, norm, out, queue=queue)
 
 
+@replayed()
 def hfft2(
     x: Any,
     s: Shape = None,
@@ -365,6 +359,7 @@ def hfft2(
     return hfftn(x, s, axes, norm, out=out, queue=queue)
 
 
+@replayed()
 def ihfft2(
     x: Any,
     s: Shape = None,
@@ -380,6 +375,7 @@ def ihfft2(
     return ihfftn(x, s, axes, norm, out=out, queue=queue)
 
 
+@replayed()
 def hfftn(
     x: Any,
     s: Shape = None,
@@ -404,11 +400,10 @@ def hfftn(
     out, queue
         As for `fft`.
     """
-    given, queue = prepared(x, queue)
-    mirrored = _conjugate(contiguous(as_complex(given), queue))
-    return irfftn(mirrored, s, axes, _other_way(norm), out, queue=queue)
+    return _back_to_real(x, s, axes, _other_way(norm), out, queue, conjugate=True)
 
 
+@replayed()
 def ihfftn(
     x: Any,
     s: Shape = None,
@@ -426,7 +421,7 @@ def ihfftn(
     """
     given, queue = prepared(x, queue)
     half = rfftn(given, s, axes, _other_way(norm), queue=queue)
-    return finish(_conjugate(half), out, queue)
+    return finish(half, out, queue, conjugate=True)
 
 
 def _every_axis(
@@ -434,10 +429,31 @@ def _every_axis(
 ) -> AnyArray:
     x, queue = prepared(a, queue)
     order, lengths = axes_and_lengths(x, s, axes)
-    given = x
-    x = as_complex(x)
-    for axis, length in zip(reversed(order), reversed(lengths), strict=True):
-        x = complex_axis(x, length, axis, norm, inverse, queue)
-    if x is given:  # no axes at all, and the result must not be the input
-        x = x.copy()
-    return finish(x, out, queue)
+    if not order:  # the result must not be the input
+        return finish(copied(x, queue, dtype=complex_type(x)), out, queue)
+    outs = [None] * (len(order) - 1) + [out]  # for the last transform
+    for axis, length, target in zip(reversed(order), reversed(lengths), outs, strict=True):
+        x = complex_axis(x, length, axis, norm, inverse, queue, target)
+    return x
+
+
+def _back_to_real(
+    a: Any,
+    s: Shape,
+    axes: Shape,
+    norm: Norm,
+    out: AnyArray | None,
+    queue: Any,
+    *,
+    conjugate: bool = False,
+) -> AnyArray:
+    """Transform frequencies, or their conjugates, along several axes to real numbers."""
+    x, queue = prepared(a, queue)
+    order, lengths = axes_and_lengths(x, s, axes)
+    if not order:
+        raise InvalidProblem("a real transform needs at least one axis")
+    last = lengths[-1] if s is not None else 2 * (x.shape[order[-1]] - 1)
+    for axis, length in zip(order[:-1], lengths[:-1], strict=True):
+        x = complex_axis(x, length, axis, norm, True, queue, conjugate=conjugate)
+        conjugate = False
+    return to_real(x, last, order[-1], norm, queue, out, conjugate=conjugate)

@@ -13,13 +13,17 @@ from opencl_lab.operation import real_number
 from opencl_lab.operations.dft.convolution import convolve as by_transforms
 from opencl_lab.operations.dft.operation import complex_dtype
 from opencl_lab.operations.dft.problem import real_dtype
-from opencl_lab.operations.dft.transform import as_real, axis_of, converted, prepared
+from opencl_lab.operations.dft.transform import axis_of, converted, finish, prepared, real_type
+from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray
 
 __all__ = ["convolve", "power_spectrum"]
 
 
-def convolve(a: Any, b: Any, mode: str = "full", *, queue: Any = None) -> AnyArray:
+@replayed()
+def convolve(
+    a: Any, b: Any, mode: str = "full", *, out: AnyArray | None = None, queue: Any = None
+) -> AnyArray:
     """Convolve two arrays of the same number of dimensions by transforms.
 
     Parameters
@@ -32,6 +36,8 @@ def convolve(a: Any, b: Any, mode: str = "full", *, queue: Any = None) -> AnyArr
         All of the result; its centre, of the shape of `a`; or only what does not
         depend on what lies outside, where one must not be longer than the other in
         any dimension.
+    out : array, optional
+        Receives the result; of its shape and dtype. It may be `a` or `b`.
     queue : pyopencl.CommandQueue, optional
         Where to work on host arrays.
 
@@ -43,9 +49,10 @@ def convolve(a: Any, b: Any, mode: str = "full", *, queue: Any = None) -> AnyArr
     Raises
     ------
     InvalidProblem
-        If the dimensions differ, or an array is empty, or longer than its mode allows.
+        If the dimensions differ, an array is empty, or longer than its mode allows, or for a
+        wrong `out`.
     """
-    return by_transforms(a, b, mode, queue)
+    return by_transforms(a, b, mode, out, queue)
 
 
 def power_spectrum(
@@ -55,6 +62,7 @@ def power_spectrum(
     window: Any = None,
     scaling: str = "density",
     axis: int = -1,
+    out: np.ndarray[Any, Any] | None = None,
     queue: Any = None,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the power of a real signal by frequency: its one-sided periodogram.
@@ -72,6 +80,8 @@ def power_spectrum(
         of the sine at each frequency.
     axis : int
         Axis of time.
+    out : numpy.ndarray, optional
+        Receives the power; of its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array.
 
@@ -84,7 +94,7 @@ def power_spectrum(
     ------
     InvalidProblem
         For complex signals, an empty axis, a rate that is not positive, a window of
-        another length or whose factors add to nothing, or an unknown scaling.
+        another length or whose factors add to nothing, an unknown scaling, or a wrong `out`.
     """
     if scaling not in ("density", "spectrum"):
         raise InvalidProblem(f"scaling must be density or spectrum, not {scaling!r}")
@@ -106,7 +116,8 @@ def power_spectrum(
     if window is not None:
         host = given if isinstance(given, np.ndarray) else given.get()
         shape = [n if d == axis else 1 for d in range(host.ndim)]
-        real = converted(as_real(host), real_dtype(complex_dtype(host.dtype)))
+        real_type(host)  # refuses complex numbers
+        real = converted(host, real_dtype(complex_dtype(host.dtype)))
         given = real * weights.astype(real.dtype).reshape(shape)
     spectrum = rfft(given, axis=axis, queue=queue)
     if not isinstance(spectrum, np.ndarray):
@@ -116,4 +127,4 @@ def power_spectrum(
         np.multiply(power, 1 / total, out=power, dtype=np.float64, casting="same_kind")
     bins = np.moveaxis(power, axis, -1)
     bins[..., 1 : (n + 1) // 2] *= 2  # these stand for their negative frequencies too
-    return rfftfreq(n, 1 / rate), power
+    return rfftfreq(n, 1 / rate), finish(power, out, queue)

@@ -1,11 +1,9 @@
-"""Arrays of the host and of the device under one roof: rows along an axis, strided copies."""
+"""Arrays of the host and of the device under one roof: copies, and what can be written to."""
 
 from __future__ import annotations
 
-import math
-import operator
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,32 +11,33 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.plan import Buffer, Launch, Plan, round_up
-from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh
-from opencl_lab.runtime.session import session_of
-from opencl_lab.words import counted
 
 __all__ = [
     "AnyArray",
-    "Rows",
     "as_array",
     "assign",
+    "check_out",
     "contiguous",
+    "copied",
     "direct_target",
+    "empty",
+    "fitted",
     "is_device_array",
     "is_plain",
+    "native",
+    "overlap",
     "queue_for",
     "reshaped",
+    "roll",
+    "shares_memory",
     "to_device",
 ]
 
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
-
-WORD_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
-COPY_GROUP = 64  # work-items, where the device takes so many
 
 
 def is_device_array(array: Any) -> bool:
@@ -77,200 +76,6 @@ def queue_for(array: AnyArray, queue: cl.CommandQueue | None) -> cl.CommandQueue
     return array.queue or queue
 
 
-@dataclass(frozen=True)
-class _View:
-    """Shape, strides and offset of a strided array, counted in elements."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-
-    @classmethod
-    def of(cls, array: cl.array.Array, axis: int) -> _View:
-        """Return the view of `array` with `axis` moved to the end."""
-        itemsize = array.dtype.itemsize
-        if array.offset % itemsize or any(stride % itemsize for stride in array.strides):
-            raise InvalidProblem("strides and offset must be whole elements")
-        order = [d for d in range(array.ndim) if d != axis] + [axis]
-        return cls(
-            tuple(array.shape[d] for d in order),
-            tuple(array.strides[d] // itemsize for d in order),
-            array.offset // itemsize,
-        )
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the elements lie in C order from the start of the buffer."""
-        return self.offset == 0 and self.strides == _c_strides(self.shape)
-
-
-def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-
-
-def _copy_plan(
-    dtype: np.dtype[Any], source: _View, target: _View, wg_size: int = COPY_GROUP
-) -> Plan:
-    element = WORD_TYPES.get(dtype.itemsize)
-    if element is None:
-        raise InvalidProblem(f"cannot copy strided device arrays of dtype {dtype}")
-    count = math.prod(source.shape)
-    arguments: dict[str, Any] = {
-        "source": "source",
-        "target": "target",
-        "count": np.uint64(count),
-        "source_offset": np.int64(source.offset),
-        "target_offset": np.int64(target.offset),
-    }
-    for d, size in enumerate(source.shape):
-        arguments[f"shape_{d}"] = np.uint64(size)
-        arguments[f"source_stride_{d}"] = np.int64(source.strides[d])
-        arguments[f"target_stride_{d}"] = np.int64(target.strides[d])
-    launch = Launch(
-        template="common/copy.cl.mako",
-        kernel="copy_strided",
-        params={"ELEMENT_T": element, "NDIM": len(source.shape), "WG_SIZE": wg_size},
-        global_size=(round_up(count, wg_size),),
-        local_size=(wg_size,),
-        arguments=arguments,
-    )
-    buffers = (
-        Buffer("source", "in", source.shape, dtype),
-        Buffer("target", "out", target.shape, dtype),
-    )
-    return Plan(buffers, (launch,) if count else ())
-
-
-def _copy(
-    queue: cl.CommandQueue | None,
-    source: cl.array.Array,
-    source_view: _View,
-    target: cl.array.Array,
-    target_view: _View,
-) -> None:
-    """Enqueue a strided copy between two device arrays."""
-    assert queue is not None  # `queue_for` gives every device array one
-    dtype = source.dtype
-    session = session_of(queue)
-    wg_size = min(COPY_GROUP, session.device.capabilities.max_work_group)
-    executable = session.executable(
-        ("copy", dtype, source_view, target_view),
-        lambda: _copy_plan(dtype, source_view, target_view, wg_size),
-    )
-    execute(executable, {"source": source}, queue, {"target": target})
-
-
-@dataclass(frozen=True)
-class Rows:
-    """An array seen as contiguous rows along one axis, and the way back.
-
-    Parameters
-    ----------
-    data : array, shape (rows, n)
-        C-contiguous; shares memory with the original where its layout allows.
-    shape : tuple of int
-        Shape of the original.
-    axis : int
-        The axis that became the last, counted from the front.
-    """
-
-    data: AnyArray
-    shape: tuple[int, ...]
-    axis: int
-
-    @classmethod
-    def of(cls, array: AnyArray, axis: int | None, queue: cl.CommandQueue | None = None) -> Rows:
-        """Return `array` as rows along `axis`; None flattens it first.
-
-        Raises
-        ------
-        InvalidProblem
-            If the array has no such axis.
-        """
-        if axis is None:
-            flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
-            return cls.of(flat, 0, queue)
-        try:
-            axis = operator.index(axis)
-        except TypeError:
-            raise InvalidProblem(f"axis must be a whole number, not {axis!r}") from None
-        if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
-            raise InvalidProblem(
-                f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}"
-            )
-        axis %= array.ndim
-        n = array.shape[axis]
-        rows = math.prod(array.shape[d] for d in range(array.ndim) if d != axis)
-        if not is_device_array(array):
-            plain = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
-            return cls(plain, array.shape, axis)
-        view = _View.of(array, axis)
-        if view.is_plain or array.size == 0:
-            order = [d for d in range(array.ndim) if d != axis] + [axis]
-            data = array.transpose(order).reshape(rows, n) if array.size else array
-            return cls(data, array.shape, axis)
-        data = note_fresh(new_array(queue, (rows, n), array.dtype, array.allocator))
-        _copy(queue, array, view, data, _View(view.shape, _c_strides(view.shape), 0))
-        return cls(data, array.shape, axis)
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return math.prod(self.shape[d] for d in range(len(self.shape)) if d != self.axis)
-
-    @property
-    def length(self) -> int:
-        """How many elements a row has."""
-        return self.shape[self.axis]
-
-    def target(self, out: AnyArray | None, dtype: np.dtype[Any]) -> AnyArray | None:
-        """Return `out` as rows that a kernel can write directly, or None if it cannot.
-
-        It cannot if there is no `out`, if its layout is another, or if it shares
-        memory with the data; `restore` then copies the result.
-
-        Raises
-        ------
-        InvalidProblem
-            If `out` has the wrong shape or dtype, or is on the other side.
-        """
-        if out is None:
-            return None
-        check_out(out, self.data, self.shape, dtype)
-        if self.axis != len(self.shape) - 1 or not out.size or not out.flags.c_contiguous:
-            return None
-        if not out.dtype.isnative:
-            return None
-        if is_device_array(out):
-            if out.offset or out.base_data == self.data.base_data:
-                return None
-        elif np.may_share_memory(out, self.data):
-            return None
-        return out.reshape(self.count, self.length)
-
-    def restore(
-        self, result: AnyArray, out: AnyArray | None, queue: cl.CommandQueue | None = None
-    ) -> AnyArray:
-        """Return `result`, rows again, in the shape of the original, in `out` if given."""
-        order = [d for d in range(len(self.shape)) if d != self.axis] + [self.axis]
-        moved = tuple(self.shape[d] for d in order)
-        if out is not None and self.target(out, result.dtype) is not None:
-            return out  # the kernels wrote to it directly
-        if not is_device_array(result):
-            shaped = np.moveaxis(result.reshape(moved), -1, self.axis)
-            if out is None:
-                return np.ascontiguousarray(shaped)
-            np.copyto(out, shaped)
-            return out
-        if out is None:
-            if order == sorted(order):
-                return result.reshape(self.shape)
-            out = note_fresh(new_array(queue, self.shape, result.dtype, result.allocator))
-        if result.size:
-            _copy(queue, result, _View(moved, _c_strides(moved), 0), out, _View.of(out, self.axis))
-        return out
-
-
 def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raise `InvalidProblem` unless `out` can take a result beside the input `beside`."""
     if is_device_array(out) != is_device_array(beside):
@@ -288,11 +93,33 @@ def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtyp
         )
 
 
-def _flatten(array: AnyArray, queue: cl.CommandQueue | None) -> AnyArray:
-    if array.ndim == 0:
-        return array.reshape(1)
-    rows = Rows.of(array, array.ndim - 1, queue)
-    return rows.data.reshape(array.size)
+def shares_memory(one: AnyArray, other: AnyArray) -> bool:
+    """Return whether two arrays of one side may share memory, or lie in one buffer."""
+    if is_device_array(one):
+        return bool(one.size and other.size and one.base_data == other.base_data)
+    return np.may_share_memory(one, other)
+
+
+def overlap(one: AnyArray, other: AnyArray) -> bool:
+    """Return whether two arrays of one side have a byte in common."""
+    if not shares_memory(one, other):
+        return False
+    if is_device_array(one):
+        one, other = np.asarray(_Places(one)), np.asarray(_Places(other))
+    return bool(np.shares_memory(one, other))
+
+
+class _Places:
+    """Where the elements of a device array lie in its buffer, as if NumPy could read them."""
+
+    def __init__(self, array: cl.array.Array):
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tuple(array.shape),
+            "strides": tuple(array.strides),
+            "typestr": f"|V{array.dtype.itemsize}",
+            "data": ((1 << 20) + array.offset, True),
+        }
 
 
 def is_plain(array: AnyArray) -> bool:
@@ -301,7 +128,7 @@ def is_plain(array: AnyArray) -> bool:
         return True
     if not is_device_array(array):
         return bool(array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative)
-    return array.ndim == 0 or _View.of(array, array.ndim - 1).is_plain
+    return View.of(array).is_plain
 
 
 def contiguous(array: AnyArray, queue: cl.CommandQueue | None = None) -> AnyArray:
@@ -310,18 +137,114 @@ def contiguous(array: AnyArray, queue: cl.CommandQueue | None = None) -> AnyArra
         return array
     if not is_device_array(array):
         return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
-    copy = note_fresh(new_array(queue, array.shape, array.dtype, array.allocator))
-    assign(copy, array, queue)
-    return copy
+    return copied(array, queue)
 
 
-def assign(target: AnyArray, source: AnyArray, queue: cl.CommandQueue | None = None) -> None:
-    """Copy `source` to `target`, of any strides, on the same side and without overlap."""
+def empty(
+    beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], queue: cl.CommandQueue | None
+) -> AnyArray:
+    """Return an array without values on the side where `beside` is."""
+    if is_device_array(beside):
+        return note_fresh(new_array(queue, shape, dtype, beside.allocator))
+    return np.empty(shape, dtype)
+
+
+def copied(
+    array: AnyArray,
+    queue: cl.CommandQueue | None,
+    *,
+    shape: tuple[int, ...] | None = None,
+    dtype: np.dtype[Any] | None = None,
+    conjugate: bool = False,
+) -> AnyArray:
+    """Return a new array with the elements of `array`, on a device in C order.
+
+    Parameters
+    ----------
+    shape : tuple of int, optional
+        Of as many dimensions: longer axes are cut, shorter ones get zeros.
+    dtype : numpy.dtype, optional
+        On a device: that of `array`, or float32, float64, complex64 or complex128.
+    conjugate : bool
+        Whether elements, which become complex, are conjugated.
+    """
+    shape = array.shape if shape is None else shape
+    dtype = array.dtype if dtype is None else dtype
+    if is_device_array(array):
+        made = empty(array, shape, dtype, queue)
+        if made.size:
+            source = View.of(array).cut(shape)
+            copy = Copy(source, View.dense(shape), array.dtype, dtype, conjugate)
+            copy.enqueue(queue, array, made)
+        return made
+    part = array[tuple(map(slice, shape))] if array.ndim else array
+    if part.shape == shape:
+        made = part.astype(dtype)
+    else:
+        made = np.zeros(shape, dtype)
+        made[tuple(map(slice, part.shape))] = part
+    return np.conjugate(made, out=made) if conjugate else made
+
+
+def fitted(
+    array: AnyArray,
+    queue: cl.CommandQueue | None,
+    n: int,
+    axis: int,
+    dtype: np.dtype[Any],
+    conjugate: bool = False,
+) -> AnyArray:
+    """Return `array` in `dtype` with `axis` cut, or filled with zeros, to length `n`.
+
+    It is a view where that is possible; else see `copied`.
+    """
+    have = array.shape[axis]
+    if n <= have and dtype == array.dtype and not conjugate:
+        part = tuple(slice(n) if d == axis else slice(None) for d in range(array.ndim))
+        return array if n == have else array[part]
+    shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))
+    return copied(array, queue, shape=shape, dtype=dtype, conjugate=conjugate)
+
+
+def assign(
+    target: AnyArray,
+    source: AnyArray,
+    queue: cl.CommandQueue | None = None,
+    *,
+    conjugate: bool = False,
+) -> None:
+    """Copy `source` to `target`, of the same shape and any strides, on the same side.
+
+    They do not share memory. With `conjugate` it is complex conjugates that the target gets.
+    """
     if not is_device_array(target):
-        np.copyto(target, source)
+        np.conjugate(source, out=target) if conjugate else np.copyto(target, source)
     elif target.size:
-        axis = target.ndim - 1
-        _copy(queue, source, _View.of(source, axis), target, _View.of(target, axis))
+        copy = Copy(View.of(source), View.of(target), source.dtype, target.dtype, conjugate)
+        copy.enqueue(queue, source, target)
+
+
+def roll(
+    target: AnyArray,
+    source: AnyArray,
+    shifts: Sequence[int],
+    queue: cl.CommandQueue | None = None,
+) -> None:
+    """Copy as `assign` does, elements moved so far along each axis, around the ends."""
+    if is_device_array(target):
+        if target.size:
+            views = View.of(source), View.of(target)
+            Copy(*views, source.dtype, target.dtype, shifts=tuple(shifts)).enqueue(
+                queue, source, target
+            )
+        return
+    parts = []
+    for shift, n in zip(shifts, source.shape, strict=True):
+        s = shift % n if n else 0
+        pairs = ((slice(s, None), slice(n - s)), (slice(s), slice(n - s, None)))
+        parts.append(pairs if s else pairs[:1])
+    for chosen in itertools.product(*parts):
+        target[tuple(to for to, _ in chosen)] = source[tuple(of for _, of in chosen)]
 
 
 def reshaped(
@@ -330,7 +253,7 @@ def reshaped(
     """Return a plain array in another shape of the same size, without a copy."""
     if not is_device_array(array) or array.size:
         return array.reshape(shape)
-    return note_fresh(new_array(queue, shape, array.dtype, array.allocator))
+    return empty(array, shape, array.dtype, queue)
 
 
 def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.array.Array:
@@ -368,8 +291,4 @@ def direct_target(
     check_out(out, inputs[0], shape, dtype)
     if not out.size or not is_plain(out):
         return None
-    if is_device_array(out):
-        shared = any(out.base_data == array.base_data for array in inputs)
-    else:
-        shared = any(np.may_share_memory(out, array) for array in inputs)
-    return None if shared else out
+    return None if any(shares_memory(out, array) for array in inputs) else out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -14,6 +13,7 @@ from opencl_lab.operations.dft.problem import DftProblem, real_dtype
 from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.operations.dft.tables import chirp, chirp_kernel, stepped_roots
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.runtime.copies import WIDEN, widening
 
 __all__ = [
     "BLUESTEIN",
@@ -24,26 +24,20 @@ __all__ = [
     "Transform",
     "any_length",
     "columns_as_rows",
-    "conversion",
     "mirror",
     "over_rows",
+    "product",
     "real_signal",
     "real_spectrum",
     "widened",
 ]
 
 BLUESTEIN = "dft/bluestein.cl.mako"
-CONVERT = "dft/convert.cl.mako"
 MIRROR = "dft/mirror.cl.mako"
+PRODUCT = "dft/product.cl.mako"
 REAL = "dft/real.cl.mako"
 ROWS = "dft/rows.cl.mako"
 SCALES = "dft/scales.cl.mako"
-WIDEN = "common/widen.cl.mako"
-C_TYPES = {
-    "bool": "uchar", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort",
-    "int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong",
-    "float32": "float", "float64": "double",
-}  # fmt: skip
 WG_SIZES = (256, 128, 64)
 """Items of a group: fewer where more would leave a fifth of them without a point."""
 VECTOR_BYTES = 32
@@ -184,41 +178,7 @@ def _bluestein(
 
 def _widen(source: str, target: str, count: int, device: Device) -> Launch:
     """Return the launch that converts float16 to float32."""
-    wg_size = _fit(_wg_size(count), device)
-    return Launch(
-        template=WIDEN,
-        kernel="widen",
-        params={"WG_SIZE": wg_size},
-        global_size=(round_up(-(-count // 8), wg_size),),
-        local_size=(wg_size,),
-        arguments={"source": source, "target": target, "count": np.uint64(count)},
-    )
-
-
-def conversion(
-    shape: tuple[int, ...], source: np.dtype[Any], target: np.dtype[Any], device: Device
-) -> Plan:
-    """Return the plan that converts real numbers ``source`` to a type that holds them, ``target``.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    source, target : numpy.dtype
-        float16 to float32, or any real type but float16 to float32, float64 or a complex type.
-    device : Device
-    """
-    buffers = [Buffer("source", "in", shape, source), Buffer("target", "out", shape, target)]
-    count = math.prod(shape)
-    if source == np.float16:
-        return Plan(tuple(buffers), (_widen("source", "target", count, device),))
-    complex_type = np.result_type(target, np.complex64)
-    steps = Steps(complex_type, real_dtype(complex_type), buffers)
-    arguments: Arguments = {"source": "source", "target": "target", "count": count}
-    over_rows(
-        steps, device, CONVERT, "convert", count, 1, arguments,
-        SOURCE_T=C_TYPES[source.name], COMPLEX=target.kind == "c",
-    )  # fmt: skip
-    return steps.finish()
+    return widening(source, target, count, _fit(_wg_size(count), device))
 
 
 def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
@@ -239,6 +199,17 @@ def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Dev
     steps.buffers.append(Buffer("whole", "out", (rows, n), dtype))
     arguments: Arguments = {"half_rows": "half_rows", "whole": "whole", "n": n}
     over_rows(steps, device, MIRROR, "mirror", n, rows, arguments, CONJUGATE=conjugate)
+    return steps.finish()
+
+
+def product(count: int, dtype: np.dtype[Any], device: Device) -> Plan:
+    """Return the plan that multiplies ``first`` by ``second``, each of `count` complex numbers."""
+    steps = Steps(dtype, real_dtype(dtype))
+    steps.buffers.append(Buffer("first", "in", (count,), dtype))
+    steps.buffers.append(Buffer("second", "in", (count,), dtype))
+    steps.buffers.append(Buffer("product", "out", (count,), dtype))
+    arguments: Arguments = {name: name for name in ("first", "second", "product")}
+    over_rows(steps, device, PRODUCT, "multiply", count, 1, {**arguments, "count": count})
     return steps.finish()
 
 

@@ -7,18 +7,21 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.dft.around import product
 from opencl_lab.operations.dft.factors import next_smooth
+from opencl_lab.operations.dft.operation import complex_dtype
+from opencl_lab.operations.dft.problem import real_dtype
 from opencl_lab.operations.dft.transform import (
-    as_complex,
-    as_real,
     complex_axis,
     converted,
+    finish,
     from_real,
     prepared,
     to_real,
-    without_warnings,
 )
-from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array
+from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, is_device_array
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
 from opencl_lab.words import counted
 
 __all__ = ["convolve"]
@@ -26,7 +29,7 @@ __all__ = ["convolve"]
 MODES = ("full", "same", "valid")
 
 
-def convolve(a: Any, b: Any, mode: str, queue: Any) -> AnyArray:
+def convolve(a: Any, b: Any, mode: str, out: AnyArray | None, queue: Any) -> AnyArray:
     """Convolve `a` with `b`; see `opencl_lab.fft.convolve`."""
     if mode not in MODES:
         raise InvalidProblem(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -49,29 +52,46 @@ def convolve(a: Any, b: Any, mode: str, queue: Any) -> AnyArray:
                 f"for mode valid, one of {second.shape} and {first.shape} must not be longer than "
                 "the other in any dimension"
             )
-    dtype = np.result_type(first.dtype, second.dtype)
-    first, second = converted(first, dtype), converted(second, dtype)
     full = [n + m - 1 for n, m in zip(first.shape, second.shape, strict=True)]
+    part = _part(full, first.shape, second.shape, mode)
+    dtype = _common_type(first, second)
+    first, second = converted(first, dtype), converted(second, dtype)
     lengths = [next_smooth(n) for n in full]
     if dtype.kind == "c":
-        product = _product(
-            _forward(as_complex(first), lengths, queue),
-            _forward(as_complex(second), lengths, queue),
-        )
-        result = _complex_axes(product, lengths, True, queue)
+        first, second = (_complex_axes(x, lengths, False, queue) for x in (first, second))
+        result = _complex_axes(_product(first, second, queue), lengths, True, queue)
     else:
-        product = _product(
-            _real_forward(as_real(first), lengths, queue),
-            _real_forward(as_real(second), lengths, queue),
-        )
-        result = _complex_axes(product, lengths[:-1], True, queue)
+        first, second = (_real_forward(x, lengths, queue) for x in (first, second))
+        result = _complex_axes(_product(first, second, queue), lengths[:-1], True, queue)
         result = to_real(result, lengths[-1], -1, None, queue)
-    return _cut(result, full, first.shape, second.shape, mode, queue)
+    chosen = result[part]
+    if out is not None:
+        return finish(chosen, out, queue)
+    if is_device_array(chosen) and chosen.size < result.size:
+        return copied(chosen, queue)  # also where a view would do: it would keep all of the memory
+    return contiguous(chosen, queue)
 
 
-def _product(first: AnyArray, second: AnyArray) -> AnyArray:
-    with np.errstate(all="ignore"):  # infinities are the user's, and come out as NaN
-        return without_warnings(lambda: first * second)
+def _common_type(first: AnyArray, second: AnyArray) -> np.dtype[Any]:
+    """Return the type in which two arrays are transformed."""
+    dtype = np.result_type(first.dtype, second.dtype)
+    if dtype.kind == "c":
+        return complex_dtype(dtype)
+    # Transforms read float16 as it is, but nothing is converted to it.
+    return dtype if first.dtype == second.dtype == np.float16 else real_dtype(complex_dtype(dtype))
+
+
+def _product(first: AnyArray, second: AnyArray, queue: Any) -> AnyArray:
+    if not is_device_array(first):
+        with np.errstate(all="ignore"):  # infinities are the user's, and come out as NaN
+            return first * second
+    session = session_of(queue)
+    executable = session.executable(
+        ("product", first.size, first.dtype),
+        lambda: product(first.size, first.dtype, session.device),
+    )
+    inputs = {"first": first, "second": second}
+    return execute(executable, inputs, queue).outputs["product"].reshape(first.shape)
 
 
 def _complex_axes(x: AnyArray, lengths: list[int], inverse: bool, queue: Any) -> AnyArray:
@@ -80,22 +100,13 @@ def _complex_axes(x: AnyArray, lengths: list[int], inverse: bool, queue: Any) ->
     return x
 
 
-def _forward(x: AnyArray, lengths: list[int], queue: Any) -> AnyArray:
-    return _complex_axes(x, lengths, False, queue)
-
-
 def _real_forward(x: AnyArray, lengths: list[int], queue: Any) -> AnyArray:
     return _complex_axes(from_real(x, lengths[-1], -1, None, queue), lengths[:-1], False, queue)
 
 
-def _cut(
-    result: AnyArray,
-    full: list[int],
-    first: tuple[int, ...],
-    second: tuple[int, ...],
-    mode: str,
-    queue: Any,
-) -> AnyArray:
+def _part(
+    full: list[int], first: tuple[int, ...], second: tuple[int, ...], mode: str
+) -> tuple[slice, ...]:
     """Return the part of the periodic result that `mode` asks for."""
     starts, sizes = [0] * len(full), list(full)
     if mode == "same":
@@ -103,5 +114,4 @@ def _cut(
     elif mode == "valid":
         starts = [m - 1 for m in second]
         sizes = [n - m + 1 for n, m in zip(first, second, strict=True)]
-    part = tuple(slice(start, start + n) for start, n in zip(starts, sizes, strict=True))
-    return contiguous(result[part], queue)
+    return tuple(slice(start, start + n) for start, n in zip(starts, sizes, strict=True))

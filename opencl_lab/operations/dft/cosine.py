@@ -16,10 +16,11 @@ from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
 from opencl_lab.operations.dft.steps import Steps
 from opencl_lab.operations.dft.tables import stepped_roots
-from opencl_lab.operations.dft.transform import axis_of, empty, resized, whole
+from opencl_lab.operations.dft.transform import axis_of, finish, whole
 from opencl_lab.plan import Buffer, Plan
-from opencl_lab.runtime.arrays import AnyArray, Rows
+from opencl_lab.runtime.arrays import AnyArray, empty
 from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config
 from opencl_lab.words import counted
@@ -168,17 +169,22 @@ class _Cosine:
 
 
 def cosine_axis(
-    array: AnyArray, n: int | None, axis: int, kind: CosineKind, queue: Any
+    array: AnyArray,
+    real: np.dtype[Any],
+    n: int | None,
+    axis: int,
+    kind: CosineKind,
+    queue: Any,
+    out: AnyArray | None = None,
 ) -> AnyArray:
-    """Transform float32 or float64 along one axis, which gets length `n`."""
+    """Transform real numbers in float32 or float64, `real`, along one axis, to length `n`."""
     axis = axis_of(array, axis)
     n = array.shape[axis] if n is None else whole(n, "n")
     factor = kind.factor(n)
-    array = resized(array, n, axis, queue)
-    if not array.size:
-        return empty(array, array.shape, array.dtype, queue)
-    rows = Rows.of(array, axis, queue)
-    dtype = np.result_type(array.dtype, np.complex64)
+    rows = Rows.of(array, axis, queue, length=n, dtype=real)
+    if not rows.data.size:
+        return finish(empty(rows.data, rows.shape, real, queue), out, queue)
+    dtype = np.result_type(real, np.complex64)
     type = INVERSES[kind.type] if kind.inverse else kind.type
     problem = _Cosine(type, kind.sine, n, rows.count, dtype, factor, kind.ortho)
     queue = default_queue(select_device()) if queue is None else queue
@@ -188,5 +194,7 @@ def cosine_axis(
     executable = session.executable(
         ("cosine", problem, config), lambda: problem.plan(config, session.device)
     )
-    result = execute(executable, {"signal": rows.data}, queue).outputs["result"]
-    return rows.restore(result, None, queue)
+    target = rows.target(out, real)
+    given = {} if target is None else {"result": target}
+    result = execute(executable, {"signal": rows.data}, queue, given).outputs["result"]
+    return rows.restore(result, out, queue)

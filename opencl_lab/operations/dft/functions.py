@@ -8,14 +8,15 @@ from typing import Any
 from opencl_lab.operations.dft.operation import DFT, DIRECT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
 from opencl_lab.operations.dft.transform import (
-    as_complex,
-    as_real,
     axis_of,
+    complex_type,
     prepared,
+    real_type,
     whole_spectrum,
 )
 from opencl_lab.replay import replayed
-from opencl_lab.runtime.arrays import AnyArray, Rows
+from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.rows import Rows
 
 __all__ = ["dft"]
 
@@ -82,12 +83,12 @@ def dft(
     """
     array, queue = prepared(x, queue)
     real = array.dtype.kind != "c"
-    array = as_real(array) if real else as_complex(array)
-    rows = Rows.of(array, axis_of(array, axis), queue)
+    dtype = real_type(array) if real else complex_type(array)
+    rows = Rows.of(array, axis_of(array, axis), queue, dtype=dtype)
     n = rows.length
-    target = rows.target(out, complex_dtype(array.dtype))
+    target = rows.target(out, complex_dtype(dtype))
     forward = real or not inverse  # of a real signal, the inverse is the conjugate
-    problem = DftProblem.of(n, array.dtype, rows.count, not forward, scale_of(n, norm, inverse))
+    problem = DftProblem.of(n, dtype, rows.count, not forward, scale_of(n, norm, inverse))
     shape, _ = problem.signal
     run = DFT.run(
         problem,

@@ -4,51 +4,50 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pyopencl.array
 
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft.around import conversion, mirror
+from opencl_lab.operations.dft.around import mirror
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
 from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
 from opencl_lab.runtime.arrays import (
     AnyArray,
-    Rows,
     as_array,
     assign,
     check_out,
     contiguous,
+    copied,
+    direct_target,
+    empty,
+    fitted,
     is_device_array,
     native,
     queue_for,
+    roll,
+    shares_memory,
 )
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.kept import new_array
-from opencl_lab.runtime.recording import note_fresh
+from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
 from opencl_lab.words import counted
 
 __all__ = [
-    "as_complex",
-    "as_real",
     "axes_and_lengths",
     "axis_of",
     "complex_axis",
+    "complex_type",
     "converted",
-    "empty",
     "finish",
     "from_real",
     "prepared",
-    "resized",
+    "real_type",
     "rolled",
     "to_real",
     "whole",
     "whole_spectrum",
-    "without_warnings",
 ]
 
 
@@ -67,9 +66,43 @@ def _on_queue(array: AnyArray, queue: Any) -> tuple[AnyArray, Any]:
     return array, queue
 
 
-def as_complex(array: AnyArray) -> AnyArray:
-    """Return `array` in the complex type of its precision."""
-    return converted(array, complex_dtype(array.dtype))
+def complex_type(array: AnyArray) -> np.dtype[Any]:
+    """Return the complex type in which `array` is transformed.
+
+    Raises
+    ------
+    InvalidConfig
+        If it is on a device that has no double precision and this takes it.
+    """
+    return _possible(array, complex_dtype(array.dtype))
+
+
+def real_type(array: AnyArray) -> np.dtype[Any]:
+    """Return the type in which real `array` is transformed: float16, float32 or float64.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is not real.
+    InvalidConfig
+        As of `complex_type`.
+    """
+    if array.dtype.kind == "c":
+        raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
+    if array.dtype == np.float16:
+        return np.dtype(np.float16)  # kernels read it as it is stored
+    return _possible(array, real_dtype(complex_dtype(array.dtype)))
+
+
+def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return `dtype` if `array` can be converted to it where it is."""
+    double = dtype != array.dtype and dtype in (np.float64, np.complex128)
+    if double and is_device_array(array) and not session_of(array.queue).device.capabilities.fp64:
+        raise InvalidConfig(
+            f"the device has no double precision, in which {array.dtype} is transformed; convert "
+            "it to float32"
+        )
+    return dtype
 
 
 def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
@@ -82,51 +115,8 @@ def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     """
     if array.dtype == dtype:
         return array
-    if not is_device_array(array):
-        return array.astype(dtype)
-    double = dtype in (np.float64, np.complex128)
-    if double and not session_of(array.queue).device.capabilities.fp64:
-        raise InvalidConfig(
-            f"the device has no double precision, in which {array.dtype} is transformed; convert "
-            "it to float32"
-        )
-    plain = contiguous(array, array.queue)
-    if plain.dtype.kind == "c":
-        return without_warnings(lambda: plain.astype(dtype))
-    if plain.dtype == np.float16:
-        plain = _converted(plain, np.dtype(np.float32))
-    return plain if plain.dtype == dtype else _converted(plain, dtype)
-
-
-def _converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Return a contiguous device array of real numbers in another type.
-
-    Those of pyopencl take up to 25 times as long on CPUs.
-    """
-    if not array.size:
-        return empty(array, array.shape, dtype, array.queue)
-    session = session_of(array.queue)
-    executable = session.executable(
-        ("convert", array.shape, array.dtype, dtype),
-        lambda: conversion(array.shape, array.dtype, dtype, session.device),
-    )
-    return execute(executable, {"source": array}, array.queue).outputs["target"]
-
-
-def without_warnings(work: Callable[[], AnyArray]) -> AnyArray:
-    """Do what makes pyopencl build a kernel of its own, whose log is no warning to a user."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pyopencl.CompilerWarning)
-        return work()
-
-
-def as_real(array: AnyArray) -> AnyArray:
-    """Return real `array` in float16, float32 or float64."""
-    if array.dtype.kind == "c":
-        raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
-    if array.dtype == np.float16:
-        return array  # kernels read it as it is stored
-    return converted(array, real_dtype(complex_dtype(array.dtype)))
+    queue = array.queue if is_device_array(array) else None
+    return copied(array, queue, dtype=_possible(array, dtype))
 
 
 def axis_of(array: AnyArray, axis: int) -> int:
@@ -177,98 +167,95 @@ def whole(number: Any, name: str) -> int:
     return found
 
 
-def resized(array: AnyArray, n: int, axis: int, queue: Any) -> AnyArray:
-    """Return `array` with `axis` cut, or filled with zeros, to length `n`."""
+def _samples(n: int) -> int:
+    """Return the length of a transform, or say that it is none."""
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
-    have = array.shape[axis]
-    if have == n:
-        return array
-    part = tuple(slice(min(n, have)) if d == axis else slice(None) for d in range(array.ndim))
-    if have > n:
-        return array[part]
-    shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))
-    longer: AnyArray
-    if not is_device_array(array):
-        longer = np.zeros(shape, array.dtype)
-        longer[part] = array
-        return longer
-    longer = pyopencl.array.zeros(queue, shape, array.dtype, allocator=array.allocator)
-    if array.size:
-        assign(longer[part], array, queue)
-    return longer
+    return n
 
 
-def _run(problem: DftProblem, data: AnyArray, queue: Any) -> AnyArray:
+def _run(problem: DftProblem, data: AnyArray, queue: Any, target: AnyArray | None) -> AnyArray:
+    """Transform contiguous data, to `target` if that is given."""
     shape, _ = problem.signal
-    run = DFT.run(problem, {"signal": data.reshape(shape)}, algorithm="fft", queue=queue)
+    out = {} if target is None else {"spectrum": target.reshape(problem.spectrum[0])}
+    run = DFT.run(problem, {"signal": data.reshape(shape)}, algorithm="fft", queue=queue, out=out)
     return run.outputs["spectrum"]
 
 
-def empty(array: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], queue: Any) -> AnyArray:
-    """Return an array without values on the side where `array` is."""
-    if is_device_array(array):
-        return note_fresh(new_array(queue, shape, dtype, array.allocator))
-    return np.empty(shape, dtype)
-
-
 def complex_axis(
-    array: AnyArray, n: int | None, axis: int, norm: str | None, inverse: bool, queue: Any
+    array: AnyArray,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    inverse: bool,
+    queue: Any,
+    out: AnyArray | None = None,
+    *,
+    conjugate: bool = False,
 ) -> AnyArray:
-    """Transform complex numbers along one axis, wherever it lies, in one go."""
+    """Transform numbers, or their conjugates, along one axis, wherever it lies, in one go."""
     axis = axis_of(array, axis)
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, inverse)
-    array = resized(array, n, axis, queue)
+    array = fitted(array, queue, _samples(n), axis, complex_type(array), conjugate)
+    target = direct_target(out, array.shape, array.dtype, (array,))
     if not array.size:
-        return empty(array, array.shape, array.dtype, queue)
+        return finish(empty(array, array.shape, array.dtype, queue), out, queue)
     batch, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
     problem = DftProblem(n, array.dtype, batch, inner, inverse, scale)
-    return _run(problem, contiguous(array, queue), queue).reshape(array.shape)
+    result = _run(problem, contiguous(array, queue), queue, target)
+    return finish(result.reshape(array.shape), out, queue) if target is None else out
 
 
-def _real_axis(array: AnyArray, axis: int, problem: Any, queue: Any) -> AnyArray:
-    """Transform along `axis` as rows; ``problem(rows)`` is the problem of so many rows."""
-    rows = Rows.of(array, axis, queue)
-    made = problem(rows.count)
-    shape, dtype = made.spectrum
-    length = shape[1]
-    result = Rows(
-        rows.data, tuple(length if d == axis else s for d, s in enumerate(array.shape)), axis
-    )
-    if not array.size:
-        return empty(array, result.shape, dtype, queue)
-    spectrum = _run(made, rows.data, queue).reshape(rows.count, length)
-    return result.restore(spectrum, None, queue)
+def _real_axis(
+    rows: Rows, problem: DftProblem, queue: Any, out: AnyArray | None = None
+) -> AnyArray:
+    """Transform rows to or from real numbers, and return the result in the shape of the array."""
+    spectral, dtype = problem.spectrum
+    length = spectral[1]
+    shape = tuple(length if d == rows.axis else size for d, size in enumerate(rows.shape))
+    result = Rows(rows.data, shape, rows.axis)
+    if not rows.data.size:
+        return finish(empty(rows.data, shape, dtype, queue), out, queue)
+    spectrum = _run(problem, rows.data, queue, result.target(out, dtype))
+    return result.restore(spectrum.reshape(rows.count, length), out, queue)
 
 
-def from_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: Any) -> AnyArray:
+def from_real(
+    array: AnyArray,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    queue: Any,
+    out: AnyArray | None = None,
+) -> AnyArray:
     """Transform real numbers along one axis to n // 2 + 1 frequencies."""
+    dtype = real_type(array)
     axis = axis_of(array, axis)
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, False)
-    return _real_axis(
-        resized(array, n, axis, queue),
-        axis,
-        lambda rows: DftProblem.of(n, array.dtype, rows, False, scale),
-        queue,
-    )
+    rows = Rows.of(array, axis, queue, length=_samples(n), dtype=dtype)
+    return _real_axis(rows, DftProblem.of(n, dtype, rows.count, False, scale), queue, out)
 
 
-def to_real(array: AnyArray, n: int | None, axis: int, norm: str | None, queue: Any) -> AnyArray:
-    """Transform frequencies along one axis to `n` real numbers."""
+def to_real(
+    array: AnyArray,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    queue: Any,
+    out: AnyArray | None = None,
+    *,
+    conjugate: bool = False,
+) -> AnyArray:
+    """Transform frequencies, or their conjugates, along one axis to `n` real numbers."""
+    dtype = complex_type(array)
     axis = axis_of(array, axis)
-    n = 2 * (array.shape[axis] - 1) if n is None else whole(n, "n")
-    if n < 1:
-        raise InvalidProblem(f"a transform needs at least one sample, not {n}")
+    n = _samples(2 * (array.shape[axis] - 1) if n is None else whole(n, "n"))
     scale = scale_of(n, norm, True)
-    samples = real_dtype(array.dtype)
-    return _real_axis(
-        resized(array, n // 2 + 1, axis, queue),
-        axis,
-        lambda rows: DftProblem.of(n, samples, rows, True, scale),
-        queue,
-    )
+    rows = Rows.of(array, axis, queue, length=n // 2 + 1, dtype=dtype, conjugate=conjugate)
+    problem = DftProblem.of(n, real_dtype(dtype), rows.count, True, scale)
+    return _real_axis(rows, problem, queue, out)
 
 
 def whole_spectrum(
@@ -295,37 +282,38 @@ def whole_spectrum(
 
 
 def rolled(
-    x: Any, axes: int | Sequence[int] | None, shift: Callable[[int], int], queue: Any
+    x: Any,
+    axes: int | Sequence[int] | None,
+    shift: Callable[[int], int],
+    out: AnyArray | None,
+    queue: Any,
 ) -> AnyArray:
     """Return a copy with elements moved along axes by ``shift(length)``, around the ends."""
-    given, queue = _on_queue(as_array(x), queue)
-    array = given
+    array, queue = _on_queue(as_array(x), queue)
     if axes is None:
         axes = range(array.ndim)
     elif not isinstance(axes, (Sequence, np.ndarray)):
         axes = (axes,)
+    shifts = [0] * array.ndim
     for axis in (axis_of(array, axis) for axis in axes):
-        n = array.shape[axis]
-        cut = -shift(n) % n if n else 0
-        before, after = (
-            tuple(part if d == axis else slice(None) for d in range(array.ndim))
-            for part in (slice(cut), slice(cut, None))
-        )
-        back, front = (
-            tuple(part if d == axis else slice(None) for d in range(array.ndim))
-            for part in (slice(n - cut, None), slice(n - cut))
-        )
-        source, array = array, empty(array, array.shape, array.dtype, queue)
-        if array.size:
-            for target, part in ((front, after), (back, before)):
-                assign(array[target], source[part], queue)
-    return array.copy() if array is given else array
-
-
-def finish(result: AnyArray, out: AnyArray | None, queue: Any) -> AnyArray:
-    """Return `result`, in `out` if that is given."""
+        shifts[axis] += shift(array.shape[axis])
+    made = out
     if out is None:
-        return result
+        made = empty(array, array.shape, array.dtype, queue)
+    else:
+        check_out(out, array, tuple(array.shape), array.dtype)
+        if shares_memory(out, array):
+            made = empty(array, array.shape, array.dtype, queue)
+    roll(made, array, shifts, queue)
+    return made if out is None or made is out else finish(made, out, queue)
+
+
+def finish(
+    result: AnyArray, out: AnyArray | None, queue: Any, *, conjugate: bool = False
+) -> AnyArray:
+    """Return `result`, or its conjugate, in `out` if that is given."""
+    if out is None:
+        return copied(result, queue, conjugate=True) if conjugate else result
     check_out(out, result, tuple(result.shape), result.dtype)
-    assign(out, result, queue)
+    assign(out, result, queue, conjugate=conjugate)
     return out

@@ -11,7 +11,15 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.replay import replayed
-from opencl_lab.runtime.arrays import AnyArray, Rows, as_array, is_device_array, native, queue_for
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    is_device_array,
+    native,
+    overlap,
+    queue_for,
+)
+from opencl_lab.runtime.rows import Rows
 
 __all__ = ["argsort", "sort", "sort_by_key"]
 
@@ -130,6 +138,7 @@ def sort_by_key(
     descending: bool = False,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
+    out: tuple[AnyArray, AnyArray] | None = None,
     queue: Any = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Sort keys stably and move values along with them.
@@ -141,6 +150,9 @@ def sort_by_key(
     values : array_like or pyopencl.array.Array
         Of the shape of `keys` and on the same side, host or device; any dtype
         of 1, 2, 4, 8 or 16 bytes.
+    out : tuple of two arrays, optional
+        Receive the results, of whose shape and dtypes they are. They may share memory with the
+        inputs, also crosswise, but not with each other.
 
     The other parameters and errors are those of `sort`.
 
@@ -149,6 +161,39 @@ def sort_by_key(
     keys, values : numpy.ndarray or pyopencl.array.Array
         Both sorted by the keys.
     """
+    if out is None:
+        out_keys = out_values = None
+    elif isinstance(out, (tuple, list)) and len(out) == 2:
+        out_keys, out_values = out
+    else:
+        raise InvalidProblem("out must be a pair of arrays, for the keys and for the values")
+    return _sort_by_key(
+        keys,
+        values,
+        axis=axis,
+        descending=descending,
+        algorithm=algorithm,
+        config=config,
+        out_keys=out_keys,
+        out_values=out_values,
+        queue=queue,
+    )
+
+
+@replayed()
+def _sort_by_key(
+    keys: Any,
+    values: Any,
+    *,
+    axis: int | None,
+    descending: bool,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    out_keys: AnyArray | None,
+    out_values: AnyArray | None,
+    queue: Any,
+) -> tuple[AnyArray, AnyArray]:
+    """Do what `sort_by_key` says; with outs that the kind of a call knows one by one."""
     given, value_array = as_array(keys), as_array(values)
     key_array = native(given)
     if is_device_array(key_array) != is_device_array(value_array):
@@ -164,6 +209,11 @@ def sort_by_key(
     queue = queue_for(key_array, queue)
     queue_for(value_array, queue)
     key_rows, value_rows = Rows.of(key_array, axis, queue), Rows.of(value_array, axis, queue)
+    apart = (key_array, value_array)
+    key_target = key_rows.target(out_keys, given.dtype, *apart)
+    value_target = value_rows.target(out_values, value_array.dtype, *apart)
+    if out_keys is not None and out_values is not None and overlap(out_keys, out_values):
+        raise InvalidProblem("the two arrays of out share memory")
     problem = SortProblem(
         key_rows.length,
         key_array.dtype,
@@ -171,15 +221,20 @@ def sort_by_key(
         descending,
         value_bytes=value_array.dtype.itemsize,
     )
+    targets = {"sorted": key_target, "sorted_values": value_target}
     run = SORT.run(
         problem,
         {"keys": key_rows.data, "values": value_rows.data},
         algorithm=algorithm,
         config=config,
         queue=queue,
+        out={name: target for name, target in targets.items() if target is not None},
     )
     moved = run.outputs["sorted_values"].view(value_array.dtype)
     result = run.outputs["sorted"]
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
-    return key_rows.restore(result, None, queue), value_rows.restore(moved, None, queue)
+    return (
+        key_rows.restore(result, out_keys, queue, *apart),
+        value_rows.restore(moved, out_values, queue, *apart),
+    )

@@ -14,7 +14,8 @@ from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
 from opencl_lab.reference.host import no_avx512_sort, numpy_avx2_environment, numpy_sort
-from opencl_lab.runtime.arrays import Rows, native
+from opencl_lab.runtime.arrays import native
+from opencl_lab.runtime.rows import Rows
 
 __all__ = ["ORDERS", "SORT", "Sort"]
 

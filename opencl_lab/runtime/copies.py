@@ -1,0 +1,250 @@
+"""Copies between strided views on a device: converted, conjugated, rolled, filled with zeros."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
+
+__all__ = ["WIDEN", "Copy", "View", "dense_strides", "widening"]
+
+TEMPLATE = "common/copy.cl.mako"
+WIDEN = "common/widen.cl.mako"
+WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+NUMBERS = {
+    "bool": "uchar", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort",
+    "int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong", "float16": "half",
+    "float32": "float", "float64": "double", "complex64": "float2", "complex128": "double2",
+}  # fmt: skip
+REALS = {"float32": "float", "float64": "double", "complex64": "float", "complex128": "double"}
+"""What numbers are converted to, and its parts."""
+COPY_GROUP = 256
+"""Work-items of a group, where the device takes so many: GPUs begin about one group a clock."""
+INDEX_LIMIT = 2**31
+
+
+@dataclass(frozen=True)
+class View:
+    """Shape, strides and offset of a strided array, counted in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, array: cl.array.Array, axis: int | None = None) -> View:
+        """Return the view of `array`, with `axis` moved to the end if one is given."""
+        itemsize = array.dtype.itemsize
+        if array.offset % itemsize or any(stride % itemsize for stride in array.strides):
+            raise InvalidProblem("strides and offset must be whole elements")
+        order = list(range(array.ndim))
+        if axis is not None:
+            order.append(order.pop(axis))
+        return cls(
+            tuple(array.shape[d] for d in order),
+            tuple(array.strides[d] // itemsize for d in order),
+            array.offset // itemsize,
+        )
+
+    @classmethod
+    def dense(cls, shape: tuple[int, ...]) -> View:
+        """Return the view of an array of its own in C order."""
+        return cls(shape, dense_strides(shape), 0)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the elements lie in C order from the start of the buffer."""
+        return self.offset == 0 and self.strides == dense_strides(self.shape)
+
+    def cut(self, shape: tuple[int, ...]) -> View:
+        """Return the first elements along each axis, as many as there are in `shape`."""
+        least = tuple(min(have, want) for have, want in zip(self.shape, shape, strict=True))
+        return View(least, self.strides, self.offset)
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides in elements of an array in C order."""
+    return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
+    """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
+    return Launch(
+        template=WIDEN,
+        kernel="widen",
+        params={"WG_SIZE": wg_size},
+        global_size=(round_up(-(-count // 8), wg_size),),
+        local_size=(wg_size,),
+        arguments={"source": source, "target": target, "count": np.uint64(count)},
+    )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis of a copy: elements of the target and of the source, strides, and shift."""
+
+    shape: int
+    extent: int
+    source_stride: int
+    target_stride: int
+    shift: int
+
+    def joined(self, inner: _Axis) -> _Axis | None:
+        """Return this axis and a faster one as a single one, or None if they are not."""
+        n = inner.shape
+        if inner.extent != n or inner.shift:
+            return None
+        if (self.source_stride, self.target_stride) != (
+            n * inner.source_stride,
+            n * inner.target_stride,
+        ):
+            return None
+        return _Axis(
+            self.shape * n,
+            self.extent * n,
+            inner.source_stride,
+            inner.target_stride,
+            self.shift * n,
+        )
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the elements of one view to another.
+
+    Parameters
+    ----------
+    source, target : View
+        Of as many dimensions. Where the target is longer zeros come after the elements of
+        the source, which is never longer.
+    source_type, target_type : numpy.dtype
+        The same, or two types of numbers: the target's is float32, float64 or complex, and
+        complex if the source's is.
+    conjugate : bool
+        Whether the target, which is complex, gets complex conjugates.
+    shifts : tuple of int
+        How far elements move along each axis, around the end of the target; none if empty.
+    """
+
+    source: View
+    target: View
+    source_type: np.dtype[Any]
+    target_type: np.dtype[Any]
+    conjugate: bool = False
+    shifts: tuple[int, ...] = field(default=())
+
+    @property
+    def _axes(self) -> list[_Axis]:
+        """The fewest axes that describe it, the one on which the target is dense the last."""
+        shifts = self.shifts or (0,) * len(self.target.shape)
+        axes = [
+            _Axis(shape, extent, source_stride, target_stride, shift % shape)
+            for shape, extent, source_stride, target_stride, shift in zip(
+                self.target.shape,
+                self.source.shape,
+                self.source.strides,
+                self.target.strides,
+                shifts,
+                strict=True,
+            )
+            if shape != 1 or extent != 1
+        ]
+        axes.sort(key=lambda axis: -abs(axis.target_stride))
+        joined: list[_Axis] = []
+        for axis in axes:
+            both = joined[-1].joined(axis) if joined else None
+            if both is None:
+                joined.append(axis)
+            else:
+                joined[-1] = both
+        return joined or [_Axis(1, 1, 1, 1, 0)]
+
+    def _types(self) -> dict[str, Any]:
+        """Return how elements are read and written, for the template."""
+        source, target = self.source_type, self.target_type
+        if source == target and not self.conjugate:
+            word = WORDS.get(source.itemsize)
+            if word is None:
+                raise InvalidProblem(f"cannot copy strided device arrays of dtype {source}")
+            return {
+                "SOURCE_T": word, "TARGET_T": word, "REAL_T": word, "FORM": "word", "COMPLEX": False
+            }  # fmt: skip
+        if source.name not in NUMBERS or target.name not in REALS:
+            raise InvalidProblem(f"cannot convert device arrays of dtype {source} to {target}")
+        form = {"c": "complex"}.get(source.kind, "half" if source == np.float16 else "real")
+        return {
+            "SOURCE_T": NUMBERS[source.name],
+            "TARGET_T": NUMBERS[target.name],
+            "REAL_T": REALS[target.name],
+            "FORM": form,
+            "COMPLEX": target.kind == "c",
+        }
+
+    def plan(self, wg_size: int = COPY_GROUP) -> Plan:
+        """Return what to launch: nothing for an empty target."""
+        types = self._types()
+        buffers = (
+            Buffer("source", "in", self.source.shape, self.source_type),
+            Buffer("target", "out", self.target.shape, self.target_type),
+        )
+        count = math.prod(self.target.shape)
+        if not count:
+            return Plan(buffers, ())
+        dense = self.source.is_plain and self.source == self.target and not any(self.shifts)
+        if dense and self.source_type == np.float16 and self.target_type == np.float32:
+            return Plan(buffers, (widening("source", "target", count, wg_size),))
+        axes = self._axes
+        shifted, filled = any(a.shift for a in axes), any(a.extent != a.shape for a in axes)
+        index = np.uint32 if round_up(count, wg_size) < INDEX_LIMIT else np.uint64
+        arguments: dict[str, Any] = {
+            "source": "source",
+            "target": "target",
+            "count": index(count),
+            "source_offset": np.int64(self.source.offset),
+            "target_offset": np.int64(self.target.offset),
+        }
+        for d, axis in enumerate(axes):
+            arguments[f"shape_{d}"] = index(axis.shape)
+            arguments[f"source_stride_{d}"] = np.int64(axis.source_stride)
+            arguments[f"target_stride_{d}"] = np.int64(axis.target_stride)
+            if shifted:
+                arguments[f"shift_{d}"] = index(axis.shift)
+            if filled:
+                arguments[f"extent_{d}"] = index(axis.extent)
+        launch = Launch(
+            template=TEMPLATE,
+            kernel="copy_strided",
+            params={
+                **types,
+                "CONJUGATE": self.conjugate,
+                "NDIM": len(axes),
+                "SHIFTED": shifted,
+                "FILLED": filled,
+                "UNIT": axes[-1].source_stride == axes[-1].target_stride == 1,
+                "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                "WG_SIZE": wg_size,
+            },
+            global_size=(round_up(count, wg_size),),
+            local_size=(wg_size,),
+            arguments=arguments,
+        )
+        return Plan(buffers, (launch,))
+
+    def enqueue(
+        self, queue: cl.CommandQueue | None, source: cl.array.Array, target: cl.array.Array
+    ) -> None:
+        """Enqueue it from one device array to another, whose memory is apart."""
+        assert queue is not None  # `queue_for` gives every device array one
+        session = session_of(queue)
+        wg_size = min(COPY_GROUP, session.device.capabilities.max_work_group)
+        executable = session.executable(("copy", self), lambda: self.plan(wg_size))
+        execute(executable, {"source": source}, queue, {"target": target})

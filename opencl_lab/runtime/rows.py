@@ -1,0 +1,172 @@
+"""Arrays of either side as contiguous rows along one axis, and the way back."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    check_out,
+    empty,
+    fitted,
+    is_device_array,
+    shares_memory,
+)
+from opencl_lab.runtime.copies import Copy, View
+from opencl_lab.words import counted
+
+__all__ = ["Rows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An array seen as contiguous rows along one axis, and the way back.
+
+    Parameters
+    ----------
+    data : array, shape (rows, n)
+        C-contiguous; shares memory with the original where its layout allows.
+    shape : tuple of int
+        Shape of the original.
+    axis : int
+        The axis that became the last, counted from the front.
+    """
+
+    data: AnyArray
+    shape: tuple[int, ...]
+    axis: int
+
+    @classmethod
+    def of(
+        cls,
+        array: AnyArray,
+        axis: int | None,
+        queue: cl.CommandQueue | None = None,
+        *,
+        length: int | None = None,
+        dtype: np.dtype[Any] | None = None,
+        conjugate: bool = False,
+    ) -> Rows:
+        """Return `array` as rows along `axis`; None flattens it first.
+
+        The others are as for `fitted`, and done in the same pass.
+
+        Raises
+        ------
+        InvalidProblem
+            If the array has no such axis.
+        """
+        if axis is None:
+            flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
+            return cls.of(flat, 0, queue, length=length, dtype=dtype, conjugate=conjugate)
+        try:
+            axis = operator.index(axis)
+        except TypeError:
+            raise InvalidProblem(f"axis must be a whole number, not {axis!r}") from None
+        if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
+            raise InvalidProblem(
+                f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}"
+            )
+        axis %= array.ndim
+        n = array.shape[axis] if length is None else length
+        dtype = array.dtype if dtype is None else dtype
+        shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))
+        rows = math.prod(size for d, size in enumerate(shape) if d != axis)
+        if not is_device_array(array):
+            array = fitted(array, queue, n, axis, dtype, conjugate)
+            plain = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
+            return cls(plain, shape, axis)
+        view = View.of(array, axis)
+        if (
+            array.size
+            and view.is_plain
+            and shape == array.shape
+            and dtype == array.dtype
+            and not conjugate
+        ):
+            order = [d for d in range(array.ndim) if d != axis] + [axis]
+            return cls(array.transpose(order).reshape(rows, n), shape, axis)
+        data = empty(array, (rows, n), dtype, queue)
+        if data.size:
+            target = View.dense((*view.shape[:-1], n))
+            copy = Copy(view.cut(target.shape), target, array.dtype, dtype, conjugate)
+            copy.enqueue(queue, array, data)
+        return cls(data, shape, axis)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return math.prod(self.shape[d] for d in range(len(self.shape)) if d != self.axis)
+
+    @property
+    def length(self) -> int:
+        """How many elements a row has."""
+        return self.shape[self.axis]
+
+    def target(
+        self, out: AnyArray | None, dtype: np.dtype[Any], *inputs: AnyArray
+    ) -> AnyArray | None:
+        """Return `out` as rows that a kernel can write directly, or None if it cannot.
+
+        It cannot if there is no `out`, if its layout is another, or if it shares
+        memory with the data or other inputs; `restore` then copies the result.
+
+        Raises
+        ------
+        InvalidProblem
+            If `out` has the wrong shape or dtype, or is on the other side.
+        """
+        if out is None:
+            return None
+        check_out(out, self.data, self.shape, dtype)
+        if self.axis != len(self.shape) - 1 or not out.size or not out.flags.c_contiguous:
+            return None
+        if not out.dtype.isnative or (is_device_array(out) and out.offset):
+            return None
+        if any(shares_memory(out, array) for array in (self.data, *inputs)):
+            return None
+        return out.reshape(self.count, self.length)
+
+    def restore(
+        self,
+        result: AnyArray,
+        out: AnyArray | None,
+        queue: cl.CommandQueue | None = None,
+        *inputs: AnyArray,
+    ) -> AnyArray:
+        """Return `result`, rows again, in the shape of the original, in `out` if given.
+
+        The inputs are those that `target` got.
+        """
+        order = [d for d in range(len(self.shape)) if d != self.axis] + [self.axis]
+        moved = tuple(self.shape[d] for d in order)
+        if out is not None and self.target(out, result.dtype, *inputs) is not None:
+            return out  # the kernels wrote to it directly
+        if not is_device_array(result):
+            shaped = np.moveaxis(result.reshape(moved), -1, self.axis)
+            if out is None:
+                return np.ascontiguousarray(shaped)
+            np.copyto(out, shaped)
+            return out
+        if out is None:
+            if order == sorted(order):
+                return result.reshape(self.shape)
+            out = empty(result, self.shape, result.dtype, queue)
+        if result.size:
+            target = View.of(out, self.axis)
+            Copy(View.dense(moved), target, result.dtype, result.dtype).enqueue(queue, result, out)
+        return out
+
+
+def _flatten(array: AnyArray, queue: cl.CommandQueue | None) -> AnyArray:
+    if array.ndim == 0:
+        return array.reshape(1)
+    rows = Rows.of(array, array.ndim - 1, queue)
+    return rows.data.reshape(array.size)

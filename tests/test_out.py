@@ -1,0 +1,242 @@
+"""`out` of every public function: any layout, and the input itself; and the copies behind it."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.runtime.arrays import overlap
+from opencl_lab.runtime.copies import Copy, View
+
+SQUARE = (8, 8)
+
+
+def reals(rng, shape=SQUARE):
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def complexes(rng, shape=SQUARE):
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
+
+
+def keys(rng, shape=SQUARE):
+    return rng.integers(0, 20, shape, np.int32)
+
+
+BOX = np.ones((3, 3), np.float32)
+HALF = (8, 5)
+CALLS = {
+    "sort": (ol.sort, [keys]),
+    "sort columns": (lambda a, **o: ol.sort(a, axis=0, **o), [keys]),
+    "argsort": (ol.argsort, [keys]),
+    "sort_by_key": (ol.sort_by_key, [keys, keys]),
+    "gemm": (ol.gemm, [reals, reals]),
+    "conv2d": (lambda a, **o: ol.conv2d(a, BOX, **o), [reals]),
+    "dft": (ol.dft, [complexes]),
+    "dft of reals": (ol.dft, [reals]),
+    "convolve": (lambda a, b, **o: ol.fft.convolve(a, b, "same", **o), [reals, reals]),
+    **{
+        name: (getattr(ol.fft, name), [reals])
+        for name in ("rfft", "rfft2", "ihfft", "ihfftn", "dct", "idst", "dctn", "idstn")
+    },
+    **{
+        name: (getattr(ol.fft, name), [complexes])
+        for name in ("fft", "ifft", "fft2", "ifftn", "fftshift", "ifftshift", "dst")
+    },
+    **{
+        name: (getattr(ol.fft, name), [lambda rng: complexes(rng, HALF)])
+        for name in ("irfft", "irfft2", "hfft", "hfftn")
+    },
+}
+
+
+def layouts(shape):
+    """Return what makes arrays of one shape in a larger block: the block's shape, and the view."""
+    rows, columns = shape
+    return {
+        "plain": (shape, lambda block: block),
+        "fortran": (shape[::-1], lambda block: block.T),
+        "part": ((rows + 2, 2 * columns + 1), lambda block: block[1:-1, 1::2]),
+    }
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize("name", CALLS)
+def test_out_of_any_layout(name, side, queue, rng):
+    function, makers = CALLS[name]
+
+    def put(array):
+        return cl.array.to_device(queue, array) if side == "device" else array.copy()
+
+    def get(array):
+        return array.get() if side == "device" else array
+
+    given = [make(rng) for make in makers]
+    right = function(*map(put, given))
+    several = isinstance(right, tuple)
+    right = [get(array) for array in (right if several else (right,))]
+    for shape, view in layouts(right[0].shape).values():
+        fill = [rng.integers(0, 9, shape).astype(array.dtype) for array in right]
+        blocks = [put(block) for block in fill]
+        outs = [view(block) for block in blocks]
+        arrays = [put(array) for array in given]
+        result = function(*arrays, out=tuple(outs) if several else outs[0])
+        assert isinstance(result, tuple) == several
+        for got, out in zip(result if several else (result,), outs, strict=True):
+            assert got is out
+        for expected, block, before in zip(right, blocks, fill, strict=True):
+            view(before)[:] = expected
+            np.testing.assert_array_equal(get(block), before)  # and nothing around it
+        for array, before in zip(arrays, given, strict=True):
+            np.testing.assert_array_equal(get(array), before)
+    for turn in (1, -1):  # the inputs themselves, also crosswise
+        arrays = [put(array) for array in given]
+        outs = arrays[::turn][: len(right)]
+        fits = all(
+            (out.shape, out.dtype) == (array.shape, array.dtype)
+            for out, array in zip(outs, right, strict=True)
+        )
+        if fits:
+            function(*arrays, out=tuple(outs) if several else outs[0])
+            for out, expected in zip(outs, right, strict=True):
+                np.testing.assert_array_equal(get(out), expected)
+    if not several:
+        with pytest.raises(InvalidProblem, match="out must have shape"):
+            function(*map(put, given), out=put(np.zeros((3, 3), right[0].dtype)))
+        with pytest.raises(InvalidProblem, match="same side"):
+            other = right[0].copy() if side == "device" else cl.array.to_device(queue, right[0])
+            function(*map(put, given), out=other)
+        if side == "host":
+            locked = np.zeros_like(right[0])
+            locked.flags.writeable = False
+            with pytest.raises(InvalidProblem, match="read-only"):
+                function(*given, out=locked)
+
+
+def test_every_function_that_returns_arrays_has_out():
+    known = (ol.sort, ol.argsort, ol.sort_by_key, ol.gemm, ol.conv2d, ol.dft)
+    transforms = (getattr(ol.fft, name) for name in ol.fft.__all__ if "freq" not in name)
+    for function in (*known, *transforms):
+        parameter = inspect.signature(function).parameters["out"]
+        assert parameter.default is None, function
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_pairs_must_be_apart(side, queue, rng):
+    a = keys(rng, (50,))
+
+    def put(array):
+        return cl.array.to_device(queue, array) if side == "device" else array
+
+    block = put(np.zeros((50, 2), np.int32))
+    sorted_keys, places = ol.sort_by_key(
+        put(a), put(np.arange(50, dtype=np.int32)), out=(block[:, 0], block[:, 1])
+    )
+    found = block.get() if side == "device" else block
+    order = np.argsort(a, kind="stable")
+    np.testing.assert_array_equal(found, np.stack([a[order], order], 1))
+    assert sorted_keys.base_data is block.base_data if side == "device" else places.base is block
+    flat = block.ravel()
+    for out in ((flat[:50], flat[49:99]), (flat[:50], flat[:50])):
+        with pytest.raises(InvalidProblem, match="share memory"):
+            ol.sort_by_key(put(a), put(a), out=out)
+    for wrong in (flat[:50], (flat[:50],), 3):
+        with pytest.raises(InvalidProblem, match="a pair of arrays"):
+            ol.sort_by_key(put(a), put(a), out=wrong)
+    assert not overlap(flat[:50], flat[50:]) and overlap(flat[::2], flat[50:])
+
+
+def test_power_goes_to_the_host(queue, rng):
+    x = reals(rng)
+    out = np.empty(HALF, np.float32)
+    for given in (x, cl.array.to_device(queue, x)):
+        frequencies, power = ol.fft.power_spectrum(given)
+        again, same = ol.fft.power_spectrum(given, out=out)
+        assert same is out
+        np.testing.assert_array_equal(again, frequencies)
+        np.testing.assert_array_equal(out, power)
+    with pytest.raises(InvalidProblem, match="out must have shape"):
+        ol.fft.power_spectrum(x, out=out[1:])
+
+
+@pytest.mark.parametrize(
+    "types", [("i1", "u2"), ("i4", "i1"), ("?", "i4"), ("f2", "f2"), ("f2", "u1"), ("f4", "f2")]
+)
+def test_convolutions_of_mixed_types_on_a_device(types, queue, rng, device):
+    if not device.capabilities.fp64 and not set(types) <= {"f2", "f4"}:
+        pytest.skip("no double precision")
+    a, b = (rng.integers(0, 9, n).astype(t) for n, t in zip((7, 4), types, strict=True))
+    result = ol.fft.convolve(*(cl.array.to_device(queue, x) for x in (a, b)))
+    right = ol.fft.convolve(a, b)
+    assert result.dtype == right.dtype
+    np.testing.assert_allclose(result.get(), right, atol=1e-4)
+
+
+# ---------------------------------------------------------------- copies
+
+
+def copied_by_numpy(source, shape, dtype, conjugate, shifts):
+    target = np.zeros(shape, dtype)
+    target[tuple(map(slice, source.shape))] = source
+    return np.roll(np.conj(target) if conjugate else target, shifts, tuple(range(len(shape))))
+
+
+PAIRS = [
+    ("u1", "u1"), ("f2", "f4"), ("f2", "c8"), ("i4", "f4"), ("?", "c8"), ("f4", "c8"),
+    ("c16", "c16"), ("i8", "f8"), ("c8", "c16"), ("u8", "c16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("types", "case"),
+    [*((("c8", "c8"), case) for case in range(8)), *((pair, 1) for pair in PAIRS)],
+)
+def test_copies_are_those_of_numpy(types, case, queue, rng, device):
+    source_type, target_type = map(np.dtype, types)
+    double = target_type.name in ("float64", "complex128") and source_type != target_type
+    if double and not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    ndim = 1 + case % 3
+    have = rng.integers(1, 5, ndim)
+    shape = tuple((have + (rng.integers(0, 4, ndim) if case % 2 else 0)).tolist())
+    shifts = tuple(rng.integers(-9, 9, ndim).tolist()) if case % 4 > 1 else ()
+    conjugate = case > 4
+    order = rng.permutation(ndim)
+    values = rng.integers(-99, 99, have[order] * 2)
+    block = (values * (1 - 2j) if source_type.kind == "c" else values).astype(source_type)
+    part = tuple(slice(rng.integers(2), None, 2) for _ in order)
+    source = block[part].transpose(np.argsort(order))
+    resident = cl.array.to_device(queue, block)[part].transpose(np.argsort(order).tolist())
+    target = cl.array.to_device(queue, np.full((*shape[::-1], 2), 7, target_type))
+    view = target.transpose([*range(ndim - 1, -1, -1), ndim])[..., 1]
+    views = View.of(resident), View.of(view)
+    Copy(*views, source_type, target_type, conjugate, shifts).enqueue(queue, resident, target)
+    found = target.get()
+    right = copied_by_numpy(source, shape, target_type, conjugate, shifts or (0,) * ndim)
+    np.testing.assert_array_equal(found[..., 1].T, right)
+    assert (found[..., 0] == 7).all()  # nothing else is written
+
+
+def test_copies_have_the_fewest_dimensions():
+    dense = View.dense((3, 4, 5))
+    numbers = np.dtype(np.float32)
+
+    def dimensions(source, target, **more):
+        (launch,) = Copy(source, target, numbers, numbers, **more).plan().launches
+        return launch.params["NDIM"], launch.params["UNIT"]
+
+    assert dimensions(dense, dense) == (1, True)
+    turned = View((5, 4, 3), dense.strides[::-1], 0)
+    assert dimensions(turned, turned) == (1, True)
+    assert dimensions(View((3, 4, 5), (40, 10, 2), 1), dense) == (1, False)
+    assert dimensions(View((2, 4, 5), dense.strides, 0), dense) == (1, True)
+    assert dimensions(View((3, 2, 5), dense.strides, 0), dense) == (2, True)
+    assert dimensions(dense, dense, shifts=(1, 0, 0)) == (1, True)
+    assert dimensions(dense, dense, shifts=(0, 0, 1)) == (2, True)
+    assert dimensions(View((), (), 3), View((), (), 0)) == (1, True)
