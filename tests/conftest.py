@@ -12,6 +12,8 @@ import signal
 import stat
 import tempfile
 import threading
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 # Before opencl_lab is imported anywhere: discovery reads the reports in the
@@ -129,3 +131,45 @@ def character_device():
 def rng():
     """Random numbers, the same in every run."""
     return np.random.default_rng(20240229)
+
+
+BUSY = """
+__kernel void busy(__global float *values, const int steps)
+{
+    float value = values[0];
+    for (int step = 0; step < steps; step++) value = value * 0.999f + sin(value);
+    values[0] = value;
+}
+"""
+
+
+@pytest.fixture
+def held_back():
+    """Return a context in which the further commands of a queue do not start.
+
+    User events, which serve elsewhere, crash NVIDIA's driver now and then; there a kernel is busy
+    for a third of a second.
+    """
+
+    @contextmanager
+    def hold(queue):
+        if "NVIDIA" in queue.device.platform.name:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                kernel = cl.Kernel(cl.Program(queue.context, BUSY).build(), "busy")
+            values = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4)
+            cl.enqueue_fill_buffer(queue, values, np.float32(1), 0, 4)
+            kernel.set_args(values, np.int32(7_000_000))
+            cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+            queue.flush()
+            yield
+        else:
+            gate = cl.UserEvent(queue.context)
+            cl.enqueue_barrier(queue, wait_for=[gate])
+            queue.flush()
+            try:
+                yield
+            finally:
+                gate.set_status(cl.command_execution_status.COMPLETE)
+
+    return hold

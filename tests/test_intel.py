@@ -273,7 +273,8 @@ def test_intel_s_compiler_is_spared_work_on_groups_of_one_item(
     session.program(Source("a", KERNELS), ())
     hint = ", intel_vec_len_hint(1)" if platform.startswith("Intel") else ""
     one = f"((reqd_work_group_size(1, 1, 1){hint}))"
-    assert texts == [KERNELS.replace("((reqd_work_group_size(1, 1, 1)))", one)]
+    (text,) = texts  # PoCL gets declarations before it
+    assert text.endswith(KERNELS.replace("((reqd_work_group_size(1, 1, 1)))", one))
 
 
 # --------------------------------------------------------------- the runtime itself

@@ -399,21 +399,18 @@ def test_free_memory_gives_scratch_memory_back(fresh, rng):
     assert not pool.managed_bytes and not replay._recipes
 
 
-def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng):
+def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng, held_back):
     other = cl.CommandQueue(fresh.context)
     for _ in range(2):  # the first road, and a replay
         x = rng.integers(0, 1000, 3000, np.int32)
         result = ol.sort(cl.array.to_device(fresh, x))
         fresh.finish()
-        gate = cl.UserEvent(fresh.context)
-        cl.enqueue_barrier(other, wait_for=[gate])
-        other.flush()
-        back = ol.sort(result.with_queue(other), descending=True)  # waits behind the gate
-        del result
-        zeros = cl.array.to_device(fresh, np.zeros(3000, np.int32))
-        overwriting = [ol.sort(zeros) for _ in range(5)]
-        fresh.finish()
-        gate.set_status(cl.command_execution_status.COMPLETE)
+        with held_back(other):
+            back = ol.sort(result.with_queue(other), descending=True)
+            del result
+            zeros = cl.array.to_device(fresh, np.zeros(3000, np.int32))
+            overwriting = [ol.sort(zeros) for _ in range(5)]
+            fresh.finish()
         np.testing.assert_array_equal(back.get(), np.sort(x)[::-1])
         del overwriting
 
