@@ -67,6 +67,8 @@ def test_images_of_all_sizes_share_the_programs_of_a_filter(algorithm, device):
 
 
 def test_transforms_forth_and_back_share_programs(device):
+    if device.kind != "cpu":
+        pytest.skip("other devices have forms for each length")
     for n in (1009, 10007):
         found = programs(DFT, "fft", device, n=n)
         transforms = [one for one in found if "fft_lanes" in one[0] or "fft_groups" in one[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pyopencl as cl
@@ -174,7 +175,7 @@ def test_an_allocator_of_the_caller_is_asked(queue):
 
 
 def test_what_is_kept_is_bounded_and_given_back(queue):
-    pool = ResultPool(queue, 1000)
+    pool = ResultPool(queue, 1000, nullcontext())
     blocks = [pool.take(300) for _ in range(5)] + [pool.take(200)]
     for block in blocks:
         pool.give(block.size, block)
@@ -187,7 +188,7 @@ def test_what_is_kept_is_bounded_and_given_back(queue):
 def test_memory_that_has_run_out_is_asked_for_again(queue):
     freed = []
     call_when_freeing(freed.append)
-    pool = ResultPool(queue, 1000)
+    pool = ResultPool(queue, 1000, nullcontext())
     new, failures = pool._new, [cl.MemoryError("allocate", -4, "none left")]
 
     def short(nbytes):
@@ -237,8 +238,9 @@ def test_commands_of_other_queues_are_flushed(make, queue):
             flushed.append(self.name)
 
     class Event:
-        def __init__(self, command_queue):
+        def __init__(self, command_queue, status=cl.command_execution_status.QUEUED):
             self.command_queue = command_queue
+            self.command_execution_status = status
 
     own = Queue("own")
     events = [Event(own), Event(Queue("other")), Event(None)]
@@ -249,6 +251,10 @@ def test_commands_of_other_queues_are_flushed(make, queue):
 
     assert pending([Array(events[:2]), Array(events[2:])], own) == events
     assert flushed == ["other"]
+    done = Array([Event(own, cl.command_execution_status.COMPLETE)])
+    assert pending([done], own) == [] and not done.events
+    failed = Array([Event(own, -5)])
+    assert pending([failed], own) == failed.events
     result, right = make()
     other = cl.CommandQueue(queue.context)
     assert np.array_equal(ol.sort(result.with_queue(other)).get(), right)

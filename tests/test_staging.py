@@ -104,6 +104,7 @@ def apart(make, queue, monkeypatch):
     session.device = replace(session.device, unified_memory=False)
     session.staging = make()
     monkeypatch.setattr(staging, "LEAST", 1000)
+    monkeypatch.setattr(staging, "LEAST_SENT", 1000)
     return session.staging
 
 

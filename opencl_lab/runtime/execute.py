@@ -21,6 +21,8 @@ from opencl_lab.runtime.session import (
     session_of,
 )
 
+COMPLETE = cl.command_execution_status.COMPLETE
+
 __all__ = ["Execution", "execute", "explain", "pending"]
 
 
@@ -117,15 +119,21 @@ def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
 
 
 def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
-    """Return the events that the contents of device arrays wait for.
+    """Return the events that the contents of device arrays still wait for.
 
-    Commands of other queues are flushed: until then no other queue may wait for them.
+    Commands of other queues are flushed: until then no other queue may wait for them. Arrays
+    forget events that are complete, or each call would look at them again.
     """
-    waits = [event for array in arrays for event in array.events]
-    for event in waits:
-        other = event.command_queue  # a user event has none
-        if other is not None and other != queue:
-            other.flush()
+    waits = []
+    for array in arrays:
+        live = [event for event in array.events if event.command_execution_status != COMPLETE]
+        if not live:
+            del array.events[:]
+        for event in live:
+            other = event.command_queue  # a user event has none
+            if other is not None and other != queue:
+                other.flush()
+        waits += live
     return waits
 
 

@@ -97,7 +97,7 @@ class HostMemory:
 
     def _send(self, array: HostArray) -> DeviceMemory:
         memory = self._session.allocate(self._queue, max(array.nbytes, 1))
-        if not self._shared and array.nbytes >= staging.LEAST:
+        if not self._shared and array.nbytes >= staging.LEAST_SENT:
             self.copies += self._session.staging.send(self._queue, memory, array)
         elif array.size:
             self.copies.append(cl.enqueue_copy(self._queue, memory, array, is_blocking=False))

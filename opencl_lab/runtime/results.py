@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import pyopencl as cl
@@ -37,12 +37,17 @@ class ResultPool:
     queue : pyopencl.CommandQueue
     most_idle : float
         How many bytes it keeps at most.
+    alone : context manager
+        For who enqueues on the queue and waits.
     """
 
-    def __init__(self, queue: cl.CommandQueue, most_idle: float):
+    def __init__(
+        self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]
+    ):
         # New memory is used at once, as some drivers find out only then that there is none.
         self._new = pyopencl.tools.ImmediateAllocator(queue)
         self._most_idle = most_idle
+        self.alone = alone
         self._lock = threading.Lock()
         self._idle: OrderedDict[int, list[cl.Buffer]] = OrderedDict()  # last used sizes at the end
         self._idle_bytes = 0
@@ -159,14 +164,14 @@ class PooledArray(cl.array.Array):
     def get(self, queue: Any = None, ary: Any = None) -> Any:
         """See `pyopencl.array.Array.get`."""
         own = dict(vars(self))
-        memory = own.pop("_block", None)
-        own.pop("_pool", None)
+        memory, pool = own.pop("_block", None), own.pop("_pool", None)
         plain = cl.array.Array.__new__(cl.array.Array)
-        vars(plain).update(own)
-        if memory is not None:
-            plain.base_data = memory
-        plain.events = list(plain.events)
-        return plain.get(queue, ary)  # it waits, so that no queue uses the memory afterwards
+        vars(plain).update(own, events=list(own["events"]))
+        if memory is None or pool is None:  # another thread has asked for it
+            return plain.get(queue, ary)
+        plain.base_data = memory
+        with pool.alone:
+            return plain.get(queue, ary)  # it waits, so that no queue uses the memory afterwards
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self.base_data  # noqa: B018 - a copy shares the memory

@@ -7,7 +7,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -276,7 +276,7 @@ class Session:
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
         self._results: dict[int, ResultPool] = {}
-        self._alone: dict[int, threading.Lock] = {}
+        self._alone: dict[int, AbstractContextManager[Any]] = {}
         self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE, device)
         call_when_freeing(self.free)
 
@@ -441,16 +441,16 @@ class Session:
             with self._lock:
                 if len(self._results) >= MOST_QUEUES:  # whoever uses it holds it
                     del self._results[next(iter(self._results))]
-                pool = ResultPool(queue, self._most_idle)
+                pool = ResultPool(queue, self._most_idle, self.alone(queue))
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 
-    def alone(self, queue: cl.CommandQueue) -> threading.Lock:
+    def alone(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
         """Return the lock of a queue for who enqueues and waits.
 
         NVIDIA's driver crashes now and then where several threads do so at once.
         """
-        return self._alone.setdefault(queue.int_ptr, threading.Lock())
+        return self._alone.setdefault(queue.int_ptr, threading.RLock())
 
     def free(self, patience: float = -1) -> None:
         """Give back what is kept and not in use, waiting `patience` seconds for other threads."""

@@ -20,9 +20,10 @@ import pyopencl as cl
 
 from opencl_lab.processes import default_threads
 
-__all__ = ["LEAST", "Staging"]
+__all__ = ["LEAST", "LEAST_SENT", "Staging"]
 
-LEAST = 1 << 20
+LEAST = 4 << 20
+LEAST_SENT = 16 << 20
 """Bytes of an array from which it pays."""
 CHUNK = 4 << 20
 """Bytes of one pinned buffer."""
@@ -30,7 +31,7 @@ LEAST_CHUNK = 1 << 20
 """Bytes of a copy at least: smaller ones cost more to hand to a thread than to make."""
 LIMIT = 64 << 20
 """Bytes that are pinned for one context at most."""
-MOST_THREADS = 4
+MOST_THREADS = 6
 
 Jobs: TypeAlias = "deque[Future[None]]"
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
