@@ -46,6 +46,20 @@ def _is_cut(problem: SortProblem, units: int) -> bool:
     return problem.rows < 2 * units or problem.n > LARGEST
 
 
+def digit_bits(problem: SortProblem, device: Device) -> int:
+    """Return how long digits may be for the local memory of a device, at most 11 bits."""
+    index = np.dtype(index_type(problem.n * problem.rows)).itemsize
+    bits = 11
+    while bits > 5 and _local_bytes(bits, 12, index) > device.capabilities.local_memory:
+        bits -= 1
+    return bits
+
+
+def _local_bytes(bits: int, cell_bits: int, index: int) -> int:
+    """Return the local memory of a row that is cut: counts, lines and places."""
+    return max(3 * index << bits, 2 * index << cell_bits) + ((64 + 2 * index) << bits)
+
+
 def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch, or one a phase where items do not see what others have written."""
     elements = Elements(problem)
