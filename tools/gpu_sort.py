@@ -87,7 +87,7 @@ class Ours:
             SORT.run(problem, {"keys": keys}, queue=self.queue, **self.options) for _ in range(3)
         ]
         parts = [
-            f"{info.name} {milliseconds:.4f}"
+            f"{info.kernel} {milliseconds:.4f}"
             for info, milliseconds in min(runs, key=lambda run: run.kernel_ms).profile()
         ]
         return min(run.kernel_ms for run in runs), ", ".join(parts)
