@@ -1,11 +1,11 @@
 ## How all units together cut a long row, see radix_units.cl.mako.
-<%page args="BLOCK, CELL_BITS, BUCKET_BITS, SAMPLE, LARGEST, STREAM"/>\
-#define CELLS ${1 << CELL_BITS}
+<%page args="BLOCK, BUCKET_BITS, SAMPLE, SHARE, LARGEST, STREAM"/>\
 #define BUCKETS ${1 << BUCKET_BITS}
-#define LAST_CELL ((ukey_t)(KEY_BITS < ${CELL_BITS} ? ~0u : CELLS - 1u))
+#define LAST_BUCKET ((ukey_t)(KEY_BITS < ${BUCKET_BITS} ? ~0u : BUCKETS - 1u))
 
-/* What is settled for a row: buckets, or 0 and digits; the range of the cells; that of the digits. */
-enum { BUCKET_COUNT, BASE, SHIFT, LEAST, LOW, DIGIT, PASSES, STATE };
+/* What is settled for a row: how many runs of buckets, or 0 and digits; the range of the buckets; that
+   of the digits. */
+enum { RUN_COUNT, BASE, SHIFT, LEAST, LOW, DIGIT, PASSES, STATE };
 
 /* A line of a cache. */
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
@@ -21,7 +21,7 @@ static inline uint tasks_of(const uint phase, const uint last, const uint rows, 
     return rows * chunks;
 }
 
-/* Find cells that span a row by a sample of it, the same in whatever task. */
+/* Find buckets that span a row by a sample of it, the same in whatever task. */
 static void sample_range(const source_t source, const index_t n, ukey_t *base, uint *shift)
 {
     ukey_t least = code(source.keys[0]), largest = least;
@@ -32,24 +32,24 @@ static void sample_range(const source_t source, const index_t n, ukey_t *base, u
         largest = GREATER(largest, one);
     }
     *base = least;
-    *shift = GREATER(length_of(largest - least), ${CELL_BITS}u) - ${CELL_BITS};
+    *shift = GREATER(length_of(largest - least), ${BUCKET_BITS}u) - ${BUCKET_BITS};
 }
 
-/* Cells of staged codes: what the sample has not seen is in the first or the last one. */
-static inline void find_cells(const ukey_t *codes, uint *found, const ukey_t base, const uint shift)
+/* Buckets of staged codes: what the sample has not seen is in the first or the last one. */
+static inline void find_buckets(const ukey_t *codes, uint *found, const ukey_t base, const uint shift)
 {
     for (uint j = 0; j < ${BLOCK}; ++j)
-        found[j] = (uint)LESSER((ukey_t)((ukey_t)(GREATER(codes[j], base) - base) >> shift), LAST_CELL);
+        found[j] = (uint)LESSER((ukey_t)((ukey_t)(GREATER(codes[j], base) - base) >> shift), LAST_BUCKET);
 }
 
-static void count_cells(const source_t source, const index_t n, const index_t begin, const index_t end,
+static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
                         __global index_t *share, __global ukey_t *limits, __local index_t *counts)
 {
     ukey_t codes[${BLOCK}], base;
     uint found[${BLOCK}], shift;
     sample_range(source, n, &base, &shift);
-    /* Two counts, as equal keys in a row would wait for each other. */
-    for (uint c = 0; c < 2 * CELLS; ++c)
+    /* Two counts of each, as equal keys in a row would wait for each other. */
+    for (uint c = 0; c < 2 * BUCKETS; ++c)
         counts[c] = 0;
     seen_t seen;
     seen.one = code(source.keys[0]);
@@ -58,95 +58,76 @@ static void count_cells(const source_t source, const index_t n, const index_t be
     for (index_t i = begin; i < end; i += ${BLOCK}) {
         const uint here = stage_arrays(source, i, end, codes);
         look(&seen, codes, here);
-        find_cells(codes, found, base, shift);
+        find_buckets(codes, found, base, shift);
         uint j = 0;
         for (; j + 2 <= here; j += 2) {
             ++counts[found[j]];
-            ++counts[CELLS + found[j + 1]];
+            ++counts[BUCKETS + found[j + 1]];
         }
         if (j < here)
             ++counts[found[j]];
     }
-    for (uint c = 0; c < CELLS; ++c)
-        share[c] = counts[c] + counts[CELLS + c];
+    for (uint c = 0; c < BUCKETS; ++c)
+        share[c] = counts[c] + counts[BUCKETS + c];
     limits[0] = seen.least;
     limits[1] = seen.largest;
     limits[2] = seen.differ;
 }
 
-/* Make buckets of cells, and of each chunk's counts the places of its elements. */
+/* Make of the counts of all chunks the places where their elements go. */
+static void settle_places(const uint chunks, __global index_t *table)
+{
+    index_t sum = 0;
+    for (uint d = 0; d < BUCKETS; ++d)
+        for (uint k = 0; k < chunks; ++k) {
+            const index_t here = table[(ulong)k * BUCKETS + d];
+            table[(ulong)k * BUCKETS + d] = sum;
+            sum += here;
+        }
+}
+
+/* Make runs of neighbouring buckets, and of each chunk's counts the places of its elements. */
 static void settle_buckets(const source_t source, const index_t n, const uint chunks, const uint units,
                            __global index_t *table, __global const ukey_t *limits,
-                           volatile __global ulong *mode, __global index_t *starts,
-                           __global ushort *cells, __local index_t *counts, __local index_t *places)
+                           volatile __global ulong *mode, __global index_t *starts)
 {
     ukey_t base, least = limits[0], largest = limits[1], differ = limits[2];
-    uint shift, bucket = 0;
+    uint shift, runs = 0, low = 0;
     sample_range(source, n, &base, &shift);
-    for (uint c = 0; c < CELLS; ++c)
-        counts[c] = 0;
-    for (uint k = 0; k < chunks; ++k) {
-        for (uint c = 0; c < CELLS; ++c)
-            counts[c] += table[(ulong)k * CELLS + c];
+    for (uint k = 1; k < chunks; ++k) {
         least = LESSER(least, limits[3 * k]);
         largest = GREATER(largest, limits[3 * k + 1]);
         differ |= limits[3 * k + 2];
     }
-    /* A bucket ends where it has its share. Large cells are buckets of their own. */
-    const index_t share = (n + BUCKETS / 2 - 1) / (BUCKETS / 2);
-    index_t size = 0, largest_bucket = 0, sum = 0;
-    starts[0] = 0;
-    for (uint c = 0; c < CELLS; ++c) {
-        if (size && size + counts[c] > share) {
-            starts[++bucket] = sum;
-            size = 0;
-        }
-        cells[c] = (ushort)bucket;
-        size += counts[c];
-        sum += counts[c];
-        largest_bucket = GREATER(largest_bucket, size);
-    }
-    starts[++bucket] = n;
-    uint low = 0;
     while (differ && !(differ >> low & 1))
         ++low;
-    const uint differing = length_of(largest - least) - (differ ? low : 0);
+    const uint differing = length_of(largest - least) - low;
     const uint passes = (differing + ${BUCKET_BITS - 1}) / ${BUCKET_BITS};
+    /* A run ends before it exceeds its share. Large buckets are runs of their own. */
+    index_t size = 0, sum = 0, longest = 0;
+    for (uint b = 0; b < BUCKETS; ++b) {
+        index_t count = 0;
+        for (uint k = 0; k < chunks; ++k)
+            count += table[(ulong)k * BUCKETS + b];
+        if (!b || size + count > ${SHARE}) {
+            starts[runs++] = sum;
+            size = 0;
+        }
+        size += count;
+        sum += count;
+        longest = GREATER(longest, size);
+    }
+    starts[runs] = n;
+    const bool even = longest <= GREATER(n / (4 * units), (index_t)${SHARE}) && longest <= ${LARGEST};
+    mode[RUN_COUNT] = even && passes > 1 ? runs : 0;
     mode[BASE] = base;
     mode[SHIFT] = shift;
     mode[LEAST] = least;
     mode[LOW] = low;
     mode[PASSES] = passes;
     mode[DIGIT] = passes ? (differing + passes - 1) / passes : 0;
-    const bool even = largest_bucket <= GREATER(n / (4 * units), share) && largest_bucket <= ${LARGEST};
-    mode[BUCKET_COUNT] = even && passes > 1 ? bucket : 0;
-    if (!even || passes <= 1)
-        return;
-    for (uint b = 0; b < bucket; ++b)
-        places[b] = starts[b];
-    for (uint k = 0; k < chunks; ++k) {
-        /* The cells of a chunk are needed no more: its places take their room. */
-        __global index_t *row = table + (ulong)k * CELLS;
-        uint c = 0;
-        for (uint b = 0; b < bucket; ++b) {
-            index_t here = 0;
-            for (; c < CELLS && cells[c] == b; ++c)
-                here += row[c];
-            row[b] = places[b];
-            places[b] += here;
-        }
-    }
-}
-
-static void settle_digits(const uint chunks, __global index_t *table)
-{
-    index_t sum = 0;
-    for (uint d = 0; d < BUCKETS; ++d)
-        for (uint k = 0; k < chunks; ++k) {
-            const index_t here = table[(ulong)k * CELLS + d];
-            table[(ulong)k * CELLS + d] = sum;
-            sum += here;
-        }
+    if (even && passes > 1)
+        settle_places(chunks, table);
 }
 
 % for KIND, SOURCE in (("arrays", "const source_t source"), ("elements", "__global const elem_t *source")):
@@ -154,14 +135,11 @@ static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t e
                                  __global index_t *share, const ukey_t base, const uint shift,
                                  __local index_t *counts)
 {
-    ukey_t codes[${BLOCK}];
     uint found[${BLOCK}];
     for (uint d = 0; d < 2 * BUCKETS; ++d)
         counts[d] = 0;
     for (index_t i = begin; i < end; i += ${BLOCK}) {
-        const uint here = stage_${KIND}(source, i, end, codes);
-        for (uint j = 0; j < ${BLOCK}; ++j)
-            found[j] = (uint)((ukey_t)(codes[j] - base) >> shift) & (BUCKETS - 1);
+        const uint here = stage_digits_${KIND}(source, i, end, found, base, shift, BUCKETS - 1);
         uint j = 0;
         for (; j + 2 <= here; j += 2) {
             ++counts[found[j]];
@@ -179,9 +157,8 @@ static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t e
  * holds. Elements of a bucket gather in a line until they fill one of memory.
  */
 static void spread_${KIND}(${SOURCE}, const index_t begin, const index_t end, __global elem_t *target,
-                           __global const index_t *share, __global const ushort *cells, const bool cut,
-                           const ukey_t base, const uint shift, __local line_t *lines,
-                           __local index_t *places)
+                           __global const index_t *share, const bool cut, const ukey_t base, const uint shift,
+                           __local line_t *lines, __local index_t *places)
 {
     ukey_t codes[${BLOCK}];
     uint found[${BLOCK}];
@@ -193,14 +170,12 @@ static void spread_${KIND}(${SOURCE}, const index_t begin, const index_t end, __
     for (uint b = 0; b < BUCKETS; ++b)
         places[b] = first[b] = share[b] + ahead;
     for (index_t i = begin; i < end; i += ${BLOCK}) {
-        const uint here = stage_${KIND}(source, i, end, codes);
+        uint here;
         if (cut) {
-            find_cells(codes, found, base, shift);
-            for (uint j = 0; j < here; ++j)
-                found[j] = cells[found[j]];
+            here = stage_${KIND}(source, i, end, codes);
+            find_buckets(codes, found, base, shift);
         } else
-            for (uint j = 0; j < ${BLOCK}; ++j)
-                found[j] = (uint)((ukey_t)(codes[j] - base) >> shift) & (BUCKETS - 1);
+            here = stage_digits_${KIND}(source, i, end, found, base, shift, BUCKETS - 1);
         for (uint j = 0; j < here; ++j) {
             const uint b = found[j];
             const index_t place = places[b]++;

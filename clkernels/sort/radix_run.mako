@@ -100,6 +100,20 @@ static inline uint stage_${KIND}(${SOURCE}, const index_t first, const index_t e
     return here;
 }
 
+/* Stage digits, of the bits that `mask` leaves above `shift` of what codes are more than `base`. */
+static inline uint stage_digits_${KIND}(${SOURCE}, const index_t first, const index_t end, uint *digits,
+                                        const ukey_t base, const uint shift, const uint mask)
+{
+    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
+    if (here == ${BLOCK})
+        for (uint j = 0; j < ${BLOCK}; ++j)
+            digits[j] = (uint)((ukey_t)(code(${key}) - base) >> shift) & mask;
+    else
+        for (uint j = 0; j < here; ++j)
+            digits[j] = (uint)((ukey_t)(code(${key}) - base) >> shift) & mask;
+    return here;
+}
+
 static inline elem_t take_${KIND}(${SOURCE}, const index_t i)
 {
 % if KIND == "elements":
@@ -118,12 +132,9 @@ static inline elem_t take_${KIND}(${SOURCE}, const index_t i)
 static void pass_${KIND}(${SOURCE}, const index_t count, __global elem_t *target,
                          __local index_t *places, const ukey_t base, const uint shift, const uint mask)
 {
-    ukey_t codes[${BLOCK}];
     uint digits[${BLOCK}];
     for (index_t i = 0; i < count; i += ${BLOCK}) {
-        const uint here = stage_${KIND}(source, i, count, codes);
-        for (uint j = 0; j < ${BLOCK}; ++j)
-            digits[j] = (uint)((ukey_t)(codes[j] - base) >> shift) & mask;
+        const uint here = stage_digits_${KIND}(source, i, count, digits, base, shift, mask);
         for (uint j = 0; j < here; ++j)
             target[places[digits[j]]++] = take_${KIND}(source, i + j);
     }
@@ -172,6 +183,7 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
     if (count == 0)
         return;
     ukey_t codes[${BLOCK}];
+    uint digits[${BLOCK}];
     uint wanted = 0, differing = 0, shift = 0;
     seen_t seen;
     seen.one = code(KEY_OF(take_${KIND}(source, 0)));
@@ -199,18 +211,16 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
         for (uint d = 0; d < passes * radix; ++d)
             counts[d] = 0;
         for (index_t i = 0; i < count; i += ${BLOCK}) {
-            const uint here = stage_${KIND}(source, i, count, codes);
-            for (uint j = 0; j < ${BLOCK}; ++j)
-                codes[j] = (ukey_t)(codes[j] - seen.least) >> shift;
+            const uint here = stage_digits_${KIND}(source, i, count, digits, seen.least, shift, ~0u);
             if (passes == 2)
                 for (uint j = 0; j < here; ++j) {
-                    ++counts[(uint)codes[j] & mask];
-                    ++counts[radix + ((uint)(codes[j] >> bits) & mask)];
+                    ++counts[digits[j] & mask];
+                    ++counts[radix + (digits[j] >> bits)];
                 }
             else
                 for (uint p = 0; p < passes; ++p)
                     for (uint j = 0; j < here; ++j)
-                        ++counts[p * radix + ((uint)(codes[j] >> p * bits) & mask)];
+                        ++counts[p * radix + (digits[j] >> p * bits & mask)];
         }
         for (uint p = 0; p < passes; ++p)
             begin_places(counts + p * radix, radix);

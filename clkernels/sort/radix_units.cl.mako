@@ -5,12 +5,12 @@
  * Rows that are many or short are one task each (ROWS = whole): radix_run.mako. Long rows are first
  * cut into buckets that lie in a cache, from the most significant bits on (ROWS = cut):
  *
- *     phase 0   count     a chunk: how many keys are in each cell of a range that a sample spans
- *     phase 1   settle    a row: neighbouring cells become buckets of about equal size
+ *     phase 0   count     a chunk: how many keys are in each bucket of a range that a sample spans
+ *     phase 1   settle    a row: where buckets begin; neighbours become runs of about equal size
  *     phase 2   spread    a chunk: elements to their buckets
- *     phase 3   finish    a bucket: radix_run.mako
+ *     phase 3   finish    a run: radix_run.mako
  *
- * Where one bucket would have a large part of the keys, the row goes through its digits from the
+ * Where one run would have a large part of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
  *
  *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
@@ -28,30 +28,30 @@
  *
  * The host guarantees: n > 0; what common/phases.mako asks for; `spares` has 2 * CAPACITY elements
  * for each item. With ROWS = cut: `first` and `second` have an element for each key, `table`
- * chunks * 2^CELL_BITS words a row, `limits` 3 * chunks words a row, `state` STATE words a row, and
- * `starts` 2^BUCKET_BITS + 1 and `cells` 2^CELL_BITS words a row. With ROWS = whole they have room
- * for all elements if n > CAPACITY. `second` is `sorted` where elements are keys.
+ * chunks * 2^BUCKET_BITS words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
+ * 2^BUCKET_BITS + 1 words. With ROWS = whole they have room for all elements if n > CAPACITY.
+ * `second` is `sorted` where elements are keys.
  *
  * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
  * INDICES       whether values are positions in the row, and keys are not wanted
  * INDEX_T       unsigned type that counts the elements of all rows
  * ROWS          whole or cut
  * CAPACITY      elements of a run that fits in a cache
- * CELL_BITS     cells of the first count
- * BUCKET_BITS   buckets at most, and values of a digit
+ * BUCKET_BITS   of a bucket, and of a digit of a row that is not cut into buckets
  * SAMPLE        keys that are looked at to find the range of a row
- * LARGEST       elements of the largest bucket that one unit may have
+ * SHARE         elements of a run, about
+ * LARGEST       elements of the largest run that one unit may have
  * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
  * PATIENCE      how often an item looks for others to finish
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, ROWS, CAPACITY, CELL_BITS, BUCKET_BITS, SAMPLE,
+<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
              LARGEST, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
 <%
     cut = ROWS == "cut"
-    words = max(3 << RUN_BITS, (2 << CELL_BITS) if cut else 0)
+    words = max(3 << RUN_BITS, (2 << BUCKET_BITS) if cut else 0)
 %>\
 typedef ${INDEX_T} index_t;
 typedef ${"long" if INDICES else VALUE_T or "uchar"} out_value_t;
@@ -78,7 +78,7 @@ static inline uint length_of_index(const index_t number)
 
 <%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW"/>\
 % if cut:
-<%include file="radix_cut.mako" args="BLOCK=BLOCK, CELL_BITS=CELL_BITS, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, LARGEST=LARGEST, STREAM=STREAM"/>\
+<%include file="radix_cut.mako" args="BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_units(__global const ukey_t *keys,
@@ -101,7 +101,6 @@ void radix_units(__global const ukey_t *keys,
                  __global ukey_t *limits,
                  volatile __global ulong *state,
                  __global index_t *starts,
-                 __global ushort *cells,
                  const uint chunks,
 % endif
                  const ulong n,
@@ -146,38 +145,37 @@ void radix_units(__global const ukey_t *keys,
         const ulong row = task / parts, at = row * n;
         const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
         volatile __global ulong *mode = state + row * STATE;
-        __global index_t *row_table = table + row * chunks * CELLS, *share = row_table + (ulong)part * CELLS;
+        __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
         __global ukey_t *row_limits = limits + 3 * row * chunks;
         __global index_t *row_starts = starts + row * (BUCKETS + 1);
-        __global ushort *row_cells = cells + row * CELLS;
         source.keys = keys + at;
 % if VALUE_T is not None and not INDICES:
         source.values = values + at;
 % endif
-        const uint buckets = phase > 1 ? (uint)mode[BUCKET_COUNT] : 0;
+        const uint runs = phase > 1 ? (uint)mode[RUN_COUNT] : 0;
         const uint passes = phase > 1 ? (uint)mode[PASSES] : 0;
         /* Of the phases of a digit: which digit, and which phase. */
         const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
         const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
         if (phase == 0)
-            count_cells(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
+            count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
         else if (phase == 1)
             settle_buckets(source, (index_t)n, chunks, get_global_size(0), row_table, row_limits, mode,
-                           row_starts, row_cells, counts, places);
-        else if (phase == 3 && part < buckets) {
-            const index_t bucket = row_starts[part], count = row_starts[part + 1] - bucket;
-            __global elem_t *there = first + at + bucket;
+                           row_starts);
+        else if (phase == 3 && part < runs) {
+            const index_t run = row_starts[part], count = row_starts[part + 1] - run;
+            __global elem_t *there = first + at + run;
             const bool fits = count <= ${CAPACITY};
-            sort_run(there, count, fits ? mine : second + at + bucket, fits ? mine + ${CAPACITY} : there,
-                     sorted + at + bucket, sorted_values + at + bucket, counts);
-        } else if (phase + 1 == last && !buckets) {
+            sort_run(there, count, fits ? mine : second + at + run, fits ? mine + ${CAPACITY} : there,
+                     sorted + at + run, sorted_values + at + run, counts);
+        } else if (phase + 1 == last && !runs) {
             if (!passes)
                 for (index_t i = begin; i < end; ++i)
                     second[at + i] = take_arrays(source, i);
 % if VALUE_T is not None:
             emit(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
 % endif
-        } else if ((phase == 2 && buckets) || (step < 3 && !buckets && pass < passes)) {
+        } else if ((phase == 2 && runs) || (step < 3 && !runs && pass < passes)) {
             /* The last pass ends in `second`. */
             const bool to_second = phase > 2 && ((passes - pass) & 1);
             __global elem_t *target = (to_second ? second : first) + at;
@@ -189,12 +187,12 @@ void radix_units(__global const ukey_t *keys,
             else if (step == 0)
                 count_digits_elements(elements, begin, end, share, base, shift, counts);
             else if (step == 1)
-                settle_digits(chunks, row_table);
+                settle_places(chunks, row_table);
             else if (pass == 0)
-                spread_arrays(source, begin, end, target, share, row_cells, phase == 2, base, shift, lines,
+                spread_arrays(source, begin, end, target, share, phase == 2, base, shift, lines,
                               places);
             else
-                spread_elements(elements, begin, end, target, share, row_cells, false, base, shift, lines,
+                spread_elements(elements, begin, end, target, share, false, base, shift, lines,
                                 places);
         }
     </%phases:run>

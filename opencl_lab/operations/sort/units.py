@@ -22,9 +22,9 @@ BLOCK = 512  # keys whose codes are made at once
 SPARE_BITS = 8
 FEW = 24  # keys that insertion sorts by itself
 SAMPLE = 1024  # keys of a row
-KEYS_OF_BUCKET = 8192
-KEYS_OF_CELL = 1024
-BUCKETS_OF_UNIT = 8
+KEYS_OF_BUCKET = 1024
+LEAST_BITS = 8
+KEYS_OF_RUN = 8192
 KEYS_OF_CHUNK = 1 << 16
 CHUNKS_OF_UNIT = 4
 LARGEST = 1 << 20
@@ -50,14 +50,14 @@ def digit_bits(problem: SortProblem, device: Device) -> int:
     """Return how long digits may be for the local memory of a device, at most 11 bits."""
     index = np.dtype(index_type(problem.n * problem.rows)).itemsize
     bits = 11
-    while bits > 5 and _local_bytes(bits, 12, index) > device.capabilities.local_memory:
+    while bits > 5 and _local_bytes(bits, index) > device.capabilities.local_memory:
         bits -= 1
     return bits
 
 
-def _local_bytes(bits: int, cell_bits: int, index: int) -> int:
+def _local_bytes(bits: int, index: int) -> int:
     """Return the local memory of a row that is cut: counts, lines and places."""
-    return max(3 * index << bits, 2 * index << cell_bits) + ((64 + 2 * index) << bits)
+    return (3 * index + 64 + 2 * index) << bits
 
 
 def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
@@ -73,10 +73,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     capacity = config.integer("CAPACITY")
     items = units if cut else min(units, rows)
     element = np.dtype(f"V{elements.nbytes}")
-    bucket_bits = min(
-        config.integer("DIGIT_BITS"), _bits(max(2 * n / KEYS_OF_BUCKET, 2 * BUCKETS_OF_UNIT * units, 64))
-    )
-    cell_bits = min(max(_bits(n / KEYS_OF_CELL), bucket_bits), 12)
+    bucket_bits = min(config.integer("DIGIT_BITS"), max(_bits(n / KEYS_OF_BUCKET), LEAST_BITS))
     run_bits = min(config.integer("DIGIT_BITS"), 11)
 
     whole = n * rows if cut or n > capacity else 1
@@ -91,16 +88,14 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     if cut:
         chunks = min(max(n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
         for name, words, dtype in (
-            ("table", rows * chunks << cell_bits, index),
+            ("table", rows * chunks << bucket_bits, index),
             ("limits", rows * chunks * LIMITS, f"u{problem.dtype.itemsize}"),
             ("state", rows * STATE, np.uint64),
             ("starts", rows * ((1 << bucket_bits) + 1), index),
-            ("cells", rows << cell_bits, np.uint16),
         ):
             buffers.append(Buffer(name, "scratch", (words,), np.dtype(dtype)))
             arguments[name] = name
         arguments["chunks"] = np.uint32(chunks)
-        local_bytes = max(local_bytes, 2 * np.dtype(index).itemsize << cell_bits)
         local_bytes += (64 + 2 * np.dtype(index).itemsize) << bucket_bits
         phases = 5 + 3 * -(-8 * problem.dtype.itemsize // bucket_bits)
     buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
@@ -110,9 +105,9 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "INDEX_T": "uint" if index is np.uint32 else "ulong",
         "ROWS": "cut" if cut else "whole",
         "CAPACITY": capacity,
-        "CELL_BITS": cell_bits if cut else 0,
         "BUCKET_BITS": bucket_bits if cut else 1,
         "SAMPLE": SAMPLE,
+        "SHARE": max(min(KEYS_OF_RUN, n // (8 * units)), 1),
         "LARGEST": LARGEST,
         "STREAM": config["STREAM"],
         "BLOCK": BLOCK,
