@@ -22,8 +22,9 @@
 ## WIDE       whether sums may be 2^30 or more: words of 64 bits
 ## PTX        whether the device takes inline PTX: volatile words are not kept in registers or near
 ##            memory there; other devices need atomic operations to say so
+## LOOKS      tiles that one looks at together, which takes no longer than one
 ## PATIENCE   how often one looks at a tile
-<%page args="WIDE, PTX, PATIENCE"/>\
+<%page args="WIDE, PTX, LOOKS, PATIENCE"/>\
 typedef ${"ulong" if WIDE else "uint"} status_t;
 #define OWN ((status_t)1 << ${62 if WIDE else 30})
 #define ALL ((status_t)2 << ${62 if WIDE else 30})
@@ -43,16 +44,32 @@ typedef ${"ulong" if WIDE else "uint"} status_t;
 #define announce(p, n) PUT((p), OWN | (status_t)(n))
 #define announce_all(p, n) PUT((p), ALL | (status_t)(n))
 
-/* Set `sum` to that of the `tiles` tiles before; word t is at words + t * stride, and MISSING is an
+/* Add to `sum` the sums of the `tiles` tiles before; word t is at words + t * stride, and MISSING is an
    expression for the sum of tile `t`. */
 #define look_back(sum, words, stride, tiles, MISSING)                                              \
     do {                                                                                           \
-        bool looking = true;                                                                       \
-        for (uint t = (tiles); looking && t-- > 0;) {                                              \
-            status_t word = LOOK((words) + (size_t)t * (stride));                                  \
-            for (uint polls = 0; !word && polls < ${PATIENCE}; ++polls)                            \
-                word = LOOK((words) + (size_t)t * (stride));                                       \
-            sum += word ? word & NUMBER : (status_t)(MISSING);                                     \
-            looking = !(word & ALL);                                                               \
+        uint t = (tiles), polls = 0;                                                               \
+        bool looking = t > 0;                                                                      \
+        while (looking) {                                                                          \
+            bool open = true;                                                                      \
+            const uint top = t;                                                                    \
+% for k in range(LOOKS):
+            const status_t word_${k} = ${k} < top ? LOOK((words) + (size_t)(top - ${k + 1}) * (stride)) : 0; \
+% endfor
+% for k in range(LOOKS):
+            open = open && word_${k};                                                                 \
+            if (open) {                                                                            \
+                sum += word_${k} & NUMBER;                                                            \
+                --t;                                                                               \
+                looking = !(word_${k} & ALL);                                                         \
+                open = looking;                                                                    \
+            }                                                                                      \
+% endfor
+            polls = t < top ? 0 : polls + 1;                                                       \
+            if (polls > ${PATIENCE}) {                                                                 \
+                --t;                                                                               \
+                sum += (status_t)(MISSING);                                                        \
+            }                                                                                      \
+            looking = looking && t > 0;                                                            \
         }                                                                                          \
     } while (0)

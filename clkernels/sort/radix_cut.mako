@@ -1,11 +1,12 @@
 ## How all units together cut a long row, see radix_units.cl.mako.
-<%page args="BLOCK, BUCKET_BITS, SAMPLE, SHARE, LARGEST, STREAM"/>\
+##
+## FLOAT   type in which keys are numbers, or None for integers and halves
+<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SHARE, LARGEST, STREAM"/>\
 #define BUCKETS ${1 << BUCKET_BITS}
 #define LAST_BUCKET ((ukey_t)(KEY_BITS < ${BUCKET_BITS} ? ~0u : BUCKETS - 1u))
 
-/* What is settled for a row: how many runs of buckets, or 0 and digits; the range of the buckets; that
-   of the digits. */
-enum { RUN_COUNT, BASE, SHIFT, LEAST, LOW, DIGIT, PASSES, STATE };
+/* What is settled for a row: how many runs of buckets, or 0 and digits, and their range. */
+enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, STATE };
 
 /* A line of a cache. */
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
@@ -21,8 +22,49 @@ static inline uint tasks_of(const uint phase, const uint last, const uint rows, 
     return rows * chunks;
 }
 
-/* Find buckets that span a row by a sample of it, the same in whatever task. */
-static void sample_range(const source_t source, const index_t n, ukey_t *base, uint *shift)
+/* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
+   What the sample has not seen is in the first or the last one. */
+typedef struct {
+% if FLOAT:
+    ${FLOAT} least, scale;
+% else:
+    ukey_t base;
+    uint shift;
+% endif
+} range_t;
+
+% if FLOAT:
+/* Buckets are as wide as numbers, not as codes: all codes of a few exponents are most of a sample. */
+static range_t sample_range(const source_t source, const index_t n)
+{
+    ${FLOAT} least = 0, largest = 0;
+    bool any = false;
+    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
+    for (index_t i = 0; i < n; i += step) {
+        const ${FLOAT} one = as_${FLOAT}(source.keys[i]);
+        if (one - one != 0)
+            continue; /* neither infinite nor NaN */
+        least = any ? LESSER(least, one) : one;
+        largest = any ? GREATER(largest, one) : one;
+        any = true;
+    }
+    range_t range;
+    range.least = least;
+    range.scale = largest / 2 - least / 2 > 0 ? BUCKETS / 2 / (largest / 2 - least / 2) : 0;
+    if (range.scale - range.scale != 0)
+        range.scale = 0;
+    return range;
+}
+
+/* Rounding keeps the order. NaN and what is too large is in the last bucket. */
+static inline uint bucket_of(const ukey_t key, const range_t range)
+{
+    const ${FLOAT} place = (as_${FLOAT}(key) - range.least) * range.scale;
+    const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
+    return ${"BUCKETS - 1 - bucket" if DESCENDING else "bucket"};
+}
+% else:
+static range_t sample_range(const source_t source, const index_t n)
 {
     ukey_t least = code(source.keys[0]), largest = least;
     const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
@@ -31,23 +73,38 @@ static void sample_range(const source_t source, const index_t n, ukey_t *base, u
         least = LESSER(least, one);
         largest = GREATER(largest, one);
     }
-    *base = least;
-    *shift = GREATER(length_of(largest - least), ${BUCKET_BITS}u) - ${BUCKET_BITS};
+    range_t range;
+    range.base = least;
+    range.shift = GREATER(length_of(largest - least), ${BUCKET_BITS}u) - ${BUCKET_BITS};
+    return range;
 }
 
-/* Buckets of staged codes: what the sample has not seen is in the first or the last one. */
-static inline void find_buckets(const ukey_t *codes, uint *found, const ukey_t base, const uint shift)
+static inline uint bucket_of(const ukey_t key, const range_t range)
 {
-    for (uint j = 0; j < ${BLOCK}; ++j)
-        found[j] = (uint)LESSER((ukey_t)((ukey_t)(GREATER(codes[j], base) - base) >> shift), LAST_BUCKET);
+    const ukey_t mine = code(key), above = (ukey_t)(GREATER(mine, range.base) - range.base) >> range.shift;
+    return LESSER(above, LAST_BUCKET);
+}
+% endif
+
+static inline uint stage_buckets(const source_t source, const index_t first, const index_t end, uint *found,
+                                 const range_t range)
+{
+    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
+    if (here == ${BLOCK})
+        for (uint j = 0; j < ${BLOCK}; ++j)
+            found[j] = bucket_of(source.keys[first + j], range);
+    else
+        for (uint j = 0; j < here; ++j)
+            found[j] = bucket_of(source.keys[first + j], range);
+    return here;
 }
 
 static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
                         __global index_t *share, __global ukey_t *limits, __local index_t *counts)
 {
-    ukey_t codes[${BLOCK}], base;
-    uint found[${BLOCK}], shift;
-    sample_range(source, n, &base, &shift);
+    ukey_t codes[${BLOCK}];
+    uint found[${BLOCK}];
+    const range_t range = sample_range(source, n);
     /* Two counts of each, as equal keys in a row would wait for each other. */
     for (uint c = 0; c < 2 * BUCKETS; ++c)
         counts[c] = 0;
@@ -58,7 +115,7 @@ static void count_buckets(const source_t source, const index_t n, const index_t 
     for (index_t i = begin; i < end; i += ${BLOCK}) {
         const uint here = stage_arrays(source, i, end, codes);
         look(&seen, codes, here);
-        find_buckets(codes, found, base, shift);
+        stage_buckets(source, i, end, found, range);
         uint j = 0;
         for (; j + 2 <= here; j += 2) {
             ++counts[found[j]];
@@ -87,13 +144,12 @@ static void settle_places(const uint chunks, __global index_t *table)
 }
 
 /* Make runs of neighbouring buckets, and of each chunk's counts the places of its elements. */
-static void settle_buckets(const source_t source, const index_t n, const uint chunks, const uint units,
+static void settle_buckets(const index_t n, const uint chunks, const uint units,
                            __global index_t *table, __global const ukey_t *limits,
                            volatile __global ulong *mode, __global index_t *starts)
 {
-    ukey_t base, least = limits[0], largest = limits[1], differ = limits[2];
-    uint shift, runs = 0, low = 0;
-    sample_range(source, n, &base, &shift);
+    ukey_t least = limits[0], largest = limits[1], differ = limits[2];
+    uint runs = 0, low = 0;
     for (uint k = 1; k < chunks; ++k) {
         least = LESSER(least, limits[3 * k]);
         largest = GREATER(largest, limits[3 * k + 1]);
@@ -120,8 +176,6 @@ static void settle_buckets(const source_t source, const index_t n, const uint ch
     starts[runs] = n;
     const bool even = longest <= GREATER(n / (4 * units), (index_t)${SHARE}) && longest <= ${LARGEST};
     mode[RUN_COUNT] = even && passes > 1 ? runs : 0;
-    mode[BASE] = base;
-    mode[SHIFT] = shift;
     mode[LEAST] = least;
     mode[LOW] = low;
     mode[PASSES] = passes;
@@ -157,11 +211,19 @@ static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t e
  * holds. Elements of a bucket gather in a line until they fill one of memory.
  */
 static void spread_${KIND}(${SOURCE}, const index_t begin, const index_t end, __global elem_t *target,
-                           __global const index_t *share, const bool cut, const ukey_t base, const uint shift,
-                           __local line_t *lines, __local index_t *places)
+                           __global const index_t *share,
+% if KIND == "arrays":
+                           const bool cut, const index_t n,
+% endif
+                           const ukey_t base, const uint shift, __local line_t *lines,
+                           __local index_t *places)
 {
-    ukey_t codes[${BLOCK}];
     uint found[${BLOCK}];
+% if KIND == "arrays":
+    range_t range;
+    if (cut)
+        range = sample_range(source, n);
+% endif
     __local elem_t *gathered = (__local elem_t *)lines;
     __local index_t *first = places + BUCKETS;
     /* Places are counted from where a line of memory begins. */
@@ -170,12 +232,12 @@ static void spread_${KIND}(${SOURCE}, const index_t begin, const index_t end, __
     for (uint b = 0; b < BUCKETS; ++b)
         places[b] = first[b] = share[b] + ahead;
     for (index_t i = begin; i < end; i += ${BLOCK}) {
-        uint here;
-        if (cut) {
-            here = stage_${KIND}(source, i, end, codes);
-            find_buckets(codes, found, base, shift);
-        } else
-            here = stage_digits_${KIND}(source, i, end, found, base, shift, BUCKETS - 1);
+% if KIND == "arrays":
+        const uint here = cut ? stage_buckets(source, i, end, found, range)
+                              : stage_digits_arrays(source, i, end, found, base, shift, BUCKETS - 1);
+% else:
+        const uint here = stage_digits_elements(source, i, end, found, base, shift, BUCKETS - 1);
+% endif
         for (uint j = 0; j < here; ++j) {
             const uint b = found[j];
             const index_t place = places[b]++;

@@ -30,17 +30,19 @@
  * ITEM_KEYS    keys of an item
  * DIGIT_BITS   bits of a digit
  * LOOK_BACK    whether a pass is one launch
+ * LOOKS        tiles that one looks back at together
  * PATIENCE     how often one looks at a tile before counting it oneself
+ * COPIES       counts of each digit in `histograms`, which neighbours use in turns
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, PATIENCE,
-             PTX"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS, PATIENCE,
+             COPIES, PTX"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
 <%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 % if LOOK_BACK:
 <%include file="/common/tickets.mako"/>\
-<%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, PATIENCE=PATIENCE"/>\
+<%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=PATIENCE"/>\
 % endif
 <%
     size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "ulong": 8, "long": 8, "double": 8}.get(KEY_T, 4)
@@ -48,9 +50,9 @@
     digits = -(-8 * size // DIGIT_BITS)
     rank_words = WG_SIZE // 32 * (1 << DIGIT_BITS) * (1 if PTX else 2)
     room = max(4 * rank_words, WG_SIZE * ITEM_KEYS * max(size, value_size))
-    # Of a pass: what `settle` says.
 %>\
 #define DIGITS ${digits}
+#define COPIES ${COPIES}
 enum { ACTIVE = 1, FIRST = 2, LAST = 4, TO_SORTED = 8 };
 
 typedef ${"ulong" if WIDE else "uint"} index_t;
@@ -70,50 +72,58 @@ void histograms(__global const ukey_t *restrict keys,
                 const index_t n,
                 const uint groups)
 {
-    __local uint counts[DIGITS * RADIX];
+    __local uint counts[DIGITS * RADIX * COPIES];
     const uint item = (uint)get_local_id(0);
     const size_t row = get_group_id(0) / groups;
     const uint group = (uint)get_group_id(0) % groups;
-    for (uint i = item; i < DIGITS * RADIX; i += WG_SIZE)
+    for (uint i = item; i < DIGITS * RADIX * COPIES; i += WG_SIZE)
         counts[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     keys += row * n;
+    __local uint *mine = counts + item % COPIES;
 % for d in range(digits):
     uint digit_${d} = 0, run_${d} = 0;
 % endfor
-    for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
-        ukey_t codes[ITEM_KEYS];
-#pragma unroll
-        for (uint j = 0; j < ITEM_KEYS; ++j) {
-            const index_t i = begin + j * WG_SIZE + item;
-            codes[j] = i < n ? code(keys[i]) : 0;
-        }
-#pragma unroll
-        for (uint j = 0; j < ITEM_KEYS; ++j)
-            if (begin + j * WG_SIZE + item < n) {
+<%def name="count_key(digits)">\
                 /* Equal digits in a row are counted in a register: atomic operations on one word
                    wait for each other. */
 % for d in range(digits):
                 {
-                    const uint digit = (uint)(codes[j] >> ${d * DIGIT_BITS}) & (RADIX - 1);
+                    const uint digit = (uint)(one >> ${d * DIGIT_BITS}) & (RADIX - 1);
                     if (digit != digit_${d}) {
-                        if (run_${d})
-                            atomic_add(&counts[${d} * RADIX + digit_${d}], run_${d});
+                        atomic_add(&mine[(${d} * RADIX + digit_${d}) * COPIES], run_${d});
                         digit_${d} = digit;
                         run_${d} = 0;
                     }
                     ++run_${d};
                 }
 % endfor
+</%def>\
+    for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
+        ukey_t codes[ITEM_KEYS];
+        if (n - begin >= TILE) {
+#pragma unroll
+            for (uint j = 0; j < ITEM_KEYS; ++j)
+                codes[j] = code(keys[begin + j * WG_SIZE + item]);
+#pragma unroll
+            for (uint j = 0; j < ITEM_KEYS; ++j) {
+                const ukey_t one = codes[j];
+                ${count_key(digits)}\
+            }
+        } else
+            for (uint j = 0; begin + j * WG_SIZE + item < n; ++j) {
+                const ukey_t one = code(keys[begin + j * WG_SIZE + item]);
+                ${count_key(digits)}\
             }
     }
 % for d in range(digits):
-    if (run_${d})
-        atomic_add(&counts[${d} * RADIX + digit_${d}], run_${d});
+    atomic_add(&mine[(${d} * RADIX + digit_${d}) * COPIES], run_${d});
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = item; i < DIGITS * RADIX; i += WG_SIZE) {
-        const uint count = counts[i];
+        uint count = 0;
+        for (uint c = 0; c < COPIES; ++c)
+            count += counts[i * COPIES + c];
         if (count) {
             const size_t word = row * DIGITS * RADIX + i;
 % if WIDE:

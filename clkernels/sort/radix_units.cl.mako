@@ -47,7 +47,7 @@
 <%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
              LARGEST, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
-<%include file="/prelude.cl.mako"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=KEY_T == 'double' and ROWS == 'cut'"/>\
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
 <%
     cut = ROWS == "cut"
@@ -78,7 +78,7 @@ static inline uint length_of_index(const index_t number)
 
 <%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW"/>\
 % if cut:
-<%include file="radix_cut.mako" args="BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
+<%include file="radix_cut.mako" args="FLOAT=KEY_T if KEY_T in ('float', 'double') else None, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_units(__global const ukey_t *keys,
@@ -160,7 +160,7 @@ void radix_units(__global const ukey_t *keys,
         if (phase == 0)
             count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
         else if (phase == 1)
-            settle_buckets(source, (index_t)n, chunks, get_global_size(0), row_table, row_limits, mode,
+            settle_buckets((index_t)n, chunks, get_global_size(0), row_table, row_limits, mode,
                            row_starts);
         else if (phase == 3 && part < runs) {
             const index_t run = row_starts[part], count = row_starts[part + 1] - run;
@@ -180,8 +180,8 @@ void radix_units(__global const ukey_t *keys,
             const bool to_second = phase > 2 && ((passes - pass) & 1);
             __global elem_t *target = (to_second ? second : first) + at;
             __global const elem_t *elements = (to_second ? first : second) + at;
-            const ukey_t base = (ukey_t)mode[phase == 2 ? BASE : LEAST];
-            const uint shift = phase == 2 ? (uint)mode[SHIFT] : (uint)(mode[LOW] + pass * mode[DIGIT]);
+            const ukey_t base = (ukey_t)mode[LEAST];
+            const uint shift = (uint)(mode[LOW] + pass * mode[DIGIT]);
             if (step == 0 && pass == 0)
                 count_digits_arrays(source, begin, end, share, base, shift, counts);
             else if (step == 0)
@@ -189,11 +189,10 @@ void radix_units(__global const ukey_t *keys,
             else if (step == 1)
                 settle_places(chunks, row_table);
             else if (pass == 0)
-                spread_arrays(source, begin, end, target, share, phase == 2, base, shift, lines,
-                              places);
+                spread_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
+                              lines, places);
             else
-                spread_elements(elements, begin, end, target, share, false, base, shift, lines,
-                                places);
+                spread_elements(elements, begin, end, target, share, base, shift, lines, places);
         }
     </%phases:run>
 % endif

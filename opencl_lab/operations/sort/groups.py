@@ -12,7 +12,7 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.space import Config
 
-__all__ = ["ROWS", "TEMPLATE", "groups_config", "groups_plan", "local_bytes"]
+__all__ = ["LOOKS", "PATIENCE", "ROWS", "TEMPLATE", "groups_config", "groups_plan", "local_bytes"]
 
 TEMPLATE = "sort/radix_groups.cl.mako"
 ROWS = "sort/radix_rows.cl.mako"
@@ -21,7 +21,11 @@ WIDE = 1 << 30
 """Keys of a row from which counts need words of 64 bits."""
 PATIENCE = 1 << 12
 HISTOGRAM_GROUPS = 8  # a compute unit
-EXCHANGE = 30 << 10
+MOST_COPIES = 8
+COPIED = 1 << 20
+"""Keys of a row from which neighbours have counts of their own, in other banks."""
+LOOKS = 8
+EXCHANGE = 32 << 10
 """Bytes of local memory for a tile: GPUs hold several groups a unit then."""
 ITEM_KEYS = (1, 2, 4, 8, 12, 16, 18, 20, 22)
 UINT = np.dtype(np.uint32)
@@ -117,9 +121,21 @@ class _Passes:
             **_common(elements, config, device),
             "WIDE": self.wide,
             "LOOK_BACK": self.look_back,
+            "LOOKS": config.integer("LOOKS"),
             "PATIENCE": config.integer("PATIENCE"),
+            "COPIES": self._copies(device),
         }
+        self.local = max(local, 4 * self.digits * self.radix * self.params["COPIES"])
         self.buffers = {item.name: item for item in elements.buffers}
+
+    def _copies(self, device: Device) -> int:
+        """Return how many counts of a digit fit in the local memory of the other kernels."""
+        if not device.capabilities.inline_ptx or self.problem.n < COPIED:
+            return 1
+        copies = MOST_COPIES
+        while copies > 1 and 4 * self.digits * self.radix * copies > max(EXCHANGE, self.local):
+            copies //= 2
+        return copies
 
     def plan(self) -> Plan:
         """Return the whole."""

@@ -16,6 +16,9 @@ STREAMED = 8 << 20
 """Bytes of all elements from which lines that go past the caches pay."""
 
 
+IDLE = (groups.PATIENCE, groups.LOOKS)
+
+
 def _by_units(config: Config) -> bool:
     return config["FORM"] == "units"
 
@@ -35,6 +38,7 @@ class Radix(Algorithm[SortProblem]):
             Parameter("DIGIT_BITS", (5, 6, 7, 8, 9, 10, 11), "bits of a digit, at most"),
             Parameter("WG_SIZE", (1, 32, 64, 128, 256, 384, 512), "items in a group; units: 1"),
             Parameter("ITEM_KEYS", (1, 2, 4, 8, 12, 16, 18, 20, 22), "keys of an item in a tile"),
+            Parameter("LOOKS", (1, 4, 8, 16), "tiles that onesweep looks back at together"),
             Parameter("PATIENCE", (0, 4096), "how often onesweep looks at a tile before it counts"),
             Parameter("CAPACITY", (1, 8192, 16384, 32768, 65536), "units: elements in a cache"),
             Parameter("STREAM", (False, True), "units: lines are written past the caches"),
@@ -58,13 +62,13 @@ class Radix(Algorithm[SortProblem]):
             Constraint(lambda c: c.integer("ITEM_KEYS") > 0, "ITEM_KEYS must be positive"),
             Constraint(lambda c: c.integer("CAPACITY") > 0, "CAPACITY must be positive"),
             Constraint(lambda c: c.integer("PATIENCE") >= 0, "PATIENCE must not be negative"),
+            Constraint(lambda c: c.integer("LOOKS") > 0, "LOOKS must be positive"),
             Constraint(
-                lambda c: not _by_units(c) or (c["ITEM_KEYS"] == 1 and c["PATIENCE"] == 4096),
-                "ITEM_KEYS and PATIENCE are of no use for units",
+                lambda c: not _by_units(c) or c["ITEM_KEYS"] == 1, "ITEM_KEYS is 1 for units"
             ),
             Constraint(
-                lambda c: c["FORM"] == "onesweep" or c["PATIENCE"] == 4096,
-                "PATIENCE is of no use without looking back",
+                lambda c: c["FORM"] == "onesweep" or (c["PATIENCE"], c["LOOKS"]) == IDLE,
+                "PATIENCE and LOOKS are for onesweep alone",
             ),
             Constraint(
                 lambda c: _by_units(c) or (c["CAPACITY"] == 1 and not c["STREAM"]),
@@ -88,12 +92,13 @@ class Radix(Algorithm[SortProblem]):
                 DIGIT_BITS=units.digit_bits(problem, device),
                 WG_SIZE=1,
                 ITEM_KEYS=1,
+                LOOKS=groups.LOOKS,
                 PATIENCE=groups.PATIENCE,
                 CAPACITY=32768,
                 STREAM=total >= STREAMED,
             )
         chosen = groups.groups_config(problem, device)
-        return Config(**chosen, PATIENCE=groups.PATIENCE, CAPACITY=1, STREAM=False)
+        return Config(**chosen, LOOKS=groups.LOOKS, PATIENCE=groups.PATIENCE, CAPACITY=1, STREAM=False)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the form."""

@@ -16,10 +16,12 @@ __all__ = ["TEMPLATE", "units_plan"]
 
 TEMPLATE = "sort/radix_units.cl.mako"
 
-STATE = 7  # words that say what is settled for a row
+STATE = 5  # words that say what is settled for a row
 LIMITS = 3
 BLOCK = 512  # keys whose codes are made at once
-SPARE_BITS = 8
+SPARE_BITS = 7
+EXPONENTS = {"float32": 1, "float64": 8}
+"""More of them where a row may hold floats of any size: few exponents are those of most keys."""
 FEW = 24  # keys that insertion sorts by itself
 SAMPLE = 1024  # keys of a row
 KEYS_OF_BUCKET = 1024
@@ -112,7 +114,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "STREAM": config["STREAM"],
         "BLOCK": BLOCK,
         "RUN_BITS": run_bits,
-        "SPARE_BITS": SPARE_BITS,
+        "SPARE_BITS": SPARE_BITS + (0 if cut else EXPONENTS.get(problem.dtype.name, 0)),
         "FEW": FEW,
         "PATIENCE": PATIENCE,
     }
