@@ -17,7 +17,10 @@ from opencl_lab.operations.sort.operation import ORDERS, SORT
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 
 # Small tiles, so that small arrays take merge passes too; one kernel for many sizes.
-SMALL = {"algorithm": "odd-even-merge", "config": {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False, "NARROW": True}}
+SMALL = {
+    "algorithm": "odd-even-merge",
+    "config": {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False, "NARROW": True},
+}
 SHAPE = (5, 6, 170)
 VIEWS = {
     "whole": lambda a: a,

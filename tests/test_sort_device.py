@@ -109,7 +109,7 @@ def test_device_out_may_be_the_input_of_merging(rng, queue):
     keys = rng.integers(0, 500, (300, 2), np.int32)
     given = cl.array.to_device(queue, keys)
     config = {"WG_SIZE": 1, "TILE": 0, "WORK_PER_ITEM": 1, "BLOCKED": False, "NARROW": False}
-    ol.sort(given, out=given, config=config)
+    ol.sort(given, out=given, algorithm="odd-even-merge", config=config)
     np.testing.assert_array_equal(given.get(), np.sort(keys))
 
 
@@ -218,7 +218,9 @@ def test_default_device(rng):
 
 
 def test_unknown_algorithm(queue):
-    with pytest.raises(ol.InvalidConfig, match="no algorithm 'bogo'; it has: auto, radix, odd-even-merge"):
+    with pytest.raises(
+        ol.InvalidConfig, match="no algorithm 'bogo'; it has: auto, radix, odd-even-merge"
+    ):
         ol.sort([2, 1], algorithm="bogo", queue=queue)
 
 
@@ -255,7 +257,9 @@ def test_configurations_that_cannot_run(config, message, queue):
 def test_values_between_the_listed_ones(blocked, rng, queue):
     keys = rng.integers(0, 500, 1_003, np.int32)
     config = {"WG_SIZE": 6, "TILE": 0, "WORK_PER_ITEM": 5, "BLOCKED": blocked, "NARROW": False}
-    np.testing.assert_array_equal(ol.sort(keys, algorithm="odd-even-merge", config=config, queue=queue), np.sort(keys))
+    np.testing.assert_array_equal(
+        ol.sort(keys, algorithm="odd-even-merge", config=config, queue=queue), np.sort(keys)
+    )
 
 
 @pytest.mark.parametrize(("wg_size", "work"), [(64, 3), (6, 1), (3, 1)])

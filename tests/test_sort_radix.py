@@ -119,7 +119,13 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
 
 @pytest.mark.parametrize(
     ("form", "value_bytes", "n"),
-    [("units", 1, N), ("units", 16, 700), ("scan", 8, N), ("onesweep", 16, N), ("onesweep", 2, 200)],
+    [
+        ("units", 1, N),
+        ("units", 16, 700),
+        ("scan", 8, N),
+        ("onesweep", 16, N),
+        ("onesweep", 2, 200),
+    ],
 )
 def test_values_travel(form, value_bytes, n, rng, queue):
     keys = rng.integers(0, 200, n).astype(np.uint8 if value_bytes == 16 else np.int32)

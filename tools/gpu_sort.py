@@ -2,8 +2,8 @@
 
     python tools/gpu_sort.py [--device SPEC] [--cases NAME,NAME] [--configs] [--limit SECONDS]
 
-Times are those of calls in a row with one synchronisation at the end, in turns, medians of rounds; in
-brackets what the kernels took by their events, in one call. Each result is checked, bit for bit,
+Times are those of calls in a row with one synchronisation at the end, in turns, medians of rounds;
+in brackets what the kernels took by their events, in one call. Each result is checked, bit for bit,
 against PyTorch's stable sort or, without it, NumPy's. A peer that is not installed is left out.
 `--configs` tries tiles of other sizes, too; after `--limit` seconds no case is begun.
 """
@@ -172,7 +172,8 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
             continue
     calls = max(1, min(50, 40_000_000 // keys.size))
     for label, milliseconds in in_turns(contestants, calls).items():
-        line = f"{name:12} {label:16} {milliseconds:9.4f} ms {keys.size / milliseconds * 1e-6:8.2f} Gkey/s"
+        rate = keys.size / milliseconds * 1e-6
+        line = f"{name:12} {label:16} {milliseconds:9.4f} ms {rate:8.2f} Gkey/s"
         if isinstance(contestants[label], Ours):
             kernels, parts = contestants[label].kernels()
             line += f" ({kernels:.4f}" + (f": {parts})" if label.startswith("radix") else ")")

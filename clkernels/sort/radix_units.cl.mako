@@ -35,6 +35,7 @@
  * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
  * INDICES       whether values are positions in the row, and keys are not wanted
  * INDEX_T       unsigned type that counts the elements of all rows
+ * FLOAT         type in which keys are numbers, or None for integers and where it is not to be used
  * ROWS          whole or cut
  * CAPACITY      elements of a run that fits in a cache
  * BUCKET_BITS   of a bucket, and of a digit of a row that is not cut into buckets
@@ -44,10 +45,10 @@
  * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
  * PATIENCE      how often an item looks for others to finish
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
+<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
              LARGEST, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=KEY_T == 'double' and ROWS == 'cut'"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=FLOAT == 'double'"/>\
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
 <%
     cut = ROWS == "cut"
@@ -78,7 +79,7 @@ static inline uint length_of_index(const index_t number)
 
 <%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW"/>\
 % if cut:
-<%include file="radix_cut.mako" args="FLOAT=KEY_T if KEY_T in ('float', 'double') else None, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
+<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_units(__global const ukey_t *keys,

@@ -1,4 +1,4 @@
-"""The radix sort for GPUs: passes by tiles of work-groups, or one launch for rows that fit in one."""
+"""The radix sort for GPUs: passes by tiles of work-groups, or a launch for rows that fit in one."""
 
 from __future__ import annotations
 
@@ -46,15 +46,19 @@ def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
     index = 8 if problem.n >= WIDE else 4
     digits = -(-8 * problem.dtype.itemsize // config.integer("DIGIT_BITS"))
     sums = 4 * (WARP if ptx else 2 * wg_size)
-    return max(room + 8 + sums + index * radix + 64, 4 * digits * radix, 8 * radix + sums + 4 * digits + 8)
+    return max(
+        room + 8 + sums + index * radix + 64, 4 * digits * radix, 8 * radix + sums + 4 * digits + 8
+    )
 
 
 def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
-    """Return the size of groups and tiles for a problem: rows that fit in a group get one that fits."""
+    """Return the form, and the size of groups and tiles: short rows get groups that fit."""
     limits = device.capabilities
     largest = min(256, limits.max_work_group // WARP * WARP or WARP)
     wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
-    chosen = {"FORM": "onesweep" if limits.forward_progress and not wide else "scan"}
+    chosen: dict[str, Any] = {
+        "FORM": "onesweep" if limits.forward_progress and not wide else "scan"
+    }
     room = max(min(EXCHANGE, limits.local_memory * 5 // 8), 1)
     most = room // (largest * _moved(problem))
     items = max((items for items in ITEM_KEYS if items <= most), default=1)
@@ -182,11 +186,16 @@ class _Passes:
             ),
         ]
         for number in map(np.uint32, range(self.digits)):
-            where = {"tiles": tiles, "pass": number}
+            where: dict[str, Argument] = {"tiles": tiles, "pass": number}
             if not self.look_back:
                 counted = {**keys, "settled": "settled", "table": "table", "n": n, **where}
                 launches.append(self._launch("count_tiles", rows * self.tiles, counted))
-                scanned = {"bases": "bases", "settled": "settled", "table": "table", **where}
+                scanned: dict[str, Argument] = {
+                    "bases": "bases",
+                    "settled": "settled",
+                    "table": "table",
+                    **where,
+                }
                 launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
             spread = {**keys, **values, "settled": "settled", **found, "n": n, **where}
             launches.append(self._launch("spread", rows * self.tiles, spread))

@@ -26,8 +26,8 @@ def _by_units(config: Config) -> bool:
 class Radix(Algorithm[SortProblem]):
     """Stable radix sort in three forms, of which the device decides.
 
-    ``units`` is for CPUs, without barriers; ``onesweep`` has one launch a digit, in which groups look
-    back at others; ``scan`` has three a digit, and assumes nothing about other groups.
+    ``units`` is for CPUs, without barriers; ``onesweep`` has one launch a digit, in which groups
+    look back at others; ``scan`` has three a digit, and assumes nothing about other groups.
     """
 
     name = "radix"
@@ -98,7 +98,9 @@ class Radix(Algorithm[SortProblem]):
                 STREAM=total >= STREAMED,
             )
         chosen = groups.groups_config(problem, device)
-        return Config(**chosen, LOOKS=groups.LOOKS, PATIENCE=groups.PATIENCE, CAPACITY=1, STREAM=False)
+        return Config(
+            **chosen, LOOKS=groups.LOOKS, PATIENCE=groups.PATIENCE, CAPACITY=1, STREAM=False
+        )
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the form."""

@@ -43,7 +43,7 @@ def _bits(number: float) -> int:
 
 def _is_cut(problem: SortProblem, units: int) -> bool:
     """Return whether all units work on a row; else each has rows of its own."""
-    if problem.n <= CUT or units == 1 and problem.n <= LARGEST:
+    if problem.n <= CUT or (units == 1 and problem.n <= LARGEST):
         return False
     return problem.rows < 2 * units or problem.n > LARGEST
 
@@ -60,6 +60,13 @@ def digit_bits(problem: SortProblem, device: Device) -> int:
 def _local_bytes(bits: int, index: int) -> int:
     """Return the local memory of a row that is cut: counts, lines and places."""
     return (3 * index + 64 + 2 * index) << bits
+
+
+def _number_type(problem: SortProblem, device: Device) -> str | None:
+    """Return the type of OpenCL C in which keys can be subtracted, if it is one of floats."""
+    if problem.dtype == np.float32:
+        return "float"
+    return "double" if problem.dtype == np.float64 and device.capabilities.fp64 else None
 
 
 def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
@@ -105,6 +112,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         **elements.params,
         "INDICES": problem.indices,
         "INDEX_T": "uint" if index is np.uint32 else "ulong",
+        "FLOAT": _number_type(problem, device) if cut else None,
         "ROWS": "cut" if cut else "whole",
         "CAPACITY": capacity,
         "BUCKET_BITS": bucket_bits if cut else 1,
