@@ -341,7 +341,8 @@ def test_memory_shared_with_the_host_is_not_copied(shared, fresh, rng, monkeypat
     before = keys.copy()
     out = np.full((1, 200), -1, np.int32)
     problem = SortProblem(200, INT32)
-    run = SORT.run(problem, {"keys": keys.reshape(1, 200)}, queue=fresh, out={"sorted": out})
+    options = {"algorithm": "odd-even-merge", "queue": fresh, "out": {"sorted": out}}
+    run = SORT.run(problem, {"keys": keys.reshape(1, 200)}, **options)
     assert len(run.transfer_events) == (0 if shared else 2)
     assert [bool(these & cl.mem_flags.USE_HOST_PTR) for these in flags] == [True, True] * shared
     assert (run.transfer_ms == 0) == shared

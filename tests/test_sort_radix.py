@@ -192,7 +192,7 @@ def test_planted_faults_in_the_look_back(found, planted, right, rng, queue, monk
     # One pass, so that wrong places stay inside the arrays.
     keys = rng.integers(0, 256, (1, 3001), np.uint8)
     form = "impatient" if right else "onesweep"
-    config = {**FORMS[form], "WG_SIZE": 256, "ITEM_KEYS": 1, "DIGIT_BITS": 8}
+    config = {**FORMS[form], "WG_SIZE": 256, "ITEM_KEYS": 2, "DIGIT_BITS": 8}
     problem, device = SortProblem(3001, keys.dtype), session_of(queue).device
     plan = RADIX.plan(problem, RADIX.configure(problem, device, config), device)
     result = sorted_by(plan, keys, queue, found)
@@ -252,7 +252,7 @@ def test_rows_share_their_launches():
         ({"WG_SIZE": 48}, "multiple of 32"),
         ({"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
         ({"DIGIT_BITS": 9}, "at most 8 for groups"),
-        ({"ITEM_KEYS": 0}, "ITEM_KEYS must be positive"),
+        ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
         ({"PATIENCE": 5}, "for onesweep alone"),
         ({"STREAM": True}, "for units alone"),
         ({"ITEM_KEYS": 40}, "of local memory"),

@@ -27,7 +27,8 @@
  * INDICES      whether values are positions in the row
  * WIDE         whether a row may have 2^30 keys or more
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
- * ITEM_KEYS    keys of an item
+ * ITEM_KEYS    keys of an item, at least 2: with one, and so without loops, PoCL 3.0 lets values
+ *              past the end through their guard
  * DIGIT_BITS   bits of a digit
  * LOOK_BACK    whether a pass is one launch
  * LOOKS        tiles that one looks back at together
@@ -102,10 +103,14 @@ void histograms(__global const ukey_t *restrict keys,
     for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
         ukey_t codes[ITEM_KEYS];
         if (n - begin >= TILE) {
+% if PTX:
 #pragma unroll
+% endif
             for (uint j = 0; j < ITEM_KEYS; ++j)
                 codes[j] = code(keys[begin + j * WG_SIZE + item]);
+% if PTX:
 #pragma unroll
+% endif
             for (uint j = 0; j < ITEM_KEYS; ++j) {
                 const ukey_t one = codes[j];
                 ${count_key(digits)}\
@@ -223,4 +228,4 @@ void settle(volatile __global uint *histogram,
 <%include file="radix_scan.mako" args="WG_SIZE=WG_SIZE"/>\
 
 % endif
-<%include file="radix_spread.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=room"/>\
+<%include file="radix_spread.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=room, PTX=PTX"/>\

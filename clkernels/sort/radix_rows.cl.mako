@@ -51,7 +51,9 @@ void sort_rows(__global const ukey_t *restrict keys,
     barrier(CLK_LOCAL_MEM_FENCE);
     const ukey_t one = code(keys[at]);
     ulong differing = 0;
+% if PTX:
 #pragma unroll
+% endif
     for (uint j = 0; j < ITEM_KEYS; ++j) {
         const uint i = number_of(j);
         own[j] = i < n ? keys[at + i] : 0;
@@ -75,27 +77,37 @@ void sort_rows(__global const ukey_t *restrict keys,
             const uint before = scan_group(total, sums);
             place_keys(own, places, n, shift, before, (__local uint *)room);
             __local ukey_t *exchange = (__local ukey_t *)room;
+% if PTX:
 #pragma unroll
+% endif
             for (uint j = 0; j < ITEM_KEYS; ++j)
                 exchange[places[j]] = own[j];
             barrier(CLK_LOCAL_MEM_FENCE);
+% if PTX:
 #pragma unroll
+% endif
             for (uint j = 0; j < ITEM_KEYS; ++j)
                 own[j] = exchange[number_of(j)];
             barrier(CLK_LOCAL_MEM_FENCE);
 % if VALUE_T is not None:
             __local value_t *exchanged = (__local value_t *)room;
+% if PTX:
 #pragma unroll
+% endif
             for (uint j = 0; j < ITEM_KEYS; ++j)
                 exchanged[places[j]] = moved[j];
             barrier(CLK_LOCAL_MEM_FENCE);
+% if PTX:
 #pragma unroll
+% endif
             for (uint j = 0; j < ITEM_KEYS; ++j)
                 moved[j] = exchanged[number_of(j)];
             barrier(CLK_LOCAL_MEM_FENCE);
 % endif
         }
+% if PTX:
 #pragma unroll
+% endif
     for (uint j = 0; j < ITEM_KEYS; ++j) {
         const uint i = number_of(j);
         if (i < n) {

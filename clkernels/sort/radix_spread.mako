@@ -1,7 +1,7 @@
 ## One pass over one digit, see radix_groups.cl.mako.
 ##
 ## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
-<%page args="VALUE_T, INDICES, LOOK_BACK, WG_SIZE, ROOM"/>\
+<%page args="VALUE_T, INDICES, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -68,7 +68,9 @@ void spread(__global const ukey_t *keys,
         __global ukey_t *target = (flags & TO_SORTED ? sorted : spare) + row * n;
         ukey_t own[ITEM_KEYS];
         uint places[ITEM_KEYS];
+% if PTX:
 #pragma unroll
+% endif
         for (uint j = 0; j < ITEM_KEYS; ++j)
             own[j] = number_of(j) < valid ? source[begin + number_of(j)] : 0;
         uint total = rank_keys(own, places, valid, shift, (__local uint *)room);
@@ -84,13 +86,17 @@ void spread(__global const ukey_t *keys,
         const uint before = scan_group(total, sums);
         place_keys(own, places, valid, shift, before, (__local uint *)room);
         __local ukey_t *exchange = (__local ukey_t *)room;
+% if PTX:
 #pragma unroll
+% endif
         for (uint j = 0; j < ITEM_KEYS; ++j)
             exchange[places[j]] = own[j];
 % if VALUE_T is not None:
         /* Values come from memory while this looks back. */
         value_t moved[ITEM_KEYS];
+% if PTX:
 #pragma unroll
+% endif
         for (uint j = 0; j < ITEM_KEYS; ++j) {
             const index_t i = begin + number_of(j);
 % if INDICES:
@@ -115,24 +121,30 @@ void spread(__global const ukey_t *keys,
 % endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        uchar digits[ITEM_KEYS];
+        uint digits[ITEM_KEYS];
+% if PTX:
 #pragma unroll
+% endif
         for (uint k = 0; k < ITEM_KEYS; ++k) {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {
                 const ukey_t key = exchange[i];
-                digits[k] = (uchar)digit_of(key, shift);
+                digits[k] = digit_of(key, shift);
                 target[goes_to[digits[k]] + i] = key;
             }
         }
 % if VALUE_T is not None:
         barrier(CLK_LOCAL_MEM_FENCE);
         __local value_t *exchanged = (__local value_t *)room;
+% if PTX:
 #pragma unroll
+% endif
         for (uint j = 0; j < ITEM_KEYS; ++j)
             exchanged[places[j]] = moved[j];
         barrier(CLK_LOCAL_MEM_FENCE);
+% if PTX:
 #pragma unroll
+% endif
         for (uint k = 0; k < ITEM_KEYS; ++k) {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {

@@ -69,7 +69,9 @@ static inline void place_keys(const ukey_t *keys, uint *ranks, const uint valid,
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+% if PTX:
 #pragma unroll
+% endif
     for (uint j = 0; j < ITEM_KEYS; ++j)
         ranks[j] += space[warp() * RADIX
                           + (number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1)];

@@ -27,7 +27,7 @@ COPIED = 1 << 20
 LOOKS = 8
 EXCHANGE = 32 << 10
 """Bytes of local memory for a tile: GPUs hold several groups a unit then."""
-ITEM_KEYS = (1, 2, 4, 8, 12, 16, 18, 20, 22)
+ITEM_KEYS = (2, 4, 8, 12, 16, 18, 20, 22)
 UINT = np.dtype(np.uint32)
 
 
@@ -61,7 +61,7 @@ def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     }
     room = max(min(EXCHANGE, limits.local_memory * 5 // 8), 1)
     most = room // (largest * _moved(problem))
-    items = max((items for items in ITEM_KEYS if items <= most), default=1)
+    items = max((items for items in ITEM_KEYS if items <= most), default=2)
     wg_size = largest
     if problem.n <= largest * items:
         # Small groups for short rows; a few keys an item hide what it waits for.

@@ -59,7 +59,10 @@ class Radix(Algorithm[SortProblem]):
                 lambda c: _by_units(c) or 1 << c.integer("DIGIT_BITS") <= c.integer("WG_SIZE"),
                 "WG_SIZE must not be less than 2 to the power of DIGIT_BITS",
             ),
-            Constraint(lambda c: c.integer("ITEM_KEYS") > 0, "ITEM_KEYS must be positive"),
+            Constraint(
+                lambda c: _by_units(c) or c.integer("ITEM_KEYS") >= 2,
+                "ITEM_KEYS must be at least 2 for groups",
+            ),
             Constraint(lambda c: c.integer("CAPACITY") > 0, "CAPACITY must be positive"),
             Constraint(lambda c: c.integer("PATIENCE") >= 0, "PATIENCE must not be negative"),
             Constraint(lambda c: c.integer("LOOKS") > 0, "LOOKS must be positive"),
