@@ -174,7 +174,7 @@ static void settle_buckets(const index_t n, const uint chunks, const uint units,
         longest = GREATER(longest, size);
     }
     starts[runs] = n;
-    const bool even = longest <= GREATER(n / (4 * units), (index_t)${SHARE}) && longest <= ${LARGEST};
+    const bool even = longest <= GREATER(n / (8 * units) * 5, (index_t)${SHARE}) && longest <= ${LARGEST};
     mode[RUN_COUNT] = even && passes > 1 ? runs : 0;
     mode[LEAST] = least;
     mode[LOW] = low;

@@ -29,8 +29,10 @@ LEAST_BITS = 8
 KEYS_OF_RUN = 4096
 KEYS_OF_CHUNK = 1 << 16
 CHUNKS_OF_UNIT = 4
-LARGEST = 1 << 20
-"""Elements of a bucket that one unit sorts: more of them leave its caches."""
+LARGEST = 1 << 22
+"""Elements of a run that one unit sorts; longer ones are those of all units, digit by digit."""
+WHOLE = 1 << 20
+"""Keys of a row that one unit sorts by itself, where there are rows for all units."""
 CUT = 1 << 14
 """Keys of a row that pays to be cut."""
 PATIENCE = 1 << 20
@@ -43,9 +45,9 @@ def _bits(number: float) -> int:
 
 def _is_cut(problem: SortProblem, units: int) -> bool:
     """Return whether all units work on a row; else each has rows of its own."""
-    if problem.n <= CUT or (units == 1 and problem.n <= LARGEST):
+    if problem.n <= CUT or (units == 1 and problem.n <= WHOLE):
         return False
-    return problem.rows < 2 * units or problem.n > LARGEST
+    return problem.rows < 2 * units or problem.n > WHOLE
 
 
 def digit_bits(problem: SortProblem, device: Device) -> int:
