@@ -220,8 +220,8 @@ ROWS: dict[str, list[Case]] = {
         Case("rows", arrays=lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
         Case("special-float32", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
         Case("special-float64", {"descending": True}, arrays=lambda rng: {"keys": _floats(rng)}),
-        Case("sweep", {"n": 5_003, "order": "few-unique"}, sweep=32),
-        Case("argsort", build=_argsort, sweep=32),
+        Case("sweep", {"n": 5_003, "order": "few-unique"}, sweep=16),
+        Case("argsort", build=_argsort, sweep=16),
         Case("pairs", build=_pairs),
     ],
     "gemm": [

@@ -66,7 +66,7 @@ def test_version_and_help():
 def test_sort_prints_a_table_with_every_reference():
     result = oclab("sort", "--n", 5000, "--repeats", 2)
     assert result.returncode == 0, result.stderr
-    for name in ("opencl:odd-even-merge", "c:seq", "c:omp", "c:qsort", "numpy", "device:"):
+    for name in ("opencl:radix", "c:seq", "c:omp", "c:qsort", "numpy", "device:"):
         assert name in result.stdout
     assert "sort: 5,000 int32 keys" in result.stdout
 
@@ -83,7 +83,7 @@ def test_json_is_one_document_and_nothing_else(position):
     assert content["device"]["kind"] == "cpu" and content["device"]["reason"]
     rows = {row["implementation"]: row for row in content["results"]}
     assert all(set(row) == ROW_KEYS for row in rows.values())
-    ours = rows["opencl:odd-even-merge"]
+    ours = rows["opencl:radix"]
     assert ours["ok"] and ours["status"] == "correct" and ours["max_abs_diff"] == 0, ours
     assert ours["total_ms"]["runs"] == 2 and ours["total_ms"]["min"] <= ours["total_ms"]["median"]
     assert ours["kernel_ms"] > 0 and ours["transfer_ms"] == 0 and ours["build_ms"] >= 0
@@ -100,7 +100,7 @@ def test_csv_and_plot(tmp_path):
     assert result.returncode == 0 and result.stdout == ""
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == COLUMNS and rows[0]["implementation"] == "opencl:odd-even-merge"
+    assert tuple(rows[0]) == COLUMNS and rows[0]["implementation"] == "opencl:radix"
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
@@ -289,7 +289,7 @@ def test_a_file_that_cannot_be_written_costs_nothing_else(
         assert main([*arguments, *extra]) == 2
         captured = capsys.readouterr()
         assert captured.err == "oclab: cannot write full: No space left on device\n"
-        assert "opencl:odd-even-merge" in captured.out
+        assert "opencl:radix" in captured.out
         for name in ("x.npy", "x.png"):
             (tmp_path / name).unlink()
     out = tmp_path / "out"
@@ -399,7 +399,7 @@ def test_without_a_compiler_the_c_rows_say_why(tmp_path):
     assert result.returncode == 0, result.stderr
     rows = {row["implementation"]: row for row in json.loads(result.stdout)["results"]}
     assert rows["c:seq"]["status"] == "unavailable" and "compiler" in rows["c:seq"]["reason"]
-    assert rows["opencl:odd-even-merge"]["ok"] and rows["numpy"]["ok"]
+    assert rows["opencl:radix"]["ok"] and rows["numpy"]["ok"]
     assert rows["numpy"]["speedup"] is None
     result = oclab("sort", "--n", 1000, "--against", "c:seq", **nowhere)
     assert result.returncode == 3 and one_sentence(result)
@@ -526,7 +526,7 @@ def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
     words = printed("tuning", "list", "--operation", "sort")
     assert {"operation", "sort", "odd-even-merge", "1,000,000", "keys", "device"} <= words
     words = printed("sort", "--n", "300", *QUICK)
-    assert {"implementation", "opencl:odd-even-merge", "speed-up", "result", "ok"} <= words
+    assert {"implementation", "opencl:radix", "speed-up", "result", "ok"} <= words
 
 
 def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):

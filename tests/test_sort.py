@@ -17,7 +17,10 @@ from opencl_lab.operations.sort.operation import ORDERS, SORT
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 
 # Small tiles, so that small arrays take merge passes too; one kernel for many sizes.
-SMALL = {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False, "NARROW": True}
+SMALL = {
+    "algorithm": "odd-even-merge",
+    "config": {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False, "NARROW": True},
+}
 SHAPE = (5, 6, 170)
 VIEWS = {
     "whole": lambda a: a,
@@ -92,7 +95,7 @@ def test_argsort_is_stable_and_int64(dtype, descending, rng, queue):
 def test_argsort_of_equal_keys_is_the_identity(descending, queue):
     keys = np.zeros(1_000, np.int32)
     keys[500:] = 0
-    result = ol.argsort(keys, descending=descending, config=SMALL, queue=queue)
+    result = ol.argsort(keys, descending=descending, **SMALL, queue=queue)
     np.testing.assert_array_equal(result, np.arange(1_000))
 
 
@@ -127,9 +130,9 @@ def test_more_rows_than_a_grid_has_beyond_its_first_dimension(rng, queue):
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_axes_and_layouts(axis, layout, rng, queue):
     keys = np.asarray(rng.integers(0, 50, SHAPE, np.int32), order=layout)
-    result = ol.sort(keys, axis=axis, queue=queue, config=SMALL)
+    result = ol.sort(keys, axis=axis, queue=queue, **SMALL)
     np.testing.assert_array_equal(result, np.sort(keys, axis=axis))
-    order = ol.argsort(keys, axis=axis, queue=queue, config=SMALL)
+    order = ol.argsort(keys, axis=axis, queue=queue, **SMALL)
     np.testing.assert_array_equal(order, np.argsort(keys, axis=axis, kind="stable"))
 
 
@@ -138,14 +141,14 @@ def test_host_views(view, rng, queue):
     whole = rng.integers(0, 50, SHAPE, np.int32)
     before = whole.copy()
     keys = VIEWS[view](whole)
-    np.testing.assert_array_equal(ol.sort(keys, queue=queue, config=SMALL), np.sort(keys))
+    np.testing.assert_array_equal(ol.sort(keys, queue=queue, **SMALL), np.sort(keys))
     np.testing.assert_array_equal(whole, before)
 
 
 def test_read_only_input(rng, queue):
     keys = rng.integers(0, 50, 1_000, np.int32)
     keys.flags.writeable = False
-    result = ol.sort(keys, queue=queue, config=SMALL)
+    result = ol.sort(keys, queue=queue, **SMALL)
     np.testing.assert_array_equal(result, np.sort(keys))
     assert result.flags.writeable
 
@@ -159,9 +162,9 @@ def test_other_byte_order(rng, queue):
     native = rng.integers(-(2**31), 2**31, 1_000).astype(np.int32)
     keys = native.astype(native.dtype.newbyteorder())
     before = keys.tobytes()
-    np.testing.assert_array_equal(ol.sort(keys, queue=queue, config=SMALL), np.sort(native))
+    np.testing.assert_array_equal(ol.sort(keys, queue=queue, **SMALL), np.sort(native))
     order = np.argsort(native, kind="stable")
-    np.testing.assert_array_equal(ol.argsort(keys, queue=queue, config=SMALL), order)
+    np.testing.assert_array_equal(ol.argsort(keys, queue=queue, **SMALL), order)
     assert keys.tobytes() == before
 
 
@@ -196,7 +199,7 @@ def test_unaligned_input(rng, queue):
     keys = raw[1:].view(np.int64)
     keys[:] = rng.integers(0, 500, 1_000)
     assert not keys.flags.aligned
-    np.testing.assert_array_equal(ol.sort(keys, queue=queue, config=SMALL), np.sort(keys))
+    np.testing.assert_array_equal(ol.sort(keys, queue=queue, **SMALL), np.sort(keys))
 
 
 @pytest.mark.parametrize("given", [[3, 1, 2], (3, 1, 2), range(3, 0, -1), memoryview(b"\3\1\2")])
@@ -269,7 +272,7 @@ def test_out(make, axis, rng, queue):
     keys = rng.integers(0, 50, SHAPE, np.int32)
     before = keys.copy()
     out = make(SHAPE)
-    assert ol.sort(keys, axis=axis, out=out, queue=queue, config=SMALL) is out
+    assert ol.sort(keys, axis=axis, out=out, queue=queue, **SMALL) is out
     np.testing.assert_array_equal(out, np.sort(keys, axis=axis))
     np.testing.assert_array_equal(keys, before)
 
@@ -280,21 +283,21 @@ def test_out_may_be_the_input(view, axis, rng, queue):
     whole = rng.integers(0, 50, SHAPE, np.int32)
     keys = VIEWS[view](whole)
     expected = np.sort(keys, axis=axis)
-    assert ol.sort(keys, axis=axis, out=keys, queue=queue, config=SMALL) is keys
+    assert ol.sort(keys, axis=axis, out=keys, queue=queue, **SMALL) is keys
     np.testing.assert_array_equal(keys, expected)
 
 
 def test_out_may_overlap_the_input(rng, queue):
     memory = rng.integers(0, 500, 1_500, np.int32)
     expected = np.sort(memory[:1_000])
-    ol.sort(memory[:1_000], out=memory[500:], queue=queue, config=SMALL)
+    ol.sort(memory[:1_000], out=memory[500:], queue=queue, **SMALL)
     np.testing.assert_array_equal(memory[500:], expected)
 
 
 def test_argsort_into_the_memory_of_its_keys(rng, queue):
     keys = rng.integers(0, 500, 1_000)
     expected = np.argsort(keys, kind="stable")
-    ol.argsort(keys, out=keys, queue=queue, config=SMALL)
+    ol.argsort(keys, out=keys, queue=queue, **SMALL)
     np.testing.assert_array_equal(keys, expected)
 
 
@@ -302,14 +305,14 @@ def test_argsort_out(rng, queue):
     keys = rng.integers(0, 50, SHAPE, np.int32)
     for axis in (0, -1):
         out = np.full(SHAPE, -1, np.int64)
-        assert ol.argsort(keys, axis=axis, out=out, queue=queue, config=SMALL) is out
+        assert ol.argsort(keys, axis=axis, out=out, queue=queue, **SMALL) is out
         np.testing.assert_array_equal(out, np.argsort(keys, axis=axis, kind="stable"))
 
 
 def test_out_of_the_flattened_array(rng, queue):
     keys = rng.integers(0, 50, (30, 40), np.int32)
     out = np.empty(1_200, np.int32)
-    assert ol.sort(keys, axis=None, out=out, queue=queue, config=SMALL) is out
+    assert ol.sort(keys, axis=None, out=out, queue=queue, **SMALL) is out
     np.testing.assert_array_equal(out, np.sort(keys, axis=None))
 
 
@@ -397,7 +400,7 @@ def test_values_of_every_size_travel(dtype, rng, queue):
     if dtype.kind == "U":
         values = rng.choice(list("abcdef"), 1_000).astype(dtype)
     order = stable_order(keys)
-    sorted_keys, sorted_values = ol.sort_by_key(keys, values, queue=queue, config=SMALL)
+    sorted_keys, sorted_values = ol.sort_by_key(keys, values, queue=queue, **SMALL)
     np.testing.assert_array_equal(sorted_keys, keys[order])
     assert sorted_values.dtype == values.dtype
     assert sorted_values.tobytes() == values[order].tobytes()
@@ -416,7 +419,7 @@ def test_sort_by_key_is_stable(descending, rng, queue):
 def test_sort_by_key_along_axes(axis, rng, queue):
     keys = rng.integers(0, 50, SHAPE, np.int32)
     values = rng.standard_normal(SHAPE).astype(np.float32)[::-1]
-    a, b = ol.sort_by_key(keys, values, axis=axis, queue=queue, config=SMALL)
+    a, b = ol.sort_by_key(keys, values, axis=axis, queue=queue, **SMALL)
     order = np.argsort(keys, axis=axis, kind="stable")
     np.testing.assert_array_equal(a, np.sort(keys, axis=axis))
     if axis is None:
@@ -427,7 +430,7 @@ def test_sort_by_key_along_axes(axis, rng, queue):
 
 def test_keys_may_be_their_own_values(rng, queue):
     keys = rng.integers(0, 500, 1_000, np.int32)
-    a, b = ol.sort_by_key(keys, keys, queue=queue, config=SMALL)
+    a, b = ol.sort_by_key(keys, keys, queue=queue, **SMALL)
     np.testing.assert_array_equal(a, np.sort(keys))
     np.testing.assert_array_equal(b, a)
     assert not np.shares_memory(a, b)
@@ -546,13 +549,13 @@ KEYS = st.one_of(
 
 @given(keys=KEYS)
 def test_sort_equals_numpy(keys, queue):
-    result = ol.sort(keys, queue=queue, config=SMALL)
+    result = ol.sort(keys, queue=queue, **SMALL)
     np.testing.assert_array_equal(bits(result), bits(keys[np.argsort(keys, kind="stable")]))
 
 
 @given(keys=KEYS, descending=st.booleans())
 def test_argsort_is_a_stable_permutation(keys, descending, queue):
-    order = ol.argsort(keys, descending=descending, queue=queue, config=SMALL)
+    order = ol.argsort(keys, descending=descending, queue=queue, **SMALL)
     np.testing.assert_array_equal(np.sort(order), np.arange(keys.size))
     np.testing.assert_array_equal(order, stable_order(keys, descending=descending))
 
@@ -560,7 +563,7 @@ def test_argsort_is_a_stable_permutation(keys, descending, queue):
 @given(keys=KEYS, seed=st.integers(0, 2**32))
 def test_sort_by_key_keeps_pairs_together(keys, seed, queue):
     values = np.random.default_rng(seed).integers(0, 2**63, keys.shape)
-    a, b = ol.sort_by_key(keys, values, queue=queue, config=SMALL)
+    a, b = ol.sort_by_key(keys, values, queue=queue, **SMALL)
     order = np.argsort(keys, kind="stable")
     np.testing.assert_array_equal(bits(a), bits(keys[order]))
     np.testing.assert_array_equal(b, values[order])
@@ -568,8 +571,8 @@ def test_sort_by_key_keeps_pairs_together(keys, seed, queue):
 
 @given(keys=KEYS)
 def test_sorting_twice_changes_nothing(keys, queue):
-    once = ol.sort(keys, queue=queue, config=SMALL)
-    twice = ol.sort(once, queue=queue, config=SMALL)
+    once = ol.sort(keys, queue=queue, **SMALL)
+    twice = ol.sort(once, queue=queue, **SMALL)
     np.testing.assert_array_equal(bits(once), bits(twice))
-    order = ol.argsort(once, queue=queue, config=SMALL)
+    order = ol.argsort(once, queue=queue, **SMALL)
     np.testing.assert_array_equal(order, np.arange(keys.size))

@@ -25,12 +25,12 @@ def test_device_views(view, axis, rng, queue):
         axis = 0
     whole = cl.array.to_device(queue, host)
     given = VIEWS[view](whole)
-    result = ol.sort(given, axis=axis, config=SMALL)
+    result = ol.sort(given, axis=axis, **SMALL)
     assert isinstance(result, cl.array.Array)
     assert result.queue == queue
     assert result.dtype == keys.dtype
     np.testing.assert_array_equal(result.get(), np.sort(keys, axis=axis))
-    order = ol.argsort(given, axis=axis, config=SMALL)
+    order = ol.argsort(given, axis=axis, **SMALL)
     assert order.queue == queue
     assert order.dtype == np.int64
     np.testing.assert_array_equal(order.get(), np.argsort(keys, axis=axis, kind="stable"))
@@ -42,7 +42,7 @@ def test_device_pairs(view, rng, queue):
     keys, values = rng.integers(0, 50, SHAPE, np.int32), rng.standard_normal((2, *SHAPE))
     values = values[0] + 1j * values[1]
     given = (VIEWS[view](cl.array.to_device(queue, array)) for array in (keys, values))
-    a, b = ol.sort_by_key(*given, config=SMALL)
+    a, b = ol.sort_by_key(*given, **SMALL)
     keys, values = VIEWS[view](keys), VIEWS[view](values)
     assert a.queue == queue
     assert b.queue == queue
@@ -87,7 +87,7 @@ def test_device_out(shape, view, axis, rng, queue):
     host = np.full(shape, -1, np.int32)
     whole = cl.array.to_device(queue, host)
     out = view(whole)
-    assert ol.sort(given, axis=axis, out=out, config=SMALL) is out
+    assert ol.sort(given, axis=axis, out=out, **SMALL) is out
     view(host)[...] = np.sort(keys, axis=axis)
     np.testing.assert_array_equal(whole.get(), host)  # and nothing around the view
     np.testing.assert_array_equal(given.get(), keys)
@@ -99,7 +99,7 @@ def test_device_out_may_be_the_input(view, axis, rng, queue):
     host = rng.integers(0, 50, SHAPE, np.int32)
     whole = cl.array.to_device(queue, host)
     out = VIEWS[view](whole)
-    assert ol.sort(out, axis=axis, out=out, config=SMALL) is out
+    assert ol.sort(out, axis=axis, out=out, **SMALL) is out
     VIEWS[view](host)[...] = np.sort(VIEWS[view](host), axis=axis)
     np.testing.assert_array_equal(whole.get(), host)
 
@@ -109,14 +109,14 @@ def test_device_out_may_be_the_input_of_merging(rng, queue):
     keys = rng.integers(0, 500, (300, 2), np.int32)
     given = cl.array.to_device(queue, keys)
     config = {"WG_SIZE": 1, "TILE": 0, "WORK_PER_ITEM": 1, "BLOCKED": False, "NARROW": False}
-    ol.sort(given, out=given, config=config)
+    ol.sort(given, out=given, algorithm="odd-even-merge", config=config)
     np.testing.assert_array_equal(given.get(), np.sort(keys))
 
 
 def test_device_argsort_into_the_memory_of_its_keys(rng, queue):
     keys = rng.integers(0, 500, 1_000)
     given = cl.array.to_device(queue, keys)
-    assert ol.argsort(given, out=given, config=SMALL) is given
+    assert ol.argsort(given, out=given, **SMALL) is given
     np.testing.assert_array_equal(given.get(), np.argsort(keys, kind="stable"))
 
 
@@ -159,13 +159,13 @@ def test_queue_of_the_user_in_a_context_of_the_user(kind, device, rng):
     context = cl.Context([device.handle])
     mine = cl.CommandQueue(context, properties=QUEUES[kind])
     keys = rng.integers(0, 500, 3_000, np.int32)
-    np.testing.assert_array_equal(ol.sort(keys, queue=mine, config=SMALL), np.sort(keys))
+    np.testing.assert_array_equal(ol.sort(keys, queue=mine, **SMALL), np.sort(keys))
     given = cl.array.to_device(mine, keys)
     # Each step needs the one before, and scratch memory is shared between them.
-    once = ol.sort(given[::-1], config=SMALL)
-    twice = ol.sort(once[::-1], config=SMALL, descending=True)
-    order = ol.argsort(twice, config=SMALL)
-    _, places = ol.sort_by_key(given, given, config=SMALL)
+    once = ol.sort(given[::-1], **SMALL)
+    twice = ol.sort(once[::-1], **SMALL, descending=True)
+    order = ol.argsort(twice, **SMALL)
+    _, places = ol.sort_by_key(given, given, **SMALL)
     assert order.queue is mine
     assert order.context == context
     np.testing.assert_array_equal(twice.get(), np.sort(keys)[::-1])
@@ -178,7 +178,7 @@ def test_device_array_without_a_queue(rng, queue):
     homeless = cl.array.to_device(queue, keys).with_queue(None)
     with pytest.raises(ol.InvalidProblem, match="the device array has no queue"):
         ol.sort(homeless)
-    result = ol.sort(homeless, queue=queue, config=SMALL)
+    result = ol.sort(homeless, queue=queue, **SMALL)
     np.testing.assert_array_equal(result.with_queue(queue).get(), np.sort(keys))
 
 
@@ -206,7 +206,7 @@ def test_part_of_a_device(device, own_queue, rng):
     mine = own_queue(parts[0])
     keys = rng.integers(0, 500, 1_000, np.int32)
     assert session_of(mine).device.compute_units == 1
-    np.testing.assert_array_equal(ol.sort(keys, queue=mine, config=SMALL), np.sort(keys))
+    np.testing.assert_array_equal(ol.sort(keys, queue=mine, **SMALL), np.sort(keys))
 
 
 def test_default_device(rng):
@@ -218,7 +218,9 @@ def test_default_device(rng):
 
 
 def test_unknown_algorithm(queue):
-    with pytest.raises(ol.InvalidConfig, match="no algorithm 'bogo'; it has: auto, odd-even-merge"):
+    with pytest.raises(
+        ol.InvalidConfig, match="no algorithm 'bogo'; it has: auto, radix, odd-even-merge"
+    ):
         ol.sort([2, 1], algorithm="bogo", queue=queue)
 
 
@@ -248,14 +250,16 @@ def test_algorithm_by_name(queue):
 )
 def test_configurations_that_cannot_run(config, message, queue):
     with pytest.raises(ol.InvalidConfig, match=message):
-        ol.sort([2, 1], config=config, queue=queue)
+        ol.sort([2, 1], algorithm="odd-even-merge", config=config, queue=queue)
 
 
 @pytest.mark.parametrize("blocked", [False, True])
 def test_values_between_the_listed_ones(blocked, rng, queue):
     keys = rng.integers(0, 500, 1_003, np.int32)
     config = {"WG_SIZE": 6, "TILE": 0, "WORK_PER_ITEM": 5, "BLOCKED": blocked, "NARROW": False}
-    np.testing.assert_array_equal(ol.sort(keys, config=config, queue=queue), np.sort(keys))
+    np.testing.assert_array_equal(
+        ol.sort(keys, algorithm="odd-even-merge", config=config, queue=queue), np.sort(keys)
+    )
 
 
 @pytest.mark.parametrize(("wg_size", "work"), [(64, 3), (6, 1), (3, 1)])
@@ -268,7 +272,7 @@ def test_narrow_needs_spans_that_divide_the_blocks(wg_size, work, device):
         "NARROW": True,
     }
     with pytest.raises(ol.InvalidConfig, match="NARROW"):
-        SORT.algorithms[0].configure(SORT.problem(), device, config)
+        SORT.algorithm("odd-even-merge").configure(SORT.problem(), device, config)
 
 
 @pytest.mark.parametrize("extra", [0, 2**31, 2**40])

@@ -12,6 +12,7 @@ from opencl_lab.files import convert
 from opencl_lab.operation import Difference, Operation, Option, axis_of
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.operations.sort.radix import Radix
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
 from opencl_lab.reference.host import no_avx512_sort, numpy_avx2_environment, numpy_sort
 from opencl_lab.runtime.arrays import native
@@ -63,7 +64,7 @@ class Sort(Operation[SortProblem]):
     )
     inputs = ("keys",)
     output = "sorted"
-    algorithms = (OddEvenMerge(),)
+    algorithms = (Radix(), OddEvenMerge())
     references = (
         CReference("c:seq", "sort.c", "sort_merge_seq", _c_defines, _c_arguments),
         CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_threaded, threaded=True),

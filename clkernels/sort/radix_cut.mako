@@ -1,0 +1,267 @@
+## How all units together cut a long row, see radix_units.cl.mako.
+##
+## FLOAT   type in which keys are numbers, or None for integers and halves
+<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SHARE, LARGEST, STREAM"/>\
+#define BUCKETS ${1 << BUCKET_BITS}
+#define LAST_BUCKET ((ukey_t)(KEY_BITS < ${BUCKET_BITS} ? ~0u : BUCKETS - 1u))
+
+/* What is settled for a row: how many runs of buckets, or 0 and digits, and their range. */
+enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, STATE };
+
+/* A line of a cache. */
+typedef struct __attribute__((packed)) { uint16 vector; } line_t;
+#define LINE (64 / sizeof(elem_t))
+
+/* How many tasks a phase has: as many for each row. */
+static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks)
+{
+    if (phase == 3)
+        return rows * BUCKETS;
+    if (phase == 1 || (phase > 4 && phase + 1 < last && (phase - 4) % 3 == 1))
+        return rows;
+    return rows * chunks;
+}
+
+/* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
+   What the sample has not seen is in the first or the last one. */
+typedef struct {
+% if FLOAT:
+    ${FLOAT} least, scale;
+% else:
+    ukey_t base;
+    uint shift;
+% endif
+} range_t;
+
+% if FLOAT:
+/* Buckets are as wide as numbers, not as codes: all codes of a few exponents are most of a sample. */
+static range_t sample_range(const source_t source, const index_t n)
+{
+    ${FLOAT} least = 0, largest = 0;
+    bool any = false;
+    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
+    for (index_t i = 0; i < n; i += step) {
+        const ${FLOAT} one = as_${FLOAT}(source.keys[i]);
+        if (one - one != 0)
+            continue; /* neither infinite nor NaN */
+        least = any ? LESSER(least, one) : one;
+        largest = any ? GREATER(largest, one) : one;
+        any = true;
+    }
+    range_t range;
+    range.least = least;
+    range.scale = largest / 2 - least / 2 > 0 ? BUCKETS / 2 / (largest / 2 - least / 2) : 0;
+    if (range.scale - range.scale != 0)
+        range.scale = 0;
+    return range;
+}
+
+/* Rounding keeps the order. NaN and what is too large is in the last bucket. */
+static inline uint bucket_of(const ukey_t key, const range_t range)
+{
+    const ${FLOAT} place = (as_${FLOAT}(key) - range.least) * range.scale;
+    const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
+    return ${"BUCKETS - 1 - bucket" if DESCENDING else "bucket"};
+}
+% else:
+static range_t sample_range(const source_t source, const index_t n)
+{
+    ukey_t least = code(source.keys[0]), largest = least;
+    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
+    for (index_t i = 0; i < n; i += step) {
+        const ukey_t one = code(source.keys[i]);
+        least = LESSER(least, one);
+        largest = GREATER(largest, one);
+    }
+    range_t range;
+    range.base = least;
+    range.shift = GREATER(length_of(largest - least), ${BUCKET_BITS}u) - ${BUCKET_BITS};
+    return range;
+}
+
+static inline uint bucket_of(const ukey_t key, const range_t range)
+{
+    const ukey_t mine = code(key), above = (ukey_t)(GREATER(mine, range.base) - range.base) >> range.shift;
+    return LESSER(above, LAST_BUCKET);
+}
+% endif
+
+static inline uint stage_buckets(const source_t source, const index_t first, const index_t end, uint *found,
+                                 const range_t range)
+{
+    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
+    if (here == ${BLOCK})
+        for (uint j = 0; j < ${BLOCK}; ++j)
+            found[j] = bucket_of(source.keys[first + j], range);
+    else
+        for (uint j = 0; j < here; ++j)
+            found[j] = bucket_of(source.keys[first + j], range);
+    return here;
+}
+
+static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
+                        __global index_t *share, __global ukey_t *limits, __local index_t *counts)
+{
+    ukey_t codes[${BLOCK}];
+    uint found[${BLOCK}];
+    const range_t range = sample_range(source, n);
+    /* Two counts of each, as equal keys in a row would wait for each other. */
+    for (uint c = 0; c < 2 * BUCKETS; ++c)
+        counts[c] = 0;
+    seen_t seen;
+    seen.one = code(source.keys[0]);
+    seen.least = seen.largest = seen.one;
+    seen.differ = 0;
+    for (index_t i = begin; i < end; i += ${BLOCK}) {
+        const uint here = stage_arrays(source, i, end, codes);
+        look(&seen, codes, here);
+        stage_buckets(source, i, end, found, range);
+        uint j = 0;
+        for (; j + 2 <= here; j += 2) {
+            ++counts[found[j]];
+            ++counts[BUCKETS + found[j + 1]];
+        }
+        if (j < here)
+            ++counts[found[j]];
+    }
+    for (uint c = 0; c < BUCKETS; ++c)
+        share[c] = counts[c] + counts[BUCKETS + c];
+    limits[0] = seen.least;
+    limits[1] = seen.largest;
+    limits[2] = seen.differ;
+}
+
+/* Make of the counts of all chunks the places where their elements go. */
+static void settle_places(const uint chunks, __global index_t *table)
+{
+    index_t sum = 0;
+    for (uint d = 0; d < BUCKETS; ++d)
+        for (uint k = 0; k < chunks; ++k) {
+            const index_t here = table[(ulong)k * BUCKETS + d];
+            table[(ulong)k * BUCKETS + d] = sum;
+            sum += here;
+        }
+}
+
+/* Make runs of neighbouring buckets, and of each chunk's counts the places of its elements. */
+static void settle_buckets(const index_t n, const uint chunks, const uint units,
+                           __global index_t *table, __global const ukey_t *limits,
+                           volatile __global ulong *mode, __global index_t *starts)
+{
+    ukey_t least = limits[0], largest = limits[1], differ = limits[2];
+    uint runs = 0, low = 0;
+    for (uint k = 1; k < chunks; ++k) {
+        least = LESSER(least, limits[3 * k]);
+        largest = GREATER(largest, limits[3 * k + 1]);
+        differ |= limits[3 * k + 2];
+    }
+    while (differ && !(differ >> low & 1))
+        ++low;
+    const uint differing = length_of(largest - least) - low;
+    const uint passes = (differing + ${BUCKET_BITS - 1}) / ${BUCKET_BITS};
+    /* A run ends before it exceeds its share. Large buckets are runs of their own. */
+    index_t size = 0, sum = 0, longest = 0;
+    for (uint b = 0; b < BUCKETS; ++b) {
+        index_t count = 0;
+        for (uint k = 0; k < chunks; ++k)
+            count += table[(ulong)k * BUCKETS + b];
+        if (!b || size + count > ${SHARE}) {
+            starts[runs++] = sum;
+            size = 0;
+        }
+        size += count;
+        sum += count;
+        longest = GREATER(longest, size);
+    }
+    starts[runs] = n;
+    const bool even = longest <= GREATER(n / (8 * units) * 5, (index_t)${SHARE}) && longest <= ${LARGEST};
+    mode[RUN_COUNT] = even && passes > 1 ? runs : 0;
+    mode[LEAST] = least;
+    mode[LOW] = low;
+    mode[PASSES] = passes;
+    mode[DIGIT] = passes ? (differing + passes - 1) / passes : 0;
+    if (even && passes > 1)
+        settle_places(chunks, table);
+}
+
+% for KIND, SOURCE in (("arrays", "const source_t source"), ("elements", "__global const elem_t *source")):
+static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t end,
+                                 __global index_t *share, const ukey_t base, const uint shift,
+                                 __local index_t *counts)
+{
+    uint found[${BLOCK}];
+    for (uint d = 0; d < 2 * BUCKETS; ++d)
+        counts[d] = 0;
+    for (index_t i = begin; i < end; i += ${BLOCK}) {
+        const uint here = stage_digits_${KIND}(source, i, end, found, base, shift, BUCKETS - 1);
+        uint j = 0;
+        for (; j + 2 <= here; j += 2) {
+            ++counts[found[j]];
+            ++counts[BUCKETS + found[j + 1]];
+        }
+        if (j < here)
+            ++counts[found[j]];
+    }
+    for (uint d = 0; d < BUCKETS; ++d)
+        share[d] = counts[d] + counts[BUCKETS + d];
+}
+
+/*
+ * Move a chunk's elements to their buckets (`cut`) or to the places of their digits, which `share`
+ * holds. Elements of a bucket gather in a line until they fill one of memory.
+ */
+static void spread_${KIND}(${SOURCE}, const index_t begin, const index_t end, __global elem_t *target,
+                           __global const index_t *share,
+% if KIND == "arrays":
+                           const bool cut, const index_t n,
+% endif
+                           const ukey_t base, const uint shift, __local line_t *lines,
+                           __local index_t *places)
+{
+    uint found[${BLOCK}];
+% if KIND == "arrays":
+    range_t range;
+    if (cut)
+        range = sample_range(source, n);
+% endif
+    __local elem_t *gathered = (__local elem_t *)lines;
+    __local index_t *first = places + BUCKETS;
+    /* Places are counted from where a line of memory begins. */
+    const index_t ahead = (index_t)((size_t)target / sizeof(elem_t)) & (LINE - 1);
+    target -= ahead;
+    for (uint b = 0; b < BUCKETS; ++b)
+        places[b] = first[b] = share[b] + ahead;
+    for (index_t i = begin; i < end; i += ${BLOCK}) {
+% if KIND == "arrays":
+        const uint here = cut ? stage_buckets(source, i, end, found, range)
+                              : stage_digits_arrays(source, i, end, found, base, shift, BUCKETS - 1);
+% else:
+        const uint here = stage_digits_elements(source, i, end, found, base, shift, BUCKETS - 1);
+% endif
+        for (uint j = 0; j < here; ++j) {
+            const uint b = found[j];
+            const index_t place = places[b]++;
+% if not STREAM:
+            target[place] = take_${KIND}(source, i + j);
+% else:
+            const uint slot = (uint)place & (LINE - 1);
+            gathered[b * LINE + slot] = take_${KIND}(source, i + j);
+            if (slot == LINE - 1) {
+                const index_t line = place - (LINE - 1);
+                if (line >= first[b])
+                    STREAM_STORE(lines[b].vector, (__global uint16 *)(target + line));
+                else
+                    for (index_t k = first[b]; k <= place; ++k)
+                        target[k] = gathered[b * LINE + (k & (LINE - 1))];
+            }
+% endif
+        }
+    }
+% if STREAM:
+    for (uint b = 0; b < BUCKETS; ++b)
+        for (index_t k = GREATER(first[b], places[b] & ~(index_t)(LINE - 1)); k < places[b]; ++k)
+            target[k] = gathered[b * LINE + (k & (LINE - 1))];
+% endif
+}
+
+% endfor

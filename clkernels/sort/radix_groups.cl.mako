@@ -1,0 +1,231 @@
+/*
+ * Stable radix sort of rows by work-groups, least significant digits first: the form for GPUs.
+ *
+ *     histograms   all digits of all keys are counted in one read
+ *     settle       a row a group: where the keys of each digit begin; which digits all keys share, so
+ *                  that their passes do nothing; and so between which arrays the others move keys
+ *     spread       a pass, by tiles: keys are ranked in the group, brought in order in local memory,
+ *                  and written in runs, after those of earlier tiles with the same digit
+ *
+ * How many these are is found by looking back (LOOK_BACK, see common/lookback.mako), so that a pass
+ * reads and writes each key once. Else every pass has two launches before, which assume nothing
+ * about other groups:
+ *
+ *     count_tiles  digits of each tile
+ *     scan_tiles   a digit a group: sums over the tiles before
+ *
+ * Source: A. Adinets, D. Merrill, "Onesweep: a faster least significant digit radix sort for GPUs",
+ * 2022; the other form after D. Merrill, A. Grimshaw, "Revisiting sorting for GPGPU stream
+ * architectures", 2010 (reduce-then-scan).
+ *
+ * The host guarantees: n > 0; `histogram` has RADIX words for each digit of a row (twice as many with
+ * WIDE), all zero, and one launch at a time has it; the other arrays between launches have what
+ * groups.py says; there is a group for each tile of each row, in dimension 0; with LOOK_BACK, groups
+ * see words that others have written with volatile stores (PTX) or atomic operations.
+ *
+ * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
+ * INDICES      whether values are positions in the row
+ * WIDE         whether a row may have 2^30 keys or more
+ * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
+ * ITEM_KEYS    keys of an item, at least 2: with one, and so without loops, PoCL 3.0 lets values
+ *              past the end through their guard
+ * DIGIT_BITS   bits of a digit
+ * LOOK_BACK    whether a pass is one launch
+ * LOOKS        tiles that one looks back at together
+ * PATIENCE     how often one looks at a tile before counting it oneself
+ * COPIES       counts of each digit in `histograms`, which neighbours use in turns
+ * PTX          whether the device takes inline PTX
+ */
+<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS, PATIENCE,
+             COPIES, PTX"/>\
+<%include file="/prelude.cl.mako"/>\
+<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+<%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+% if LOOK_BACK:
+<%include file="/common/tickets.mako"/>\
+<%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=PATIENCE"/>\
+% endif
+<%
+    size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "ulong": 8, "long": 8, "double": 8}.get(KEY_T, 4)
+    value_size = {None: 0, "uchar": 1, "ushort": 2, "uint": 4, "ulong": 8, "ulong2": 16}[VALUE_T]
+    digits = -(-8 * size // DIGIT_BITS)
+    rank_words = WG_SIZE // 32 * (1 << DIGIT_BITS) * (1 if PTX else 2)
+    room = max(4 * rank_words, WG_SIZE * ITEM_KEYS * max(size, value_size))
+%>\
+#define DIGITS ${digits}
+#define COPIES ${COPIES}
+enum { ACTIVE = 1, FIRST = 2, LAST = 4, TO_SORTED = 8 };
+
+typedef ${"ulong" if WIDE else "uint"} index_t;
+% if INDICES:
+typedef long out_value_t;
+% elif VALUE_T is not None:
+typedef value_t out_value_t;
+% endif
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void histograms(__global const ukey_t *restrict keys,
+                volatile __global uint *histogram,
+% if LOOK_BACK:
+                __global status_t *restrict status,
+                const ulong status_words,
+% endif
+                const index_t n,
+                const uint groups)
+{
+    __local uint counts[DIGITS * RADIX * COPIES];
+    const uint item = (uint)get_local_id(0);
+    const size_t row = get_group_id(0) / groups;
+    const uint group = (uint)get_group_id(0) % groups;
+    for (uint i = item; i < DIGITS * RADIX * COPIES; i += WG_SIZE)
+        counts[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    keys += row * n;
+    __local uint *mine = counts + item % COPIES;
+% for d in range(digits):
+    uint digit_${d} = 0, run_${d} = 0;
+% endfor
+<%def name="count_key(digits)">\
+                /* Equal digits in a row are counted in a register: atomic operations on one word
+                   wait for each other. */
+% for d in range(digits):
+                {
+                    const uint digit = (uint)(one >> ${d * DIGIT_BITS}) & (RADIX - 1);
+                    if (digit != digit_${d}) {
+                        atomic_add(&mine[(${d} * RADIX + digit_${d}) * COPIES], run_${d});
+                        digit_${d} = digit;
+                        run_${d} = 0;
+                    }
+                    ++run_${d};
+                }
+% endfor
+</%def>\
+    for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
+        ukey_t codes[ITEM_KEYS];
+        if (n - begin >= TILE) {
+% if PTX:
+#pragma unroll
+% endif
+            for (uint j = 0; j < ITEM_KEYS; ++j)
+                codes[j] = code(keys[begin + j * WG_SIZE + item]);
+% if PTX:
+#pragma unroll
+% endif
+            for (uint j = 0; j < ITEM_KEYS; ++j) {
+                const ukey_t one = codes[j];
+                ${count_key(digits)}\
+            }
+        } else
+            for (uint j = 0; begin + j * WG_SIZE + item < n; ++j) {
+                const ukey_t one = code(keys[begin + j * WG_SIZE + item]);
+                ${count_key(digits)}\
+            }
+    }
+% for d in range(digits):
+    atomic_add(&mine[(${d} * RADIX + digit_${d}) * COPIES], run_${d});
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = item; i < DIGITS * RADIX; i += WG_SIZE) {
+        uint count = 0;
+        for (uint c = 0; c < COPIES; ++c)
+            count += counts[i * COPIES + c];
+        if (count) {
+            const size_t word = row * DIGITS * RADIX + i;
+% if WIDE:
+            /* 64 bits in two words, for devices without atomic operations on longer ones. */
+            const uint old = atomic_add(&histogram[2 * word], count);
+            if (old + count < old)
+                atomic_inc(&histogram[2 * word + 1]);
+% else:
+            atomic_add(&histogram[word], count);
+% endif
+        }
+    }
+% if LOOK_BACK:
+    for (ulong i = get_global_id(0); i < status_words; i += get_global_size(0))
+        status[i] = 0;
+% endif
+}
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void settle(volatile __global uint *histogram,
+            __global index_t *restrict bases,
+            __global uint *restrict settled,
+% if LOOK_BACK:
+            __global uint *restrict tickets,
+% endif
+            const index_t n)
+{
+    __local uint space[SCAN_WORDS];
+    __local uint shared_by_all[DIGITS];
+    __local ulong sums[RADIX];
+    const uint item = (uint)get_local_id(0);
+    const size_t row = get_group_id(0);
+% if LOOK_BACK:
+    if (row == 0 && item < DIGITS)
+        tickets[item] = 0;
+% endif
+    if (item < DIGITS)
+        shared_by_all[item] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = 0; d < DIGITS; ++d) {
+        const size_t word = (row * DIGITS + d) * RADIX + item;
+        index_t count = 0;
+        if (item < RADIX) {
+% if WIDE:
+            count = (ulong)histogram[2 * word + 1] << 32 | histogram[2 * word];
+            histogram[2 * word] = histogram[2 * word + 1] = 0;
+% else:
+            count = histogram[word];
+            histogram[word] = 0;
+% endif
+            if (count == n)
+                shared_by_all[d] = 1;
+        }
+% if WIDE:
+        if (item < RADIX)
+            sums[item] = count;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item == 0) {
+            ulong sum = 0;
+            for (uint i = 0; i < RADIX; ++i) {
+                const ulong one = sums[i];
+                sums[i] = sum;
+                sum += one;
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < RADIX)
+            bases[word] = sums[item];
+% else:
+        const uint before = scan_group(count, space);
+        if (item < RADIX)
+            bases[word] = before;
+% endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (item == 0) {
+        uint left = 0;
+        for (uint d = 0; d < DIGITS; ++d)
+            left += !shared_by_all[d];
+        /* Equal keys are copied by the first pass. */
+        if (!left)
+            shared_by_all[0] = 0, left = 1;
+        uint first = FIRST;
+        for (uint d = 0; d < DIGITS; ++d) {
+            uint word = 0;
+            if (!shared_by_all[d]) {
+                word = ACTIVE | first | (left == 1 ? LAST : 0) | (left & 1 ? TO_SORTED : 0);
+                first = 0;
+                --left;
+            }
+            settled[row * DIGITS + d] = word;
+        }
+    }
+}
+
+% if not LOOK_BACK:
+<%include file="radix_scan.mako" args="WG_SIZE=WG_SIZE"/>\
+
+% endif
+<%include file="radix_spread.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=room, PTX=PTX"/>\

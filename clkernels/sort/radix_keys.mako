@@ -1,0 +1,58 @@
+## Keys as unsigned numbers in the same order, and the elements that are moved.
+##
+##   code(bits)   of a key's bits: less if the key goes before; equal for equal keys, as -0.0 and 0.0
+##                are, and all NaN. The key itself is moved, as a code does not say which it was.
+##   elem_t       a key's bits, and its value if it has one
+##
+## Signed integers have their sign bit inverted. The bits of a float b, as an integer, are its size
+## below a sign bit: -b for negative ones (in two's complement, where -0.0 is the middle, as 0.0 is)
+## and b + middle for others are in order; with -infinity moved to 0, any NaN lies above +infinity.
+##
+## KEY_T        type of a key: a name of OpenCL C
+## DESCENDING   reverse the order of keys that differ
+## VALUE_T      type of the value that travels with a key, or None
+<%page args="KEY_T, DESCENDING, VALUE_T"/>\
+<%
+    size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "uint": 4, "int": 4,
+            "float": 4, "ulong": 8, "long": 8, "double": 8}[KEY_T]
+    unsigned = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}[size]
+    bits = 8 * size
+    suffix = "UL" if size == 8 else "U"
+    fraction = {"half": 10, "float": 23, "double": 52}.get(KEY_T)
+
+    def number(value):
+        return f"((ukey_t)0x{value:x}{suffix})"
+%>\
+/* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
+#define LESSER(a, b) ((a) < (b) ? (a) : (b))
+#define GREATER(a, b) ((a) > (b) ? (a) : (b))
+
+typedef ${unsigned} ukey_t;
+#define KEY_BITS ${bits}
+
+static inline ukey_t code(const ukey_t bits)
+{
+% if fraction:
+    const ukey_t negative = (ukey_t)0 - (bits >> ${bits - 1});
+    const ukey_t middle = ${number(2 ** (bits - 1))} & ~negative;
+    const ukey_t ordered = (ukey_t)((bits ^ negative) - negative + middle - ${number(2 ** fraction)});
+    const ukey_t result = LESSER(ordered, ${number(2 ** bits - 2 * 2 ** fraction + 1)});
+% elif KEY_T.startswith("u"):
+    const ukey_t result = bits;
+% else:
+    const ukey_t result = bits ^ ${number(2 ** (bits - 1))};
+% endif
+    return ${"~result" if DESCENDING else "result"};
+}
+
+% if VALUE_T is None:
+typedef ukey_t elem_t;
+#define KEY_OF(e) (e)
+% else:
+typedef ${VALUE_T} value_t;
+typedef struct {
+    ukey_t key;
+    value_t value;
+} elem_t;
+#define KEY_OF(e) ((e).key)
+% endif

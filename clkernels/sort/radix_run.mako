@@ -1,0 +1,255 @@
+## One unit sorts keys that lie in a cache: least significant digits first, but only as many bits as
+## tell most keys apart, and what is left is put right by insertion.
+##
+##     codes of a run    |<-- equal: not looked at -->|<-- about log2(m) + SPARE_BITS -->|<-- rest -->|
+##                                                     one to three digits, stably        by insertion
+##
+## Random keys need few moves then. Where the moves become many, the rest is sorted by digits, too:
+## what insertion has done is a stable order, so that nothing is lost but its time.
+##
+## Source: own; the digits are counted in one read, for all passes.
+##
+## ROWS        whether runs are whole rows of the user's arrays, or cut from elements
+## INDICES     whether values are positions in a row
+## BLOCK       keys whose codes are made at once, in a loop without branches
+## SPARE_BITS  bits beyond those that count the keys of a run
+## FEW         runs of so many keys are sorted by insertion alone
+## STREAM      whether results go past the caches
+<%page args="VALUE_T, INDICES, ROWS, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW"/>\
+#define RUN_RADIX ${1 << RUN_BITS}
+
+/* Length of a number in bits. */
+static inline uint length_of(const ukey_t number)
+{
+    return KEY_BITS - clz(number);
+}
+
+/* What is seen of keys: the least and the largest code, and where some differ from `one`. */
+typedef struct {
+    ukey_t least, largest, one, differ;
+} seen_t;
+
+/* Look at `count` codes in all, from staged ones. */
+static inline void look(seen_t *seen, const ukey_t *codes, const uint count)
+{
+    ukey_t least = seen->least, largest = seen->largest, differ = seen->differ;
+    const ukey_t one = seen->one;
+    for (uint j = 0; j < count; ++j) {
+        least = LESSER(least, codes[j]);
+        largest = GREATER(largest, codes[j]);
+        differ |= codes[j] ^ one;
+    }
+    seen->least = least;
+    seen->largest = largest;
+    seen->differ = differ;
+}
+
+% if STREAM:
+typedef struct __attribute__((packed)) { uint8 vector; } loose_t;
+% endif
+/* Write sorted elements where the caller wants them. */
+static void emit(__global const elem_t *from, __global ukey_t *sorted,
+                 __global out_value_t *sorted_values, const index_t count)
+{
+% if VALUE_T is None and STREAM:
+    index_t i = 0;
+    for (; i < count && ((size_t)(sorted + i) & 31); ++i)
+        sorted[i] = from[i];
+    for (; i + 32 / sizeof(ukey_t) <= count; i += 32 / sizeof(ukey_t))
+        STREAM_STORE(((__global const loose_t *)(from + i))->vector, (__global uint8 *)(sorted + i));
+    for (; i < count; ++i)
+        sorted[i] = from[i];
+% else:
+    for (index_t i = 0; i < count; ++i) {
+% if not INDICES:
+        sorted[i] = KEY_OF(from[i]);
+% endif
+% if VALUE_T is not None:
+        sorted_values[i] = from[i].value;
+% endif
+    }
+% endif
+}
+
+/* Make of counts the places where digits begin. */
+static inline void begin_places(__local index_t *counts, const uint radix)
+{
+    index_t sum = 0;
+    for (uint d = 0; d < radix; ++d) {
+        const index_t count = counts[d];
+        counts[d] = sum;
+        sum += count;
+    }
+}
+
+<% SOURCES = {"arrays": "const source_t source", "elements": "__global const elem_t *source"} %>\
+% for KIND, SOURCE in SOURCES.items():
+<%
+    key = "source.keys[first + j]" if KIND == "arrays" else "KEY_OF(source[first + j])"
+%>\
+/* Stage the codes of up to BLOCK keys. Returns how many. */
+static inline uint stage_${KIND}(${SOURCE}, const index_t first, const index_t end, ukey_t *codes)
+{
+    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
+    if (here == ${BLOCK})
+        for (uint j = 0; j < ${BLOCK}; ++j)
+            codes[j] = code(${key});
+    else
+        for (uint j = 0; j < here; ++j)
+            codes[j] = code(${key});
+    return here;
+}
+
+/* Stage digits, of the bits that `mask` leaves above `shift` of what codes are more than `base`. */
+static inline uint stage_digits_${KIND}(${SOURCE}, const index_t first, const index_t end, uint *digits,
+                                        const ukey_t base, const uint shift, const uint mask)
+{
+    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
+    if (here == ${BLOCK})
+        for (uint j = 0; j < ${BLOCK}; ++j)
+            digits[j] = (uint)((ukey_t)(code(${key}) - base) >> shift) & mask;
+    else
+        for (uint j = 0; j < here; ++j)
+            digits[j] = (uint)((ukey_t)(code(${key}) - base) >> shift) & mask;
+    return here;
+}
+
+static inline elem_t take_${KIND}(${SOURCE}, const index_t i)
+{
+% if KIND == "elements":
+    return source[i];
+% elif VALUE_T is None:
+    return source.keys[i];
+% else:
+    elem_t element;
+    element.key = source.keys[i];
+    element.value = ${"(value_t)i" if INDICES else "source.values[i]"};
+    return element;
+% endif
+}
+
+/* One pass: move `count` elements to the places of their digits. */
+static void pass_${KIND}(${SOURCE}, const index_t count, __global elem_t *target,
+                         __local index_t *places, const ukey_t base, const uint shift, const uint mask)
+{
+    uint digits[${BLOCK}];
+    for (index_t i = 0; i < count; i += ${BLOCK}) {
+        const uint here = stage_digits_${KIND}(source, i, count, digits, base, shift, mask);
+        for (uint j = 0; j < here; ++j)
+            target[places[digits[j]]++] = take_${KIND}(source, i + j);
+    }
+}
+
+% endfor
+/* Put each element after those of no larger code, by at most `budget` moves. Returns whether all
+   are in order. */
+static bool insert(__global elem_t *run, const index_t count, index_t budget)
+{
+    ukey_t codes[${BLOCK}];
+    ukey_t largest = code(KEY_OF(run[0]));
+    for (index_t first = 0; first < count; first += ${BLOCK}) {
+        const uint here = stage_elements(run, first, count, codes);
+        for (uint j = 0; j < here; ++j) {
+            const ukey_t mine = codes[j];
+            if (mine >= largest) {
+                largest = mine;
+                continue;
+            }
+            index_t place = first + j;
+            const elem_t element = run[place];
+            bool before = true;
+            for (; before && budget; --budget) {
+                run[place] = run[place - 1];
+                --place;
+                before = place > 0 && mine < code(KEY_OF(run[place - 1]));
+            }
+            run[place] = element;
+            if (before)
+                return false;
+        }
+    }
+    return true;
+}
+
+<% KIND = "arrays" if ROWS == "whole" else "elements" %>\
+/*
+ * Sort `count` elements of `source` to `sorted` and `sorted_values`, by way of `a` and `b`, which
+ * have room for all of them. `source` may be `b`. `counts` has 3 * RUN_RADIX words.
+ */
+static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, __global elem_t *b,
+                     __global ukey_t *sorted, __global out_value_t *sorted_values,
+                     __local index_t *counts)
+{
+    if (count == 0)
+        return;
+    ukey_t codes[${BLOCK}];
+    uint digits[${BLOCK}];
+    uint wanted = 0, differing = 0, shift = 0;
+    seen_t seen;
+    seen.one = code(KEY_OF(take_${KIND}(source, 0)));
+    seen.least = seen.largest = seen.one;
+    seen.differ = 0;
+    if (count > ${FEW}) {
+        for (index_t i = 0; i < count; i += ${BLOCK})
+            look(&seen, codes, stage_${KIND}(source, i, count, codes));
+        differing = length_of(seen.largest - seen.least);
+        wanted = ${SPARE_BITS} + length_of_index(count);
+    }
+    /* Low bits in which no key differs are none that tell them apart. */
+    uint low = 0;
+    while (seen.differ && !(seen.differ >> low & 1))
+        ++low;
+    wanted = LESSER(wanted, differing - LESSER(differing, low));
+    shift = differing - wanted;
+    const uint passes = (wanted + ${RUN_BITS - 1}) / ${RUN_BITS};
+    __global elem_t *from = a, *to = b;
+    if (!passes) {
+        for (index_t i = 0; i < count; ++i)
+            a[i] = take_${KIND}(source, i);
+    } else {
+        const uint bits = (wanted + passes - 1) / passes, radix = 1u << bits, mask = radix - 1;
+        for (uint d = 0; d < passes * radix; ++d)
+            counts[d] = 0;
+        for (index_t i = 0; i < count; i += ${BLOCK}) {
+            const uint here = stage_digits_${KIND}(source, i, count, digits, seen.least, shift, ~0u);
+            if (passes == 2)
+                for (uint j = 0; j < here; ++j) {
+                    ++counts[digits[j] & mask];
+                    ++counts[radix + (digits[j] >> bits)];
+                }
+            else
+                for (uint p = 0; p < passes; ++p)
+                    for (uint j = 0; j < here; ++j)
+                        ++counts[p * radix + (digits[j] >> p * bits & mask)];
+        }
+        for (uint p = 0; p < passes; ++p)
+            begin_places(counts + p * radix, radix);
+        pass_${KIND}(source, count, a, counts, seen.least, shift, mask);
+        for (uint p = 1; p < passes; ++p) {
+            pass_elements(from, count, to, counts + p * radix, seen.least, shift + p * bits, mask);
+            __global elem_t *other = from;
+            from = to;
+            to = other;
+        }
+    }
+    /* Without a digit all keys are equal or few. */
+    if (shift > low || (!passes && count <= ${FEW})) {
+        if (!insert(from, count, passes ? 2 * count : ~(index_t)0)) {
+            for (uint begin = low; begin < differing; begin += ${RUN_BITS}) {
+                for (uint d = 0; d < RUN_RADIX; ++d)
+                    counts[d] = 0;
+                for (index_t i = 0; i < count; ++i)
+                    ++counts[(uint)((ukey_t)(code(KEY_OF(from[i])) - seen.least) >> begin) & (RUN_RADIX - 1)];
+                begin_places(counts, RUN_RADIX);
+                pass_elements(from, count, to, counts, seen.least, begin, RUN_RADIX - 1);
+                __global elem_t *other = from;
+                from = to;
+                to = other;
+            }
+        }
+    }
+% if VALUE_T is None:
+    if (from != (__global elem_t *)sorted)
+% endif
+    emit(from, sorted, sorted_values, count);
+}

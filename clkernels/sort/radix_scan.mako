@@ -1,0 +1,60 @@
+## Where the keys of a tile go, in two launches, see radix_groups.cl.mako.
+<%page args="WG_SIZE"/>\
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void count_tiles(__global const ukey_t *keys,
+                 __global const ukey_t *sorted,
+                 __global const ukey_t *spare,
+                 __global const uint *restrict settled,
+                 __global index_t *restrict table,
+                 const index_t n,
+                 const uint tiles,
+                 const uint pass)
+{
+    __local uint counts[RADIX];
+    const uint item = (uint)get_local_id(0);
+    const size_t row = get_group_id(0) / tiles;
+    const uint tile = (uint)(get_group_id(0) % tiles);
+    const uint flags = settled[row * DIGITS + pass];
+    __global const ukey_t *source = (flags & FIRST ? keys : flags & TO_SORTED ? spare : sorted) + row * n;
+    if (item < RADIX)
+        counts[item] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (flags)
+        for (uint j = 0; j < ITEM_KEYS; ++j) {
+            const index_t i = (index_t)tile * TILE + j * WG_SIZE + item;
+            if (i < n)
+                atomic_inc(&counts[digit_of(source[i], pass * DIGIT_BITS)]);
+        }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (flags && item < RADIX)
+        table[(row * RADIX + item) * tiles + tile] = counts[item];
+}
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void scan_tiles(__global const index_t *restrict bases,
+                __global const uint *restrict settled,
+                __global index_t *restrict table,
+                const uint tiles,
+                const uint pass)
+{
+    __local uint space[SCAN_WORDS];
+    __local uint total;
+    const uint item = (uint)get_local_id(0);
+    const size_t row = get_group_id(0) / RADIX;
+    const uint digit = (uint)(get_group_id(0) % RADIX);
+    const bool active = settled[row * DIGITS + pass] != 0;
+    index_t sum = active ? bases[(row * DIGITS + pass) * RADIX + digit] : 0;
+    __global index_t *counts = table + (row * RADIX + digit) * tiles;
+    for (uint begin = 0; begin < tiles; begin += WG_SIZE) {
+        const uint tile = begin + item;
+        const uint count = active && tile < tiles ? (uint)counts[tile] : 0;
+        const uint before = scan_group(count, space);
+        if (active && tile < tiles)
+            counts[tile] = sum + before;
+        if (item == WG_SIZE - 1)
+            total = before + count;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum += total;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}

@@ -1,0 +1,164 @@
+## One pass over one digit, see radix_groups.cl.mako.
+##
+## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
+<%page args="VALUE_T, INDICES, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
+% if LOOK_BACK:
+/* Count the keys of a tile that have a digit: what it would have announced. */
+static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
+                       const uint shift)
+{
+    const index_t begin = (index_t)tile * TILE, end = n - begin < TILE ? n : begin + TILE;
+    uint count = 0;
+    for (index_t i = begin; i < end; ++i)
+        count += digit_of(source[i], shift) == digit;
+    return count;
+}
+
+% endif
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void spread(__global const ukey_t *keys,
+            __global ukey_t *sorted,
+            __global ukey_t *spare,
+% if VALUE_T is not None:
+% if not INDICES:
+            __global const value_t *values,
+% endif
+            __global out_value_t *sorted_values,
+            __global value_t *spare_values,
+% if INDICES:
+            __global value_t *middle_values,
+% endif
+% endif
+            __global const uint *restrict settled,
+% if LOOK_BACK:
+            __global const index_t *restrict bases,
+            volatile __global status_t *status,
+            volatile __global uint *tickets,
+% else:
+            __global const index_t *restrict table,
+% endif
+            const index_t n,
+            const uint tiles,
+            const uint pass)
+{
+    __local ulong room[${-(-ROOM // 8)}] __attribute__((aligned(16)));
+    __local uint sums[SCAN_WORDS];
+    __local index_t goes_to[RADIX];
+    const uint item = (uint)get_local_id(0), shift = pass * DIGIT_BITS;
+% if LOOK_BACK:
+    __local uint taken;
+    const uint ticket = take_ticket(tickets + pass, &taken);
+    const size_t rows = get_num_groups(0) / tiles;
+% else:
+    const uint ticket = (uint)get_group_id(0);
+% endif
+    const size_t row = ticket / tiles;
+    const uint tile = ticket % tiles, flags = settled[row * DIGITS + pass];
+    const index_t begin = (index_t)tile * TILE;
+    const uint valid = n - begin < TILE ? (uint)(n - begin) : TILE;
+% if LOOK_BACK:
+    /* Two passes take turns with two halves of `status`: this one clears that of the next. */
+    volatile __global status_t *mine = status + ((pass & 1) * rows * tiles + row * tiles) * RADIX;
+    volatile __global status_t *next = status + ((~pass & 1) * rows * tiles + row * tiles) * RADIX;
+    if (item < RADIX)
+        next[(size_t)tile * RADIX + item] = 0;
+% endif
+    if (flags) {
+        __global const ukey_t *source = (flags & FIRST ? keys : flags & TO_SORTED ? spare : sorted) + row * n;
+        __global ukey_t *target = (flags & TO_SORTED ? sorted : spare) + row * n;
+        ukey_t own[ITEM_KEYS];
+        uint places[ITEM_KEYS];
+% if PTX:
+#pragma unroll
+% endif
+        for (uint j = 0; j < ITEM_KEYS; ++j)
+            own[j] = number_of(j) < valid ? source[begin + number_of(j)] : 0;
+        uint total = rank_keys(own, places, valid, shift, (__local uint *)room);
+        const uint here = item == RADIX - 1 ? total - (TILE - valid) : total;
+% if LOOK_BACK:
+        if (item < RADIX) {
+            if (tile == 0)
+                announce_all(&mine[item], here);
+            else
+                announce(&mine[(size_t)tile * RADIX + item], here);
+        }
+% endif
+        const uint before = scan_group(total, sums);
+        place_keys(own, places, valid, shift, before, (__local uint *)room);
+        __local ukey_t *exchange = (__local ukey_t *)room;
+% if PTX:
+#pragma unroll
+% endif
+        for (uint j = 0; j < ITEM_KEYS; ++j)
+            exchange[places[j]] = own[j];
+% if VALUE_T is not None:
+        /* Values come from memory while this looks back. */
+        value_t moved[ITEM_KEYS];
+% if PTX:
+#pragma unroll
+% endif
+        for (uint j = 0; j < ITEM_KEYS; ++j) {
+            const index_t i = begin + number_of(j);
+% if INDICES:
+            moved[j] = (value_t)i;
+            if (number_of(j) < valid && !(flags & FIRST))
+                moved[j] = (flags & TO_SORTED ? spare_values : middle_values)[row * n + i];
+% else:
+            if (number_of(j) < valid)
+                moved[j] = (flags & FIRST ? values : flags & TO_SORTED ? spare_values : sorted_values)[row * n + i];
+% endif
+        }
+% endif
+        if (item < RADIX) {
+% if LOOK_BACK:
+            status_t sum = 0;
+            look_back(sum, mine + item, RADIX, tile, count_tile(source, n, t, item, shift));
+            if (tile > 0)
+                announce_all(&mine[(size_t)tile * RADIX + item], sum + here);
+            goes_to[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
+% else:
+            goes_to[item] = table[(row * RADIX + item) * tiles + tile] - before;
+% endif
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint digits[ITEM_KEYS];
+% if PTX:
+#pragma unroll
+% endif
+        for (uint k = 0; k < ITEM_KEYS; ++k) {
+            const uint i = k * WG_SIZE + item;
+            if (i < valid) {
+                const ukey_t key = exchange[i];
+                digits[k] = digit_of(key, shift);
+                target[goes_to[digits[k]] + i] = key;
+            }
+        }
+% if VALUE_T is not None:
+        barrier(CLK_LOCAL_MEM_FENCE);
+        __local value_t *exchanged = (__local value_t *)room;
+% if PTX:
+#pragma unroll
+% endif
+        for (uint j = 0; j < ITEM_KEYS; ++j)
+            exchanged[places[j]] = moved[j];
+        barrier(CLK_LOCAL_MEM_FENCE);
+% if PTX:
+#pragma unroll
+% endif
+        for (uint k = 0; k < ITEM_KEYS; ++k) {
+            const uint i = k * WG_SIZE + item;
+            if (i < valid) {
+                const size_t place = row * n + goes_to[digits[k]] + i;
+% if INDICES:
+                if (flags & LAST)
+                    sorted_values[place] = (long)exchanged[i];
+                else
+                    (flags & TO_SORTED ? middle_values : spare_values)[place] = exchanged[i];
+% else:
+                (flags & TO_SORTED ? sorted_values : spare_values)[place] = exchanged[i];
+% endif
+            }
+        }
+% endif
+    }
+}

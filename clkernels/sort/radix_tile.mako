@@ -1,0 +1,79 @@
+## A tile of keys in the registers of a group's items, and one digit of it: ranks, places and the
+## exchange through local memory. Shared by radix_groups.cl.mako and radix_rows.cl.mako.
+##
+##     key j of an item   warp * WARP * ITEM_KEYS + j * WARP + lane    of the tile (`number_of`)
+##     its place          keys of the tile with lower digits + those with the same one before it
+##
+## Where a tile has fewer keys than room, the rest counts as keys of the largest digit; they come last
+## and stay there.
+<%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+#define WG_SIZE ${WG_SIZE}
+#define ITEM_KEYS ${ITEM_KEYS}
+#define TILE (WG_SIZE * ITEM_KEYS)
+#define DIGIT_BITS ${DIGIT_BITS}
+#define WARPS (WG_SIZE / WARP)
+
+<%include file="/common/warps.mako" args="PTX=PTX"/>\
+
+<%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
+
+<%include file="/common/rank.mako" args="DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+
+static inline uint number_of(const uint j)
+{
+    return warp() * (WARP * ITEM_KEYS) + j * WARP + lane();
+}
+
+static inline uint digit_of(const ukey_t key, const uint shift)
+{
+    return (uint)(code(key) >> shift) & (RADIX - 1);
+}
+
+/* Words of local memory in which digits are counted and ranked. */
+#define RANK_WORDS (WARPS * RADIX${"" if PTX else " * 2"})
+
+/* Rank the digits of all keys; `space` has RANK_WORDS. Afterwards its first RADIX words of each warp
+   count digits. Returns, for items below RADIX, how many keys have the item's digit. */
+static inline uint rank_keys(const ukey_t *keys, uint *ranks, const uint valid, const uint shift,
+                             __local uint *space)
+{
+    const uint item = (uint)get_local_id(0);
+    __local uint *counts = space + warp() * RADIX, *masks = counts + ${"0" if PTX else "WARPS * RADIX"};
+    for (uint i = item; i < RANK_WORDS; i += WG_SIZE)
+        space[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+% if PTX:
+#pragma unroll
+% endif
+    for (uint j = 0; j < ITEM_KEYS; ++j)
+        ranks[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, counts, masks);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint total = 0;
+    if (item < RADIX)
+        for (uint w = 0; w < WARPS; ++w)
+            total += space[w * RADIX + item];
+    return total;
+}
+
+/* Make places of ranks. `before` is, for items below RADIX, the number of keys with lower digits. */
+static inline void place_keys(const ukey_t *keys, uint *ranks, const uint valid, const uint shift,
+                              const uint before, __local uint *space)
+{
+    const uint item = (uint)get_local_id(0);
+    if (item < RADIX) {
+        uint sum = before;
+        for (uint w = 0; w < WARPS; ++w) {
+            const uint count = space[w * RADIX + item];
+            space[w * RADIX + item] = sum;
+            sum += count;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% if PTX:
+#pragma unroll
+% endif
+    for (uint j = 0; j < ITEM_KEYS; ++j)
+        ranks[j] += space[warp() * RADIX
+                          + (number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1)];
+    barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
+}

@@ -1,0 +1,200 @@
+/*
+ * Stable radix sort of rows by threads with caches: the form for CPUs, without a barrier. Groups of
+ * one item, one for each compute unit, go through phases of tasks.
+ *
+ * Rows that are many or short are one task each (ROWS = whole): radix_run.mako. Long rows are first
+ * cut into buckets that lie in a cache, from the most significant bits on (ROWS = cut):
+ *
+ *     phase 0   count     a chunk: how many keys are in each bucket of a range that a sample spans
+ *     phase 1   settle    a row: where buckets begin; neighbours become runs of about equal size
+ *     phase 2   spread    a chunk: elements to their buckets
+ *     phase 3   finish    a run: radix_run.mako
+ *
+ * Where one run would have a large part of the keys, the row goes through its digits from the
+ * least significant one on, by all units, and phases 2 and 3 do nothing:
+ *
+ *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
+ *     phase 5 + 3 k   settle   a row: where they begin
+ *     phase 6 + 3 k   spread   a chunk
+ *     the last phase  copy     a chunk: what is not where the caller wants it
+ *
+ * So the time depends little on how keys are distributed. Elements are gathered in lines of a cache
+ * before they are written, as memory that is written here and there costs most; with STREAM lines
+ * go past the caches.
+ *
+ * Source: own. Gathering in lines after N. Satish et al., "Fast sort on CPUs and GPUs: a case for
+ * bandwidth oblivious SIMD sort", SIGMOD 2010, and J. Wassenberg, P. Sanders, "Engineering a
+ * multi-core radix sort", Euro-Par 2011.
+ *
+ * The host guarantees: n > 0; what common/phases.mako asks for; `spares` has 2 * CAPACITY elements
+ * for each item. With ROWS = cut: `first` and `second` have an element for each key, `table`
+ * chunks * 2^BUCKET_BITS words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
+ * 2^BUCKET_BITS + 1 words. With ROWS = whole they have room for all elements if n > CAPACITY.
+ * `second` is `sorted` where elements are keys.
+ *
+ * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
+ * INDICES       whether values are positions in the row, and keys are not wanted
+ * INDEX_T       unsigned type that counts the elements of all rows
+ * FLOAT         type in which keys are numbers, or None for integers and where it is not to be used
+ * ROWS          whole or cut
+ * CAPACITY      elements of a run that fits in a cache
+ * BUCKET_BITS   of a bucket, and of a digit of a row that is not cut into buckets
+ * SAMPLE        keys that are looked at to find the range of a row
+ * SHARE         elements of a run, about
+ * LARGEST       elements of the largest run that one unit may have
+ * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
+ * PATIENCE      how often an item looks for others to finish
+ */
+<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
+             LARGEST, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, PATIENCE"/>\
+<%namespace name="phases" file="/common/phases.mako"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=FLOAT == 'double'"/>\
+<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+<%
+    cut = ROWS == "cut"
+    words = max(3 << RUN_BITS, (2 << BUCKET_BITS) if cut else 0)
+%>\
+typedef ${INDEX_T} index_t;
+typedef ${"long" if INDICES else VALUE_T or "uchar"} out_value_t;
+typedef struct {
+    __global const ukey_t *keys;
+% if VALUE_T is not None and not INDICES:
+    __global const value_t *values;
+% endif
+} source_t;
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_nontemporal_store)
+#define STREAM_STORE(value, place) __builtin_nontemporal_store((value), (place))
+#endif
+#endif
+#if !defined(STREAM_STORE)
+#define STREAM_STORE(value, place) (*(place) = (value))
+#endif
+
+static inline uint length_of_index(const index_t number)
+{
+    return 8 * sizeof(index_t) - (uint)clz(number);
+}
+
+<%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW"/>\
+% if cut:
+<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
+% endif
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void radix_units(__global const ukey_t *keys,
+% if VALUE_T is not None and not INDICES:
+                 __global const value_t *values,
+% endif
+% if not INDICES:
+                 __global ukey_t *sorted,
+% endif
+% if VALUE_T is not None:
+                 __global out_value_t *sorted_values,
+% endif
+                 __global elem_t *spares,
+                 __global elem_t *first,
+% if VALUE_T is not None:
+                 __global elem_t *second,
+% endif
+% if cut:
+                 __global index_t *table,
+                 __global ukey_t *limits,
+                 volatile __global ulong *state,
+                 __global index_t *starts,
+                 const uint chunks,
+% endif
+                 const ulong n,
+                 const ulong rows,
+                 const uint from,
+                 const uint to,
+                 const uint last,
+                 volatile __global uint *counters)
+{
+    __local index_t counts[${words}];
+% if cut:
+    __local line_t lines[1 << ${BUCKET_BITS}] __attribute__((aligned(64)));
+    __local index_t places[2 << ${BUCKET_BITS}];
+% endif
+% if VALUE_T is None:
+    __global elem_t *second = (__global elem_t *)sorted;
+    __global out_value_t *sorted_values = 0;
+% elif INDICES:
+    __global ukey_t *sorted = 0;
+% endif
+    __global elem_t *mine = spares + get_global_id(0) * ${2 * CAPACITY};
+    source_t source;
+    source.keys = keys;
+% if not cut:
+    /* A task is a share of the rows. */
+    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" patience="${PATIENCE}">
+        for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
+            const ulong at = row * n;
+            source.keys = keys + at;
+% if VALUE_T is not None and not INDICES:
+            source.values = values + at;
+% endif
+            sort_run(source, (index_t)n, n > ${CAPACITY} ? first + at : mine,
+                     n > ${CAPACITY} ? second + at : mine + ${CAPACITY}, sorted + at,
+                     sorted_values + at, counts);
+        }
+    </%phases:run>
+% else:
+    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks)" patience="${PATIENCE}">
+        const uint parts = tasks / (uint)rows;
+        const uint part = task % parts;
+        const ulong row = task / parts, at = row * n;
+        const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
+        volatile __global ulong *mode = state + row * STATE;
+        __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
+        __global ukey_t *row_limits = limits + 3 * row * chunks;
+        __global index_t *row_starts = starts + row * (BUCKETS + 1);
+        source.keys = keys + at;
+% if VALUE_T is not None and not INDICES:
+        source.values = values + at;
+% endif
+        const uint runs = phase > 1 ? (uint)mode[RUN_COUNT] : 0;
+        const uint passes = phase > 1 ? (uint)mode[PASSES] : 0;
+        /* Of the phases of a digit: which digit, and which phase. */
+        const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
+        const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
+        if (phase == 0)
+            count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
+        else if (phase == 1)
+            settle_buckets((index_t)n, chunks, get_global_size(0), row_table, row_limits, mode,
+                           row_starts);
+        else if (phase == 3 && part < runs) {
+            const index_t run = row_starts[part], count = row_starts[part + 1] - run;
+            __global elem_t *there = first + at + run;
+            const bool fits = count <= ${CAPACITY};
+            sort_run(there, count, fits ? mine : second + at + run, fits ? mine + ${CAPACITY} : there,
+                     sorted + at + run, sorted_values + at + run, counts);
+        } else if (phase + 1 == last && !runs) {
+            if (!passes)
+                for (index_t i = begin; i < end; ++i)
+                    second[at + i] = take_arrays(source, i);
+% if VALUE_T is not None:
+            emit(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
+% endif
+        } else if ((phase == 2 && runs) || (step < 3 && !runs && pass < passes)) {
+            /* The last pass ends in `second`. */
+            const bool to_second = phase > 2 && ((passes - pass) & 1);
+            __global elem_t *target = (to_second ? second : first) + at;
+            __global const elem_t *elements = (to_second ? first : second) + at;
+            const ukey_t base = (ukey_t)mode[LEAST];
+            const uint shift = (uint)(mode[LOW] + pass * mode[DIGIT]);
+            if (step == 0 && pass == 0)
+                count_digits_arrays(source, begin, end, share, base, shift, counts);
+            else if (step == 0)
+                count_digits_elements(elements, begin, end, share, base, shift, counts);
+            else if (step == 1)
+                settle_places(chunks, row_table);
+            else if (pass == 0)
+                spread_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
+                              lines, places);
+            else
+                spread_elements(elements, begin, end, target, share, base, shift, lines, places);
+        }
+    </%phases:run>
+% endif
+}

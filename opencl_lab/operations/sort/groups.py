@@ -1,0 +1,231 @@
+"""The radix sort for GPUs: passes by tiles of work-groups, or a launch for rows that fit in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operations.sort.elements import Elements
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.space import Config
+
+__all__ = ["LOOKS", "PATIENCE", "ROWS", "TEMPLATE", "groups_config", "groups_plan", "local_bytes"]
+
+TEMPLATE = "sort/radix_groups.cl.mako"
+ROWS = "sort/radix_rows.cl.mako"
+WARP = 32
+WIDE = 1 << 30
+"""Keys of a row from which counts need words of 64 bits."""
+PATIENCE = 1 << 12
+HISTOGRAM_GROUPS = 8  # a compute unit
+MOST_COPIES = 8
+COPIED = 1 << 20
+"""Keys of a row from which neighbours have counts of their own, in other banks."""
+LOOKS = 8
+EXCHANGE = 32 << 10
+"""Bytes of local memory for a tile: GPUs hold several groups a unit then."""
+ITEM_KEYS = (2, 4, 8, 12, 16, 18, 20, 22)
+UINT = np.dtype(np.uint32)
+
+
+def _moved(problem: SortProblem) -> int:
+    """Return the bytes that one key takes in the exchange, or its value if that is longer."""
+    value = Elements(problem).value_dtype
+    return max(problem.dtype.itemsize, 0 if value is None else value.itemsize)
+
+
+def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
+    """Return the local memory of the largest kernel."""
+    wg_size, radix = config.integer("WG_SIZE"), 1 << config.integer("DIGIT_BITS")
+    ptx = device.capabilities.inline_ptx
+    rank = 4 * (wg_size // WARP) * radix * (1 if ptx else 2)
+    room = max(rank, wg_size * config.integer("ITEM_KEYS") * _moved(problem))
+    index = 8 if problem.n >= WIDE else 4
+    digits = -(-8 * problem.dtype.itemsize // config.integer("DIGIT_BITS"))
+    sums = 4 * (WARP if ptx else 2 * wg_size)
+    return max(
+        room + 8 + sums + index * radix + 64, 4 * digits * radix, 8 * radix + sums + 4 * digits + 8
+    )
+
+
+def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
+    """Return the form, and the size of groups and tiles: short rows get groups that fit."""
+    limits = device.capabilities
+    largest = min(256, limits.max_work_group // WARP * WARP or WARP)
+    wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
+    chosen: dict[str, Any] = {
+        "FORM": "onesweep" if limits.forward_progress and not wide else "scan"
+    }
+    room = max(min(EXCHANGE, limits.local_memory * 5 // 8), 1)
+    most = room // (largest * _moved(problem))
+    items = max((items for items in ITEM_KEYS if items <= most), default=2)
+    wg_size = largest
+    if problem.n <= largest * items:
+        # Small groups for short rows; a few keys an item hide what it waits for.
+        while wg_size > WARP and wg_size * 4 >= 2 * problem.n:
+            wg_size //= 2
+        items = next(i for i in ITEM_KEYS if wg_size * i >= problem.n)
+    else:
+        tiles = 2 * device.compute_units
+        while items > 4 and problem.rows * problem.n < tiles * wg_size * items:
+            items = ITEM_KEYS[ITEM_KEYS.index(items) - 1]
+    chosen |= {"WG_SIZE": wg_size, "ITEM_KEYS": items}
+    return chosen | {"DIGIT_BITS": min(8, wg_size.bit_length() - 1)}
+
+
+def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
+    return {
+        **elements.params,
+        "INDICES": elements.problem.indices,
+        "WG_SIZE": config.integer("WG_SIZE"),
+        "ITEM_KEYS": config.integer("ITEM_KEYS"),
+        "DIGIT_BITS": config.integer("DIGIT_BITS"),
+        "PTX": device.capabilities.inline_ptx,
+    }
+
+
+def groups_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+    """Plan one launch for rows that fit in a group, else two and one to three a digit."""
+    elements = Elements(problem)
+    if problem.n * problem.rows == 0:
+        return Plan(tuple(elements.buffers), ())
+    wg_size = config.integer("WG_SIZE")
+    local = local_bytes(problem, config, device)
+    if problem.n <= wg_size * config.integer("ITEM_KEYS"):
+        launch = Launch(
+            template=ROWS,
+            kernel="sort_rows",
+            params=_common(elements, config, device),
+            global_size=(problem.rows * wg_size,),
+            local_size=(wg_size,),
+            arguments={**elements.arguments, "n": np.uint32(problem.n)},
+            local_bytes=local,
+        )
+        return Plan(tuple(elements.buffers), (launch,))
+    return _Passes(elements, config, device, local).plan()
+
+
+class _Passes:
+    """The launches of long rows."""
+
+    def __init__(self, elements: Elements, config: Config, device: Device, local: int) -> None:
+        self.elements, self.problem = elements, elements.problem
+        self.wg_size, self.local = config.integer("WG_SIZE"), local
+        self.tiles = -(-self.problem.n // (self.wg_size * config.integer("ITEM_KEYS")))
+        self.radix = 1 << config.integer("DIGIT_BITS")
+        self.digits = -(-8 * self.problem.dtype.itemsize // config.integer("DIGIT_BITS"))
+        self.look_back = config["FORM"] == "onesweep"
+        self.wide = self.problem.n >= WIDE
+        self.index: Any = np.uint64 if self.wide else np.uint32
+        self.units = device.compute_units
+        self.params = {
+            **_common(elements, config, device),
+            "WIDE": self.wide,
+            "LOOK_BACK": self.look_back,
+            "LOOKS": config.integer("LOOKS"),
+            "PATIENCE": config.integer("PATIENCE"),
+            "COPIES": self._copies(device),
+        }
+        self.local = max(local, 4 * self.digits * self.radix * self.params["COPIES"])
+        self.buffers = {item.name: item for item in elements.buffers}
+
+    def _copies(self, device: Device) -> int:
+        """Return how many counts of a digit fit in the local memory of the other kernels."""
+        if not device.capabilities.inline_ptx or self.problem.n < COPIED:
+            return 1
+        copies = MOST_COPIES
+        while copies > 1 and 4 * self.digits * self.radix * copies > max(EXCHANGE, self.local):
+            copies //= 2
+        return copies
+
+    def plan(self) -> Plan:
+        """Return the whole."""
+        rows, entries = self.problem.rows, self.problem.rows * self.digits * self.radix
+        shape, dtype = (rows, self.problem.n), self.problem.dtype
+        word = 2 if self.wide else 1
+        self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word,), UINT)
+        self._scratch("bases", (entries,), np.dtype(self.index))
+        self._scratch("settled", (rows * self.digits,), UINT)
+        keys = {"keys": "keys", "sorted": "sorted", "spare": "spare"}
+        if self.problem.indices:
+            self._scratch("sorted", shape, dtype)
+        self._scratch("spare", shape, dtype)
+        values = self._values(shape)
+        cells = rows * self.tiles * self.radix
+        n, tiles = self.index(self.problem.n), np.uint32(self.tiles)
+        groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
+        cleared: dict[str, Argument] = {}
+        tickets: dict[str, Argument] = {}
+        found: dict[str, Argument] = {}
+        if self.look_back:
+            self._scratch("status", (2, cells), np.dtype(self.index))
+            self._scratch("tickets", (self.digits,), UINT)
+            cleared = {"status": "status", "status_words": np.uint64(cells)}
+            tickets = {"tickets": "tickets"}
+            found = {"bases": "bases", "status": "status", "tickets": "tickets"}
+        else:
+            self._scratch("table", (cells,), np.dtype(self.index))
+            found = {"table": "table"}
+        launches = [
+            self._launch(
+                "histograms",
+                rows * groups,
+                {"keys": "keys", "histogram": "histogram"}
+                | cleared
+                | {"n": n, "groups": np.uint32(groups)},
+            ),
+            self._launch(
+                "settle",
+                rows,
+                {"histogram": "histogram", "bases": "bases", "settled": "settled"}
+                | tickets
+                | {"n": n},
+            ),
+        ]
+        for number in map(np.uint32, range(self.digits)):
+            where: dict[str, Argument] = {"tiles": tiles, "pass": number}
+            if not self.look_back:
+                counted = {**keys, "settled": "settled", "table": "table", "n": n, **where}
+                launches.append(self._launch("count_tiles", rows * self.tiles, counted))
+                scanned: dict[str, Argument] = {
+                    "bases": "bases",
+                    "settled": "settled",
+                    "table": "table",
+                    **where,
+                }
+                launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
+            spread = {**keys, **values, "settled": "settled", **found, "n": n, **where}
+            launches.append(self._launch("spread", rows * self.tiles, spread))
+        return Plan(tuple(self.buffers.values()), tuple(launches))
+
+    def _scratch(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.buffers[name] = Buffer(name, "scratch", shape, dtype)
+
+    def _values(self, shape: tuple[int, ...]) -> dict[str, Argument]:
+        """Add the buffers of values between passes; return the arguments."""
+        dtype = self.elements.value_dtype
+        if dtype is None:
+            return {}
+        names = ["sorted_values", "spare_values"]
+        self._scratch("spare_values", shape, dtype)
+        if self.problem.indices:
+            # What the user gets has another type than what travels.
+            self._scratch("middle_values", shape, dtype)
+            names.append("middle_values")
+        else:
+            names.insert(0, "values")
+        return {name: name for name in names}
+
+    def _launch(self, kernel: str, groups: int, arguments: dict[str, Argument]) -> Launch:
+        return Launch(
+            template=TEMPLATE,
+            kernel=kernel,
+            params=self.params,
+            global_size=(groups * self.wg_size,),
+            local_size=(self.wg_size,),
+            arguments=arguments,
+            local_bytes=self.local,
+        )

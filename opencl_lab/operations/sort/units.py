@@ -1,0 +1,153 @@
+"""The radix sort for CPUs: groups of one item that go through phases of tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operations.sort.elements import Elements, index_type
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.space import Config
+
+__all__ = ["TEMPLATE", "units_plan"]
+
+TEMPLATE = "sort/radix_units.cl.mako"
+
+STATE = 5  # words that say what is settled for a row
+LIMITS = 3
+BLOCK = 512  # keys whose codes are made at once
+SPARE_BITS = 4
+EXPONENTS = {"float32": 4, "float64": 11}
+"""More of them where a row may hold floats of any size: few exponents are those of most keys."""
+FEW = 24  # keys that insertion sorts by itself
+SAMPLE = 1024  # keys of a row
+KEYS_OF_BUCKET = 4096
+LEAST_BITS = 8
+KEYS_OF_RUN = 4096
+KEYS_OF_CHUNK = 1 << 16
+CHUNKS_OF_UNIT = 4
+LARGEST = 1 << 22
+"""Elements of a run that one unit sorts; longer ones are those of all units, digit by digit."""
+WHOLE = 1 << 20
+"""Keys of a row that one unit sorts by itself, where there are rows for all units."""
+CUT = 1 << 14
+"""Keys of a row that pays to be cut."""
+PATIENCE = 1 << 20
+
+
+def _bits(number: float) -> int:
+    """Return the exponent of the power of two that is not below `number`."""
+    return max(int(np.ceil(np.log2(max(number, 1)))), 0)
+
+
+def _is_cut(problem: SortProblem, units: int) -> bool:
+    """Return whether all units work on a row; else each has rows of its own."""
+    if problem.n <= CUT or (units == 1 and problem.n <= WHOLE):
+        return False
+    return problem.rows < 2 * units or problem.n > WHOLE
+
+
+def digit_bits(problem: SortProblem, device: Device) -> int:
+    """Return how long digits may be for the local memory of a device, at most 11 bits."""
+    index = np.dtype(index_type(problem.n * problem.rows)).itemsize
+    bits = 11
+    while bits > 5 and _local_bytes(bits, index) > device.capabilities.local_memory:
+        bits -= 1
+    return bits
+
+
+def _local_bytes(bits: int, index: int) -> int:
+    """Return the local memory of a row that is cut: counts, lines and places."""
+    return (3 * index + 64 + 2 * index) << bits
+
+
+def _number_type(problem: SortProblem, device: Device) -> str | None:
+    """Return the type of OpenCL C in which keys can be subtracted, if it is one of floats."""
+    if problem.dtype == np.float32:
+        return "float"
+    return "double" if problem.dtype == np.float64 and device.capabilities.fp64 else None
+
+
+def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+    """Plan one launch, or one a phase where items do not see what others have written."""
+    elements = Elements(problem)
+    buffers = elements.buffers
+    n, rows = problem.n, problem.rows
+    if n * rows == 0:
+        return Plan(tuple(buffers), ())
+    units = device.compute_units
+    index = index_type(n * rows)
+    cut = _is_cut(problem, units)
+    capacity = config.integer("CAPACITY")
+    items = units if cut else min(units, rows)
+    element = np.dtype(f"V{elements.nbytes}")
+    bucket_bits = min(config.integer("DIGIT_BITS"), max(_bits(n / KEYS_OF_BUCKET), LEAST_BITS))
+    run_bits = min(config.integer("DIGIT_BITS"), 11)
+
+    whole = n * rows if cut or n > capacity else 1
+    buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
+    buffers.append(Buffer("first", "scratch", (whole,), element))
+    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares", "first": "first"}
+    if elements.value_type is not None:
+        buffers.append(Buffer("second", "scratch", (whole,), element))
+        arguments["second"] = "second"
+    local_bytes = 3 * np.dtype(index).itemsize << run_bits
+    phases = 1
+    if cut:
+        chunks = min(max(n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
+        for name, words, dtype in (
+            ("table", rows * chunks << bucket_bits, index),
+            ("limits", rows * chunks * LIMITS, f"u{problem.dtype.itemsize}"),
+            ("state", rows * STATE, np.uint64),
+            ("starts", rows * ((1 << bucket_bits) + 1), index),
+        ):
+            buffers.append(Buffer(name, "scratch", (words,), np.dtype(dtype)))
+            arguments[name] = name
+        arguments["chunks"] = np.uint32(chunks)
+        local_bytes += (64 + 2 * np.dtype(index).itemsize) << bucket_bits
+        phases = 5 + 3 * -(-8 * problem.dtype.itemsize // bucket_bits)
+    buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
+    params: dict[str, Any] = {
+        **elements.params,
+        "INDICES": problem.indices,
+        "INDEX_T": "uint" if index is np.uint32 else "ulong",
+        "FLOAT": _number_type(problem, device) if cut else None,
+        "ROWS": "cut" if cut else "whole",
+        "CAPACITY": capacity,
+        "BUCKET_BITS": bucket_bits if cut else 1,
+        "SAMPLE": SAMPLE,
+        "SHARE": max(min(KEYS_OF_RUN, n // (8 * units)), 1),
+        "LARGEST": LARGEST,
+        "STREAM": config["STREAM"],
+        "BLOCK": BLOCK,
+        "RUN_BITS": run_bits,
+        "SPARE_BITS": SPARE_BITS + (0 if cut else EXPONENTS.get(problem.dtype.name, 0)),
+        "FEW": FEW,
+        "PATIENCE": PATIENCE,
+    }
+    joined = device.capabilities.visible_writes
+    spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
+    launches = tuple(
+        Launch(
+            template=TEMPLATE,
+            kernel="radix_units",
+            params=params,
+            global_size=(items,),
+            local_size=(1,),
+            arguments={
+                **arguments,
+                "n": np.uint64(n),
+                "rows": np.uint64(rows),
+                "from": np.uint32(begin),
+                "to": np.uint32(end),
+                "last": np.uint32(phases),
+                "counters": "counters",
+            },
+            local_bytes=local_bytes,
+        )
+        for begin, end in spans
+    )
+    return Plan(tuple(buffers), launches)

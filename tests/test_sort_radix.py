@@ -1,0 +1,263 @@
+"""The radix sort: its three forms, skewed and adversarial keys, looking back, and its plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab import template
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.operations.sort import groups
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import check_plan
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
+
+RADIX = SORT.algorithm("radix")
+TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM": False}
+FORMS = {
+    "units": {"FORM": "units"},
+    "streamed": {"FORM": "units", "DIGIT_BITS": 8, "STREAM": True},
+    "scan": {"FORM": "scan", **TILES},
+    "onesweep": {"FORM": "onesweep", **TILES},
+    "impatient": {"FORM": "onesweep", **TILES, "PATIENCE": 0},
+}
+N = 20_011  # cut by units, many tiles of groups; no multiple of anything
+GPU = Device(
+    "made", "gpu", compute_units=8, global_memory=1 << 40, max_allocation=1 << 40,
+    max_work_group=256, max_work_items=(256, 256, 256),
+    capabilities=Capabilities(max_work_group=256, local_memory=32 << 10),
+)  # fmt: skip
+
+
+def stable_order(keys, descending=False):
+    if not descending:
+        return np.argsort(keys, axis=-1, kind="stable")
+    flipped = np.argsort(np.flip(keys, -1), axis=-1, kind="stable")
+    return keys.shape[-1] - 1 - np.flip(flipped, -1)
+
+
+def skewed(name, rng, n=N):
+    """Return int32 keys that are hard for one form or another."""
+    wide = rng.integers(-(2**31), 2**31, n).astype(np.int32)
+    if name == "one-bucket":  # but for few, which span the range of all
+        return np.where(rng.random(n) < 0.99, wide & 0xFFF, wide)
+    if name == "alternating":
+        return np.where(np.arange(n) % 2, -(2**31), 2**31 - 1).astype(np.int32)
+    if name == "one-digit":
+        return (rng.integers(0, 64, n) << 12).astype(np.int32)
+    if name == "high-bit":
+        return (rng.integers(0, 2, n) << 31).astype(np.uint32).view(np.int32)
+    if name == "zipf":
+        return np.minimum(rng.zipf(1.3, n), 2**31 - 1).astype(np.int32)
+    if name == "few-bits-differ":  # codes that insertion would have to move far
+        return (((wide & 7) << 28) | (np.arange(n, 0, -1) % 4096)).astype(np.int32)
+    if name == "equal":
+        return np.full(n, 7, np.int32)
+    return np.sort(wide) if name == "sorted" else wide
+
+
+SKEWS = (
+    "uniform", "one-bucket", "alternating", "one-digit", "high-bit", "zipf", "few-bits-differ",
+    "equal", "sorted",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "descending"), [*((form, False) for form in FORMS), ("units", True)]
+)
+def test_skewed_keys(form, descending, rng, queue):
+    """Stably, by which position each key had; all skews by one program, and twice the same."""
+    options = {"algorithm": "radix", "config": FORMS[form], "queue": queue}
+    for name in SKEWS:
+        keys = skewed(name, rng)
+        order = ol.argsort(keys, descending=descending, **options)
+        np.testing.assert_array_equal(order, stable_order(keys, descending), err_msg=name)
+    again = ol.argsort(keys, descending=descending, **options)
+    assert again.tobytes() == order.tobytes()
+
+
+@pytest.mark.parametrize("form", ["units", "onesweep"])
+def test_skewed_rows(form, rng, queue):
+    """Rows of which each takes another way, in the same launches."""
+    keys = np.stack([skewed(name, rng) for name in SKEWS])
+    for part in (keys[:3], keys[3:6], keys[6:]):
+        order = ol.argsort(part, algorithm="radix", config=FORMS[form], queue=queue)
+        np.testing.assert_array_equal(order, stable_order(part))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "form", "n", "descending"),
+    [
+        ("int8", "units", N, True),
+        ("float32", "units", N, True),
+        ("float64", "units", N, False),
+        ("float16", "onesweep", N, False),
+        ("float32", "onesweep", N, False),
+        ("uint64", "scan", N, True),
+        ("float64", "onesweep", 200, True),
+    ],
+)
+def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
+    """Bit for bit: NaN of all payloads last, and zeros of both signs in their order."""
+    dtype = np.dtype(dtype)
+    keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
+    if dtype.kind == "f":
+        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-7, -1.0], dtype)
+        for share, values in ((0.7, special), (0.3, rng.standard_normal(50).astype(dtype))):
+            places = rng.random(n) < share
+            keys[places] = rng.choice(values, np.count_nonzero(places))
+    right = keys[stable_order(keys, descending)]
+    options = {"algorithm": "radix", "config": FORMS[form], "queue": queue}
+    assert ol.sort(keys, descending=descending, **options).tobytes() == right.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("form", "value_bytes", "n"),
+    [
+        ("units", 1, N),
+        ("units", 16, 700),
+        ("scan", 8, N),
+        ("onesweep", 16, N),
+        ("onesweep", 2, 200),
+    ],
+)
+def test_values_travel(form, value_bytes, n, rng, queue):
+    keys = rng.integers(0, 200, n).astype(np.uint8 if value_bytes == 16 else np.int32)
+    values = rng.integers(0, 256, n * value_bytes, np.uint8).view(f"V{value_bytes}")
+    order = stable_order(keys)
+    moved = ol.sort_by_key(keys, values, algorithm="radix", config=FORMS[form], queue=queue)
+    np.testing.assert_array_equal(moved[0], keys[order])
+    assert moved[1].tobytes() == values[order].tobytes()
+
+
+def planned(form, problem, queue, device=None):
+    """Return the plan of a form."""
+    device = device or session_of(queue).device
+    return RADIX.plan(problem, RADIX.configure(problem, device, FORMS[form]), device)
+
+
+def sorted_by(plan, keys, queue, label):
+    """Return what a plan makes of one row of keys."""
+    executable = session_of(queue).executable(("test", label), lambda: plan)
+    return execute(executable, {"keys": keys}, queue).outputs["sorted"]
+
+
+@pytest.mark.parametrize("form", ["scan", "onesweep"])
+def test_wide_counts(form, rng, queue, monkeypatch):
+    """Counts of 64 bits, which rows of 2^30 keys need, in short rows."""
+    keys = skewed("zipf", rng).reshape(1, -1)
+    monkeypatch.setattr(groups, "WIDE", 1000)
+    plan = planned(form, SortProblem(N, keys.dtype), queue)
+    assert plan.launches[0].params["WIDE"]
+    np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
+
+
+def test_a_launch_a_phase(rng, queue):
+    """What runs where items do not see what others have written."""
+    device = session_of(queue).device
+    apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
+    plan = planned("units", SortProblem(N, np.dtype(np.int32)), queue, apart)
+    assert len(plan.launches) > 4
+    for name in ("uniform", "one-bucket", "uniform"):  # counters must be zero again
+        keys = skewed(name, rng).reshape(1, -1)
+        np.testing.assert_array_equal(sorted_by(plan, keys, queue, "apart"), np.sort(keys))
+
+
+@pytest.mark.parametrize(
+    ("found", "planted", "right"),
+    [
+        ("sum += word_0 & NUMBER;", "sum += word_0 & (NUMBER - 1);", False),  # never more
+        ("PUT((p), OWN | (status_t)(n))", "", True),
+    ],
+    ids=["a miscount is seen", "tiles that announce nothing are counted"],
+)
+def test_planted_faults_in_the_look_back(found, planted, right, rng, queue, monkeypatch):
+    """The first makes a wrong result, and so do the checks above; the second must not."""
+
+    def faulty(name, params):
+        source = template.render(name, params)
+        text = source.text.replace(found, planted)
+        if right:  # nor is anything announced about all tiles up to one
+            text = text.replace("PUT((p), ALL | (status_t)(n))", "")
+        assert text != source.text
+        return replace(source, text=text)
+
+    monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
+    # One pass, so that wrong places stay inside the arrays.
+    keys = rng.integers(0, 256, (1, 3001), np.uint8)
+    form = "impatient" if right else "onesweep"
+    config = {**FORMS[form], "WG_SIZE": 256, "ITEM_KEYS": 2, "DIGIT_BITS": 8}
+    problem, device = SortProblem(3001, keys.dtype), session_of(queue).device
+    plan = RADIX.plan(problem, RADIX.configure(problem, device, config), device)
+    result = sorted_by(plan, keys, queue, found)
+    assert np.array_equal(result, np.sort(keys)) == right
+
+
+# ---------------------------------------------------------------------- plans
+
+
+def kernels(problem, device, **values):
+    config = RADIX.configure(problem, device, values)
+    plan = RADIX.plan(problem, config, device)
+    check_plan(plan, device)
+    return [launch.kernel for launch in plan.launches]
+
+
+@pytest.mark.parametrize("n", [1, 33, 1000, 10_000, 10**6, 2**31 + 5])
+@pytest.mark.parametrize("options", [{}, {"indices": True}, {"value_bytes": 16}])
+@pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "float64"])
+def test_built_in_configurations_fit(dtype, options, n):
+    for local, group, progress in ((32, 256, False), (48, 1024, True), (16, 64, True)):
+        limits = Capabilities(
+            max_work_group=group,
+            local_memory=local << 10,
+            forward_progress=progress,
+            inline_ptx=local == 48,
+        )
+        device = replace(GPU, max_work_group=group, capabilities=limits)
+        problem = SortProblem(n, np.dtype(dtype), **options)
+        names = kernels(problem, device)
+        if n <= 33:
+            assert names == ["sort_rows"]
+        elif n >= 10**6:
+            alone = "count_tiles" in names
+            wide_words = n >= groups.WIDE and not limits.inline_ptx
+            assert alone == (not progress or wide_words)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        assert plan.launches[0].params.get("WIDE", False) == (n >= groups.WIDE)
+
+
+def test_rows_share_their_launches():
+    for n in (1000, 100_000):
+        counts = {
+            len(kernels(SortProblem(n, np.dtype(np.int32), rows), GPU)) for rows in (1, 5, 300)
+        }
+        assert len(counts) == 1
+    cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
+    for n, rows in ((10, 10**6), (1000, 1000), (10**6, 3), (10**5, 64)):
+        problem = SortProblem(n, np.dtype(np.float32), rows)
+        assert kernels(problem, cpu) == ["radix_units"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"FORM": "units"}, "WG_SIZE is 1 for units"),
+        ({"WG_SIZE": 48}, "multiple of 32"),
+        ({"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
+        ({"DIGIT_BITS": 9}, "at most 8 for groups"),
+        ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ({"PATIENCE": 5}, "for onesweep alone"),
+        ({"STREAM": True}, "for units alone"),
+        ({"ITEM_KEYS": 40}, "of local memory"),
+    ],
+)
+def test_configurations_that_cannot_run(config, message):
+    with pytest.raises(InvalidConfig, match=message):
+        kernels(SortProblem(10**6, np.dtype(np.int32)), GPU, **config)
