@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Hashable, Sequence
+from copy import deepcopy
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +19,7 @@ from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.replay import Recipe, arrays_among, is_replayed, kinds_of, record
+from opencl_lab.replay import Recipe, data_and_values, is_replayed, kinds_of, record
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
 
 __all__ = ["Prepared", "prepare"]
@@ -65,12 +66,14 @@ class Prepared:
         self.function = function
         self.shapes = tuple(shapes)
         self.dtypes = tuple(dtypes)
-        self.options = options
+        data, values = data_and_values(function, options)
+        # Their values are settled once, whatever becomes of these arrays.
+        self.options = {**options, **{name: deepcopy(options[name]) for name in values}}
         self.calls = 0
         self.seconds = 0.0
         self._begin = 0.0
         self._known: dict[Hashable, Recipe] = {}
-        self._fixed = arrays_among(function, options)
+        self._fixed = data
         self._queue: cl.CommandQueue | None = options.get("queue")
 
     def __call__(self, *arrays: AnyArray, out: AnyArray | None = None) -> Any:
@@ -102,18 +105,22 @@ class Prepared:
     def _settle(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
         made = [array if is_device_array(array) else np.asarray(array) for array in arrays]
         got = [(tuple(array.shape), array.dtype) for array in made]
-        if got != list(zip(self.shapes, self.dtypes, strict=True)):
-            wanted = ", ".join(
-                f"{shape} of {dtype}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
-            )
-            shown = ", ".join(f"{shape} of {dtype}" for shape, dtype in got)
-            raise InvalidProblem(f"{self.function.__name__} was prepared for {wanted}, not {shown}")
+        wanted = list(zip(self.shapes, self.dtypes, strict=True))
+        if got != wanted:
+            name = self.function.__name__
+            raise InvalidProblem(f"{name} was prepared for {_listed(wanted)}, not {_listed(got)}")
         options = self.options if out is None else {**self.options, "out": out}
-        result, recipe = record(self.function, made, options)
         given = [*made, *self._fixed] + ([] if out is None else [out])
-        if recipe is not None and len(self._known) < MOST_KINDS:
-            self._known[kinds_of(given, len(made))] = recipe
+        kinds = kinds_of(given, len(made))
+        result, recipe, taken = record(self.function, made, options)
+        if (
+            recipe is not None
+            and kinds is not None
+            and list(map(id, taken)) == list(map(id, given))
+        ):
             self._queue = recipe.queue
+            if len(self._known) < MOST_KINDS:
+                self._known[kinds] = recipe
         return result
 
     def __enter__(self) -> Prepared:
@@ -140,6 +147,10 @@ class Prepared:
         return f"prepare({self.function.__name__!r}, shape={self.shapes}{options})"
 
 
+def _listed(arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> str:
+    return ", ".join(f"{shape} of {dtype}" for shape, dtype in arrays) or "no array"
+
+
 def prepare(
     operation: str | Callable[..., Any],
     *arrays: AnyArray,
@@ -161,8 +172,9 @@ def prepare(
     dtype : dtype or sequence of dtypes
         With `shape`; one serves all arrays.
     **options
-        Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as the `weights`
-        of `conv2d`, are those of all calls. With ``queue=`` and a `shape`, arrays are expected on
+        Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as `c` of `gemm`,
+        are those of all calls. Of the `weights` of `conv2d` on the host the values are taken now;
+        later changes of that array make no difference. With ``queue=`` and a `shape`, arrays are expected on
         that queue's device, else on the host. Others work too, after one slow call.
 
     Returns
@@ -184,21 +196,28 @@ def prepare(
     >>> f(2 * x, out=y) is y
     True
     """
-    name = getattr(operation, "__name__", str(operation))
-    function = FUNCTIONS.get(name)
+    function = FUNCTIONS.get(getattr(operation, "__name__", str(operation)))
     if function is None or (callable(operation) and operation is not function):
-        raise InvalidProblem(f"cannot prepare {name!r}; possible are: {', '.join(FUNCTIONS)}")
+        name = repr(operation)
+        raise InvalidProblem(f"cannot prepare {name}; possible are: {', '.join(FUNCTIONS)}")
+    name = function.__name__
     if (shape is None) == (not arrays):
         raise InvalidProblem("prepare takes either arrays or shape=")
     if not arrays:
-        arrays = _examples(shape, dtype, options)
+        arrays = _examples(shape, dtype, options.get("queue"))
     for array in arrays:
         if not isinstance(array, (np.ndarray, cl.array.Array)):
             raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
-    parameters = inspect.signature(function).parameters
-    unknown = ", ".join(sorted(set(options) - set(parameters)))
-    if unknown:
-        raise InvalidProblem(f"{name} has no option {unknown}")
+    if "out" in options:
+        raise InvalidProblem("out is given to the calls of what is prepared, not to prepare")
+    try:
+        bound = inspect.signature(function).bind(*arrays, **options)
+    except TypeError as error:
+        raise InvalidProblem(f"cannot prepare {name} so: {error}") from error
+    given = dict(zip(bound.arguments, arrays, strict=False))
+    _, values = data_and_values(function, given)
+    if values:
+        raise InvalidProblem(f"{values[0]} are an option of what is prepared: {values[0]}=...")
     shapes = [tuple(array.shape) for array in arrays]
     prepared = Prepared(function, shapes, [array.dtype for array in arrays], options)
     prepared(*arrays)
@@ -206,16 +225,19 @@ def prepare(
     return prepared
 
 
-def _examples(shape: Any, dtype: Any, options: dict[str, Any]) -> tuple[AnyArray, ...]:
-    """Return arrays of zeros; on the device of the queue, if `options` name one."""
+def _examples(shape: Any, dtype: Any, queue: Any) -> tuple[AnyArray, ...]:
+    """Return arrays of zeros; on the device of the queue, if there is one."""
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
     several = isinstance(shape, (tuple, list)) and any(map(np.ndim, shape))
     shapes = list(shape) if several else [shape]
     types = list(dtype) if isinstance(dtype, (tuple, list)) else [dtype] * len(shapes)
-    queue = options.get("queue")
+    if len(types) != len(shapes):
+        raise InvalidProblem(f"shape= names {len(shapes)} arrays and dtype= {len(types)} types")
     try:
         made = [np.zeros(item, kind) for item, kind in zip(shapes, types, strict=True)]
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"shape {shape!r} and dtype {dtype!r}: {error}") from error
+    except (MemoryError, TypeError, ValueError) as error:
+        raise InvalidProblem(f"no array of shape {shape!r}: {error}") from error
     if queue is None:
         return tuple(made)
     return tuple(cl.array.to_device(queue, array) for array in made)

@@ -44,7 +44,7 @@ from opencl_lab.tuning import database
 
 __all__ = [
     "Recipe",
-    "arrays_among",
+    "data_and_values",
     "forget",
     "free_memory",
     "is_replayed",
@@ -356,14 +356,19 @@ class _Signature:
         self._data = {place for name, place in self._place.items() if name in DATA}
         self._arrays = self._data | self._values
 
-    def arrays(self, options: Mapping[str, Any]) -> list[Any]:
-        """Return the arrays among `options` that `kind` would return."""
-        return [
-            value
-            for name, value in options.items()
-            if (type(value) in DEVICE_ARRAYS and self._place[name] in self._arrays)
-            or (type(value) is np.ndarray and self._place[name] in self._data)
-        ]
+    def data_and_values(self, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+        """Return the arrays among `options` that `kind` would return, and names of the others."""
+        data: list[Any] = []
+        values: list[str] = []
+        for name, value in options.items():
+            place, on_device = self._place[name], type(value) in DEVICE_ARRAYS
+            if (on_device and place in self._arrays) or (
+                type(value) is np.ndarray and place in self._data
+            ):
+                data.append(value)
+            elif place in self._values:
+                values.append(name)
+        return data, values
 
     def kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
@@ -441,23 +446,38 @@ def is_replayed(function: Callable[..., Any]) -> bool:
     return function in _signatures
 
 
-def arrays_among(function: Callable[..., Any], options: Mapping[str, Any]) -> list[Any]:
-    """Return the options that are data of a call, in their order."""
-    return _signatures[function].arrays(options)
+def data_and_values(
+    function: Callable[..., Any], options: Mapping[str, Any]
+) -> tuple[list[Any], list[str]]:
+    """Return the arrays among options that are data of a call, and the names of other arrays.
+
+    The values of these are part of the kind of a call.
+    """
+    return _signatures[function].data_and_values(options)
 
 
 def record(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Any, Recipe | None]:
-    """Call a function that is replayed, and return its result and what it did, if it is known."""
+) -> tuple[Any, Recipe | None, list[Any]]:
+    """Call a function that is replayed.
+
+    Returns
+    -------
+    result
+        Of the call.
+    recipe : Recipe or None
+        What it did, if that is known.
+    arrays : list of arrays
+        Those that `Recipe.run` takes the like of.
+    """
     inner = inspect.unwrap(function)
     try:
         _, arrays = _signatures[function].kind(tuple(args), kwargs)
     except Exception:  # the function refuses it in its own words
-        return inner(*args, **kwargs), None
+        return inner(*args, **kwargs), None, []
     if LOCAL.recorder is not None:
-        return inner(*args, **kwargs), None
-    return _recorded(inner, args, kwargs, arrays)
+        return inner(*args, **kwargs), None, []
+    return *_recorded(inner, args, kwargs, arrays), arrays
 
 
 def _recorded(

@@ -129,10 +129,17 @@ def test_as_a_context_it_measures(device):
         (("sort",), {}, "either arrays or shape="),
         (("sort", np.ones(3)), {"shape": (3,)}, "either arrays or shape="),
         (("sart",), {"shape": (3,)}, "cannot prepare 'sart'; possible are: .*sort"),
-        ((print,), {"shape": (3,)}, "cannot prepare 'print'"),
-        (("sort",), {"shape": (3,), "axes": 1}, "sort has no option axes"),
+        ((print,), {"shape": (3,)}, "cannot prepare <built-in function print>"),
+        ((None,), {"shape": (3,)}, "cannot prepare None"),
+        (("sort",), {"shape": (3,), "axes": 1}, "cannot prepare sort so: .*'axes'"),
+        (("gemm",), {"shape": (3, 3)}, "cannot prepare gemm so: .*'b'"),
+        (("sort",), {"shape": ((3,), (3,))}, "cannot prepare sort so: too many"),
+        (("sort",), {"shape": (3,), "out": np.ones(3)}, "out is given to the calls"),
+        (("sort",), {"shape": (3,), "queue": 3}, "queue must be a pyopencl.CommandQueue"),
+        (("sort",), {"shape": (3,), "dtype": ("f4", "f4")}, "1 arrays and dtype= 2 types"),
+        (("conv2d",), {"shape": ((8, 8), (3, 3))}, "weights are an option of what is prepared"),
         (("sort",), {"shape": (-3,)}, "negative dimensions"),
-        (("sort",), {"shape": (3,), "dtype": "wrong"}, "not understood"),
+        (("sort",), {"shape": (3,), "dtype": "wrong"}, "not understood|no array"),
         (("sort", [1, 2]), {}, "arrays or shape=, not list"),
         (("gemm",), {"shape": ((2, 3), (4, 5))}, "a gives sums of length 3"),
     ],
@@ -147,5 +154,14 @@ def test_other_arrays_are_refused(device):
     for wrong in (np.zeros(9, np.int32), np.zeros(8, np.float32), np.zeros((8, 1), np.int32)):
         with pytest.raises(InvalidProblem, match=r"sort was prepared for \(8,\) of int32, not"):
             prepared(wrong)
-    with pytest.raises(InvalidProblem, match="was prepared for"):
+    with pytest.raises(InvalidProblem, match=r"was prepared for \(8,\) of int32, not no array"):
         prepared()
+
+
+def test_weights_are_those_of_the_time_when_it_was_prepared(device, rng):
+    image, weights = floats(20, 30)(rng), floats(3, 3)(rng)
+    right = ol.conv2d(image, weights)
+    prepared = ol.prepare("conv2d", image, weights=weights)
+    weights[:] = 0
+    for given in (image, np.asfortranarray(image), image):
+        np.testing.assert_allclose(prepared(given), right, atol=1e-5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import threading
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab import replay
+from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import pending
 from opencl_lab.runtime.kept import call_when_freeing
 from opencl_lab.runtime.results import PooledArray, ResultPool, block_of
@@ -143,7 +145,9 @@ def test_a_result_is_an_array_like_any_other(make, queue):
     result, right = make()
     assert isinstance(result, cl.array.Array)
     assert result.shape == (N,) and result.dtype == np.int32 and result.nbytes == 4 * N
-    doubled = (result + result).get()
+    with warnings.catch_warnings():  # of a driver about pyopencl's own kernel
+        warnings.simplefilter("ignore")
+        doubled = (result + result).get()
     assert np.array_equal(doubled, 2 * right)
     result, right = make()
     host = np.empty(N, np.int32)
@@ -258,3 +262,30 @@ def test_commands_of_other_queues_are_flushed(make, queue):
     result, right = make()
     other = cl.CommandQueue(queue.context)
     assert np.array_equal(ol.sort(result.with_queue(other)).get(), right)
+
+
+def test_a_queue_that_was_set_by_hand_is_another_one(make, queue):
+    result, right = make()
+    pool = session_of(queue).results(queue)
+    other = cl.CommandQueue(queue.context)
+    ol.sort(cl.array.to_device(other, right))
+    ol.sort(cl.array.to_device(other, right))
+    result.queue = other
+    again = ol.sort(result)
+    assert type(result) is cl.array.Array and pool.queue == queue
+    assert np.array_equal(again.get(), right)
+    assert repr(make()[0]).startswith("cl.Array(")
+
+
+def test_pools_of_queues_that_went_keep_nothing(queue, rng, monkeypatch):
+    session = session_of(queue)
+    monkeypatch.setattr(session_module, "MOST_QUEUES", 2)
+    pool = session.results(queue)
+    pool.give(64, pool.take(64))
+    assert pool.idle_bytes == 64
+    queues = [cl.CommandQueue(queue.context) for _ in range(3)]
+    for one in queues:
+        session.results(one)
+    assert pool.idle_bytes == 0 and len(session._results) <= 2
+    pool.give(64, pool.take(64))
+    assert pool.idle_bytes == 0

@@ -166,7 +166,7 @@ def main() -> None:
     for title, name, arrays, options in cases(np.random.default_rng(0), given.large):
         function = getattr(ol.fft, name, None) or getattr(ol, name)
         put = [cl.array.to_device(queue, array) for array in arrays]
-        _, recipe = record(function, put, options)
+        _, recipe, _ = record(function, put, options)
         assert recipe is not None, f"{title} cannot be replayed"
         alone = launches(recipe, put, queue)
         prepared = ol.prepare(function, *put, **options)

@@ -18,6 +18,7 @@ from opencl_lab.runtime.session import (
     Executable,
     KernelInfo,
     Session,
+    is_in_order,
     session_of,
 )
 
@@ -121,19 +122,26 @@ def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
 def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
     """Return the events that the contents of device arrays still wait for.
 
-    Commands of other queues are flushed: until then no other queue may wait for them. Arrays
-    forget events that are complete, or each call would look at them again.
+    Commands of other queues are flushed: until then no other queue may wait for them. Those of an
+    in-order queue wait for each other anyway, but an error should be seen. Arrays forget events
+    that are complete, or each call would look at them again.
     """
     waits = []
     for array in arrays:
-        live = [event for event in array.events if event.command_execution_status != COMPLETE]
-        if not live:
-            del array.events[:]
-        for event in live:
+        complete = True
+        for event in array.events:
+            status = event.command_execution_status
+            if status == COMPLETE:
+                continue
+            complete = False
             other = event.command_queue  # a user event has none
+            if other == queue and status >= 0 and is_in_order(queue):
+                continue
+            waits.append(event)
             if other is not None and other != queue:
                 other.flush()
-        waits += live
+        if complete:
+            del array.events[:]
     return waits
 
 

@@ -44,6 +44,7 @@ class ResultPool:
     def __init__(
         self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]
     ):
+        self.queue = queue
         # New memory is used at once, as some drivers find out only then that there is none.
         self._new = pyopencl.tools.ImmediateAllocator(queue)
         self._most_idle = most_idle
@@ -88,7 +89,7 @@ class ResultPool:
         """Take back a buffer that only commands of this queue may still use."""
         # An array may die at any moment, also while this thread holds the lock.
         self._returned.append((nbytes, block))
-        few = nbytes < SMALL and len(self._returned) < MOST_RETURNED
+        few = nbytes < SMALL and len(self._returned) < MOST_RETURNED and self._most_idle >= 0
         if not few and self._lock.acquire(blocking=False):
             try:
                 self._take_back()
@@ -101,12 +102,17 @@ class ResultPool:
             self._idle.setdefault(nbytes, []).append(block)
             self._idle.move_to_end(nbytes)
             self._idle_bytes += nbytes
-        while self._idle_bytes > self._most_idle:
+        while self._idle and self._idle_bytes > self._most_idle:
             nbytes, blocks = next(iter(self._idle.items()))
             blocks.pop(0)
             self._idle_bytes -= nbytes
             if not blocks:
                 del self._idle[nbytes]
+
+    def retire(self) -> None:
+        """Keep nothing from now on."""
+        self._most_idle = -1
+        self.free_held()
 
     def free_held(self) -> None:
         """Give all that is not in use back to the driver."""
@@ -177,6 +183,9 @@ class PooledArray(cl.array.Array):
         self.base_data  # noqa: B018 - a copy shares the memory
         return self.__reduce_ex__(protocol)
 
+    def __repr__(self) -> str:
+        return super().__repr__().replace(type(self).__name__, "Array", 1)
+
     def __del__(self) -> None:
         own = self.__dict__
         if "_block" in own:  # else it was never made
@@ -195,8 +204,9 @@ def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
     """
     if type(array) is PooledArray:
         own = array.__dict__
-        block = own.get("_block")
-        if block is not None and own["queue"] is queue:
+        block, pool = own.get("_block"), own.get("_pool")
+        # A user may have set another queue.
+        if block is not None and pool is not None and own["queue"] is queue is pool.queue:
             return block
     return array.base_data
 

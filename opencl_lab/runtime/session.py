@@ -439,8 +439,8 @@ class Session:
         pool = self._results.get(queue.int_ptr)
         if pool is None:
             with self._lock:
-                if len(self._results) >= MOST_QUEUES:  # whoever uses it holds it
-                    del self._results[next(iter(self._results))]
+                while len(self._results) >= MOST_QUEUES:  # recipes and arrays may hold it
+                    self._results.pop(next(iter(self._results))).retire()
                 pool = ResultPool(queue, self._most_idle, self.alone(queue))
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
