@@ -172,10 +172,11 @@ def prepare(
     dtype : dtype or sequence of dtypes
         With `shape`; one serves all arrays.
     **options
-        Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as `c` of `gemm`,
-        are those of all calls. Of the `weights` of `conv2d` on the host the values are taken now;
-        later changes of that array make no difference. With ``queue=`` and a `shape`, arrays are expected on
-        that queue's device, else on the host. Others work too, after one slow call.
+        Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as `c` of
+        `gemm`, are those of all calls. Of the `weights` of `conv2d` on the host the values are
+        taken now; later changes of that array make no difference. With ``queue=`` and a `shape`,
+        arrays are expected on that queue's device, else on the host. Others work too, after one
+        slow call.
 
     Returns
     -------

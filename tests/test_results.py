@@ -235,6 +235,8 @@ def test_commands_of_other_queues_are_flushed(make, queue):
     flushed = []
 
     class Queue:
+        properties = 0
+
         def __init__(self, name):
             self.name = name
 
@@ -247,18 +249,19 @@ def test_commands_of_other_queues_are_flushed(make, queue):
             self.command_execution_status = status
 
     own = Queue("own")
-    events = [Event(own), Event(Queue("other")), Event(None)]
+    events = [Event(own), Event(Queue("other")), Event(None), Event(own, -5)]
 
     class Array:
         def __init__(self, events):
             self.events = events
 
-    assert pending([Array(events[:2]), Array(events[2:])], own) == events
-    assert flushed == ["other"]
+    arrays = [Array(events[:2]), Array(events[2:])]
+    assert pending(arrays, own) == events[1:]  # the own queue is in order, but one failed
+    assert flushed == ["other"] and arrays[0].events == events[:2]
+    own.properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    assert pending([Array(events)], own) == events
     done = Array([Event(own, cl.command_execution_status.COMPLETE)])
     assert pending([done], own) == [] and not done.events
-    failed = Array([Event(own, -5)])
-    assert pending([failed], own) == failed.events
     result, right = make()
     other = cl.CommandQueue(queue.context)
     assert np.array_equal(ol.sort(result.with_queue(other)).get(), right)

@@ -12,9 +12,10 @@ plain buffer, which the driver keeps for as long as any command needs it.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict, deque
 from contextlib import AbstractContextManager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 import pyopencl.array
@@ -27,6 +28,35 @@ MOST_RETURNED = 64
 """Small blocks are put in order this many at a time."""
 
 __all__ = ["PooledArray", "ResultPool", "block_of", "memory_of"]
+
+
+class _Given(NamedTuple):
+    """A block without an array."""
+
+    nbytes: int
+    block: cl.Buffer
+
+
+class _Lease(weakref.ref):  # type: ignore[type-arg]
+    """What a pool gets back when an array dies; the array holds it until then.
+
+    Its callback is a method written in C where it can be: Ctrl-C in a function of Python's that
+    runs while an array dies would be lost.
+    """
+
+    __slots__ = ("block", "nbytes", "pool")
+
+    block: cl.Buffer
+    nbytes: int
+    pool: ResultPool
+
+    def __new__(cls, array: Any, pool: ResultPool, nbytes: int, block: cl.Buffer) -> _Lease:
+        lease = super().__new__(cls, array, pool.returned.append if nbytes < SMALL else pool.tidy)
+        lease.pool, lease.nbytes, lease.block = pool, nbytes, block
+        return lease
+
+    def __init__(self, *given: Any) -> None:
+        """Take what `__new__` takes."""
 
 
 class ResultPool:
@@ -52,7 +82,7 @@ class ResultPool:
         self._lock = threading.Lock()
         self._idle: OrderedDict[int, list[cl.Buffer]] = OrderedDict()  # last used sizes at the end
         self._idle_bytes = 0
-        self._returned: deque[tuple[int, cl.Buffer]] = deque()
+        self.returned: deque[Any] = deque()  # leases, and others of their attributes
 
     @property
     def idle_bytes(self) -> int:
@@ -69,12 +99,13 @@ class ResultPool:
         pyopencl.MemoryError
             If there is no memory left, also after all that is not in use was given back.
         """
-        if self._returned:
+        if 0 < len(self.returned) < MOST_RETURNED:
             with suppress(IndexError):  # another thread was quicker
-                last, block = self._returned.pop()
-                if last == nbytes:  # most calls want what the one before has left
+                last = self.returned.pop()
+                if last.nbytes == nbytes:  # most calls want what the one before has left
+                    block: cl.Buffer = last.block
                     return block
-                self._returned.append((last, block))
+                self.returned.append(last)
         with self._lock:
             self._take_back()
             blocks = self._idle.get(nbytes)
@@ -87,9 +118,13 @@ class ResultPool:
 
     def give(self, nbytes: int, block: cl.Buffer) -> None:
         """Take back a buffer that only commands of this queue may still use."""
+        self.tidy(_Given(nbytes, block))
+
+    def tidy(self, given: Any) -> None:
+        """Take a lease back, and hold the limit."""
         # An array may die at any moment, also while this thread holds the lock.
-        self._returned.append((nbytes, block))
-        few = nbytes < SMALL and len(self._returned) < MOST_RETURNED and self._most_idle >= 0
+        self.returned.append(given)
+        few = given.nbytes < SMALL and len(self.returned) < MOST_RETURNED and self._most_idle >= 0
         if not few and self._lock.acquire(blocking=False):
             try:
                 self._take_back()
@@ -97,11 +132,11 @@ class ResultPool:
                 self._lock.release()
 
     def _take_back(self) -> None:
-        while self._returned:
-            nbytes, block = self._returned.popleft()
-            self._idle.setdefault(nbytes, []).append(block)
-            self._idle.move_to_end(nbytes)
-            self._idle_bytes += nbytes
+        while self.returned:
+            given = self.returned.popleft()
+            self._idle.setdefault(given.nbytes, []).append(given.block)
+            self._idle.move_to_end(given.nbytes)
+            self._idle_bytes += given.nbytes
         while self._idle and self._idle_bytes > self._most_idle:
             nbytes, blocks = next(iter(self._idle.items()))
             blocks.pop(0)
@@ -125,9 +160,6 @@ class ResultPool:
 class PooledArray(cl.array.Array):
     """A device array like any other, whose memory goes back to a pool if nobody asks for it."""
 
-    _block: cl.Buffer
-    _pool: ResultPool
-
     @classmethod
     def of(
         cls, pool: ResultPool, block: cl.Buffer, attributes: dict[str, Any], event: cl.Event
@@ -144,17 +176,19 @@ class PooledArray(cl.array.Array):
             That of the command which writes it.
         """
         array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
-        array.__dict__ = {**attributes, "events": [event], "_pool": pool, "_block": block}
+        lease = _Lease(array, pool, attributes["nbytes"], block)
+        array.__dict__ = {**attributes, "events": [event], "_lease": lease}
         return array
 
     @property
     def base_data(self) -> Any:
         """The memory, which does not go back to the pool from now on."""
         own = vars(self)
-        own.setdefault("base_data", own.get("_block"))
+        lease = own.get("_lease")
+        if lease is not None:
+            own.setdefault("base_data", lease.block)
         self.__class__ = cl.array.Array  # type: ignore[assignment]
-        own.pop("_pool", None)
-        own.pop("_block", None)
+        own.pop("_lease", None)
         return own["base_data"]
 
     @base_data.setter
@@ -170,13 +204,13 @@ class PooledArray(cl.array.Array):
     def get(self, queue: Any = None, ary: Any = None) -> Any:
         """See `pyopencl.array.Array.get`."""
         own = dict(vars(self))
-        memory, pool = own.pop("_block", None), own.pop("_pool", None)
+        lease = own.pop("_lease", None)
         plain = cl.array.Array.__new__(cl.array.Array)
         vars(plain).update(own, events=list(own["events"]))
-        if memory is None or pool is None:  # another thread has asked for it
+        if lease is None:  # another thread has asked for it
             return plain.get(queue, ary)
-        plain.base_data = memory
-        with pool.alone:
+        plain.base_data = lease.block
+        with lease.pool.alone:
             return plain.get(queue, ary)  # it waits, so that no queue uses the memory afterwards
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -185,11 +219,6 @@ class PooledArray(cl.array.Array):
 
     def __repr__(self) -> str:
         return super().__repr__().replace(type(self).__name__, "Array", 1)
-
-    def __del__(self) -> None:
-        own = self.__dict__
-        if "_block" in own:  # else it was never made
-            own["_pool"].give(own["nbytes"], own["_block"])
 
 
 def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
@@ -204,14 +233,14 @@ def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
     """
     if type(array) is PooledArray:
         own = array.__dict__
-        block, pool = own.get("_block"), own.get("_pool")
+        lease = own.get("_lease")
         # A user may have set another queue.
-        if block is not None and pool is not None and own["queue"] is queue is pool.queue:
-            return block
+        if lease is not None and own["queue"] is queue is lease.pool.queue:
+            return lease.block
     return array.base_data
 
 
 def block_of(array: cl.array.Array) -> Any:
     """Return the memory of a device array to compare it with that of others, and nothing else."""
-    block = vars(array).get("_block")
-    return array.base_data if block is None else block
+    lease = vars(array).get("_lease")
+    return array.base_data if lease is None else lease.block
