@@ -288,7 +288,10 @@ def _host_kind(array: np.ndarray[Any, Any]) -> Hashable:
 def _sharing(arrays: Sequence[Any]) -> Hashable:
     """Return which of several arrays share memory."""
     if is_device_array(arrays[0]):
-        memory = [block_of(array).int_ptr for array in arrays]
+        blocks = [block_of(array) for array in arrays]
+        if any(block.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) for block in blocks):
+            raise _Unique  # parts of one buffer may overlap
+        memory = [block.int_ptr for block in blocks]
         if len(set(memory)) == len(memory):
             return None
         same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import threading
 
 import numpy as np
@@ -249,3 +250,10 @@ def test_what_is_freed_goes_back_to_the_system(fresh, plan_of, monkeypatch):
     assert order == [0]
     monkeypatch.setattr(kept.ctypes, "CDLL", object)  # without such a call
     ol.free_memory()
+
+
+def test_kernels_leave_no_lines_behind(queue):
+    before = set(linecache.cache)
+    for n in range(300, 303):
+        ol.sort(np.arange(n, dtype=np.int32), algorithm="odd-even-merge", queue=queue)
+    assert not [name for name in linecache.cache.keys() - before if "generated" in name]

@@ -13,6 +13,7 @@ import opencl_lab as ol
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.runtime.arrays import overlap
 from opencl_lab.runtime.copies import Copy, View
+from opencl_lab.runtime.session import default_queue
 
 SQUARE = (8, 8)
 
@@ -240,3 +241,23 @@ def test_copies_have_the_fewest_dimensions():
     assert dimensions(dense, dense, shifts=(1, 0, 0)) == (1, True)
     assert dimensions(dense, dense, shifts=(0, 0, 1)) == (2, True)
     assert dimensions(View((), (), 3), View((), (), 0)) == (1, True)
+
+
+def test_parts_of_one_buffer_may_overlap(device, rng):
+    queue = default_queue(device)
+    size = 1 << 15
+    step = max(4, queue.device.mem_base_addr_align // 8)
+    keys = rng.integers(-(2**30), 2**30, size // 4, np.int32)
+    for _ in range(3):
+        whole = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size + step)
+        one, other = (
+            cl.array.Array(queue, size // 4, np.int32, data=whole.get_sub_region(begin, size))
+            for begin in (0, step)
+        )
+        one.set(keys)
+        assert ol.sort(one, out=other) is other
+        np.testing.assert_array_equal(other.get(), np.sort(keys))
+        one.set(keys)
+        pair = (one, cl.array.to_device(queue, keys))
+        with pytest.raises(ol.InvalidProblem):
+            ol.sort_by_key(*pair, out=(one, other))

@@ -42,6 +42,11 @@ def stable_order(keys, descending=False):
     return keys.shape[-1] - 1 - np.flip(flipped, -1)
 
 
+def need(form, queue):
+    if FORMS[form]["FORM"] == "units" and session_of(queue).device.kind != "cpu":
+        pytest.skip("a form for CPUs")
+
+
 def skewed(name, rng, n=N):
     """Return int32 keys that are hard for one form or another."""
     wide = rng.integers(-(2**31), 2**31, n).astype(np.int32)
@@ -73,6 +78,7 @@ SKEWS = (
 )
 def test_skewed_keys(form, descending, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
+    need(form, queue)
     options = {"algorithm": "radix", "config": FORMS[form], "queue": queue}
     for name in SKEWS:
         keys = skewed(name, rng)
@@ -85,6 +91,7 @@ def test_skewed_keys(form, descending, rng, queue):
 @pytest.mark.parametrize("form", ["units", "onesweep"])
 def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
+    need(form, queue)
     keys = np.stack([skewed(name, rng) for name in SKEWS])
     for part in (keys[:3], keys[3:6], keys[6:]):
         order = ol.argsort(part, algorithm="radix", config=FORMS[form], queue=queue)
@@ -105,6 +112,7 @@ def test_skewed_rows(form, rng, queue):
 )
 def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     """Bit for bit: NaN of all payloads last, and zeros of both signs in their order."""
+    need(form, queue)
     dtype = np.dtype(dtype)
     keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
     if dtype.kind == "f":
@@ -128,6 +136,7 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     ],
 )
 def test_values_travel(form, value_bytes, n, rng, queue):
+    need(form, queue)
     keys = rng.integers(0, 200, n).astype(np.uint8 if value_bytes == 16 else np.int32)
     values = rng.integers(0, 256, n * value_bytes, np.uint8).view(f"V{value_bytes}")
     order = stable_order(keys)
@@ -160,6 +169,7 @@ def test_wide_counts(form, rng, queue, monkeypatch):
 
 def test_a_launch_a_phase(rng, queue):
     """What runs where items do not see what others have written."""
+    need("units", queue)
     device = session_of(queue).device
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
     plan = planned("units", SortProblem(N, np.dtype(np.int32)), queue, apart)
@@ -220,7 +230,8 @@ def test_built_in_configurations_fit(dtype, options, n):
             forward_progress=progress,
             inline_ptx=local == 48,
         )
-        device = replace(GPU, max_work_group=group, capabilities=limits)
+        items = (group,) * 3
+        device = replace(GPU, max_work_group=group, max_work_items=items, capabilities=limits)
         problem = SortProblem(n, np.dtype(dtype), **options)
         names = kernels(problem, device)
         if n <= 33:
@@ -231,6 +242,27 @@ def test_built_in_configurations_fit(dtype, options, n):
             assert alone == (not progress or wide_words)
         plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
         assert plan.launches[0].params.get("WIDE", False) == (n >= groups.WIDE)
+
+
+@pytest.mark.parametrize(
+    ("n", "rows", "name"),
+    [
+        (1000, 1, "radix"),
+        (2048, 1, "radix"),
+        (50_000, 1, "odd-even-merge"),
+        (5000, 20, "odd-even-merge"),
+        (5000, 30, "radix"),
+        (1000, 10**6, "radix"),
+        (1 << 17, 1, "odd-even-merge"),
+        ((1 << 17) + 1, 1, "radix"),
+    ],
+)
+def test_what_auto_takes(n, rows, name):
+    problem = SortProblem(n, np.dtype(np.int32), rows)
+    gpu = replace(GPU, capabilities=replace(GPU.capabilities, barriers_in_loops=True))
+    assert SORT.choose(problem, gpu).name == name
+    assert SORT.choose(problem, replace(gpu, kind="cpu")).name == "radix"
+    assert SORT.choose(problem, gpu, "radix").name == "radix"
 
 
 def test_rows_share_their_launches():

@@ -96,8 +96,20 @@ def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtyp
 def shares_memory(one: AnyArray, other: AnyArray) -> bool:
     """Return whether two arrays of one side may share memory, or lie in one buffer."""
     if is_device_array(one):
-        return bool(one.size and other.size and one.base_data == other.base_data)
+        return bool(one.size and other.size and whole_buffer(one)[0] == whole_buffer(other)[0])
     return np.may_share_memory(one, other)
+
+
+def whole_buffer(array: cl.array.Array) -> tuple[Any, int]:
+    """Return the buffer that an array lies in, that of a sub-buffer, and where it begins there."""
+    memory = array.base_data
+    if not isinstance(memory, cl.MemoryObjectHolder):  # shared virtual memory
+        return memory, array.offset
+    parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    if parent is None:
+        return memory, array.offset
+    begin: Any = memory.get_info(cl.mem_info.OFFSET)
+    return parent, begin + array.offset
 
 
 def overlap(one: AnyArray, other: AnyArray) -> bool:
@@ -118,7 +130,7 @@ class _Places:
             "shape": tuple(array.shape),
             "strides": tuple(array.strides),
             "typestr": f"|V{array.dtype.itemsize}",
-            "data": ((1 << 20) + array.offset, True),
+            "data": ((1 << 20) + whole_buffer(array)[1], True),
         }
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import linecache
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -257,6 +258,22 @@ class _DeviceTable:
 _making = threading.RLock()
 
 
+@contextmanager
+def _forgotten_lines() -> Iterator[None]:
+    """Drop the code that pyopencl generates inside from the cache of source lines.
+
+    It is there for tracebacks alone. Each new kernel object would look through all of it for a
+    name, which takes milliseconds after some hundreds.
+    """
+    before = set(linecache.cache)
+    try:
+        yield
+    finally:
+        for name in linecache.cache.keys() - before:
+            if name.startswith("<generated: "):
+                linecache.cache.pop(name, None)
+
+
 class Session:
     """One OpenCL context: its programs, executables and scratch memory."""
 
@@ -335,7 +352,7 @@ class Session:
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         """Return a new kernel object for a launch, checked against the kernel's own limits."""
         try:
-            with _making:
+            with _making, _forgotten_lines():
                 kernel = cl.Kernel(program, launch.kernel)
         except cl.Error as error:
             known: Any = program.get_info(cl.program_info.KERNEL_NAMES)

@@ -54,7 +54,9 @@ def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
 def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     """Return the form, and the size of groups and tiles: short rows get groups that fit."""
     limits = device.capabilities
-    largest = min(256, limits.max_work_group // WARP * WARP or WARP)
+    # Measured on an H200; without its votes ranking takes local memory for each item.
+    most = 512 if limits.inline_ptx else 256
+    largest = min(most, limits.max_work_group // WARP * WARP or WARP)
     wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
     chosen: dict[str, Any] = {
         "FORM": "onesweep" if limits.forward_progress and not wide else "scan"
@@ -69,7 +71,7 @@ def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
             wg_size //= 2
         items = next(i for i in ITEM_KEYS if wg_size * i >= problem.n)
     else:
-        tiles = 2 * device.compute_units
+        tiles = 512 // wg_size * device.compute_units
         while items > 4 and problem.rows * problem.n < tiles * wg_size * items:
             items = ITEM_KEYS[ITEM_KEYS.index(items) - 1]
     chosen |= {"WG_SIZE": wg_size, "ITEM_KEYS": items}
