@@ -26,7 +26,9 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.runtime.session import default_queue
 
 CASES: dict[str, tuple[str, tuple[int, ...], bool]] = {
+    "int32-8k": ("int32", (8_000,), False),
     "int32-50k": ("int32", (50_000,), False),
+    "int32-200k": ("int32", (200_000,), False),
     "int32-1M": ("int32", (1_000_000,), False),
     "int32-10M": ("int32", (10_000_003,), False),
     "int32-64M": ("int32", (64 << 20,), False),
