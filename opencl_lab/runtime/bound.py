@@ -35,8 +35,9 @@ class BoundSteps:
         constants: Sequence[DeviceMemory] = (),
     ):
         self._queue = queue
-        self._session = session_of(queue)
-        self._alone = self._session.alone(queue)
+        session = session_of(queue)
+        self._pool = session.results(queue)  # the order of the queue makes it safe for scratch too
+        self._alone = session.alone(queue)
         self._fixed: list[DeviceMemory] = []
         self._steps = []
         for step in steps:
@@ -69,19 +70,22 @@ class BoundSteps:
         self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event] = ()
     ) -> cl.Event:
         """Do what `enqueue` does for somebody who has the lock of the queue."""
-        queue, session = self._queue, self._session
+        queue, pool = self._queue, self._pool
         waits = list(wait_for) or None
         given = [*memory, *self._fixed]
         enqueue, event = cl.enqueue_nd_range_kernel, None
         for lock, launches, scratch in self._steps:
             buffers = given
-            if scratch:  # it counts from the end
-                buffers = [*given, *(session.allocate(queue, nbytes) for nbytes in scratch)]
+            blocks = [pool.take(nbytes) for nbytes in scratch]
+            if blocks:  # they count from the end
+                buffers = given + blocks
             with lock:
                 for kernel, global_size, local_size, arguments in launches:
                     for index, place in arguments:
                         kernel.set_arg(index, buffers[place])
                     event = enqueue(queue, kernel, global_size, local_size, None, waits)
                     waits = None
+            for nbytes, block in zip(scratch, blocks, strict=True):
+                pool.give(nbytes, block)
         assert event is not None  # a recording of no launch at all is none
         return event
