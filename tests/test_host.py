@@ -93,6 +93,8 @@ def test_commands_of_one_call(way, fresh, rng, commands):
     before = keys.copy()
     out = np.full((1, 200), -1, np.int32)
     problem = SortProblem(200, INT32)
+    SORT.run(problem, {"keys": keys.reshape(1, 200)}, queue=fresh)  # makes its counters
+    del commands[:]
     run = SORT.run(problem, {"keys": keys.reshape(1, 200)}, queue=fresh, out={"sorted": out})
     assert (
         commands
