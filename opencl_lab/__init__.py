@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab._version import __version__
+from opencl_lab.wheel import awaits_registration
 
 # Without it PoCL's workers often share one core and run at half speed. PoCL
 # reads it once, at the first OpenCL call of the process.
@@ -119,3 +120,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# Before anybody starts OpenCL, as pyopencl alone would do without Intel's runtime.
+if awaits_registration(os.environ):
+    import_module("opencl_lab.intel").register()

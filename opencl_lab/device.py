@@ -316,6 +316,7 @@ def _discover() -> tuple[Device, ...]:
     check_fork()
     _started = True
     prepare_cache()
+    intel.check_switch()
     intel.register()
     try:
         platforms = cl.get_platforms()
@@ -402,7 +403,12 @@ def _match(spec: str, found: list[Device]) -> Device | None:
 
 
 def _why_this_runtime(device: Device, found: list[Device]) -> str:
-    """Return why a runtime was chosen among those that can use the processor, or nothing."""
+    """Return why a runtime was chosen among those that can use the processor, or nothing.
+
+    That Intel's is missing, which would go first, is such a reason too.
+    """
+    if device.kind == "cpu" and intel.was_withdrawn():
+        return intel.why_withdrawn()
     others = {
         other.platform
         for other in found
@@ -440,14 +446,15 @@ def choose_device(spec: str | int | None = None) -> Selection:
     if spec is not None:
         device = _match(str(spec), found)
         if device is None:
-            hint = SEE_HINT if found else INSTALL_HINT
+            hint = SEE_HINT if found or intel.was_withdrawn() else INSTALL_HINT
             raise DeviceNotFound(
                 f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); {hint}"
+                f"{intel.why_withdrawn()}"
             )
         runtime = _why_this_runtime(device, found) if str(spec).strip().lower() == "cpu" else ""
         return Selection(device, f"{origin} {str(spec)!r}{runtime}")
     if not found:
-        raise DeviceNotFound(f"{_describe(found)}; {INSTALL_HINT}")
+        raise DeviceNotFound(f"{_describe(found)}{intel.why_withdrawn() or f'; {INSTALL_HINT}'}")
     device = found[0]
     if device.kind == "cpu":
         reason = "no GPU or accelerator found, so the CPU is used"

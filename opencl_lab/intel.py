@@ -11,49 +11,41 @@ leaves PyOpenCL's PoCL where it is.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-import platform
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from opencl_lab.caches import ADVICE, danger, section_folder, temporary_folder
+from opencl_lab import wheel
+from opencl_lab.caches import danger, section_folder, temporary_folder
+from opencl_lab.wheel import DRIVER, OURS, SWITCH, VENDORS
 
 __all__ = [
-    "DRIVER",
-    "SWITCH",
-    "VENDORS",
     "adapted",
+    "check_switch",
     "chosen",
     "is_intel_cpu",
-    "library",
     "loader_library",
     "own_vendors",
     "register",
-    "supported",
     "was_withdrawn",
+    "why_withdrawn",
     "withdraw_unless_loaded",
 ]
 
-VENDORS = "etc/OpenCL/vendors"
-DRIVER = "libintelocl.so"
 ICD_FILE = "opencl_lab-intel.icd"
-OURS = "OPENCL_VENDOR_PATH"
-SWITCH = "OCLAB_INTEL"
 ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
 ROOM = 1 << 16  # bytes that the disk of the cache should have left
 
 _registered: Path | None = None
-_withdrawn = False
+_withdrawn: Path | None = None
+_in_time = False
 
-
-def supported() -> bool:
-    """Return whether Intel has a CPU runtime for this machine."""
-    return sys.platform == "linux" and platform.machine() == "x86_64"
+_log = logging.getLogger(__name__)
 
 
 def is_intel_cpu(kind: str, platform_name: str) -> bool:
@@ -71,22 +63,7 @@ def chosen(environ: Mapping[str, str]) -> str | None:
     folder = Path(environ.get(OURS, ""))
     if environ.get(OURS) and (folder.is_dir() or not _is_ours(folder)):
         return OURS
-    return SWITCH if environ.get(SWITCH, "").lower() == "off" else None
-
-
-def library() -> Path | None:
-    """Return the library of the driver that the wheel has installed, or None.
-
-    It lies two folders above one that packages are imported from.
-    """
-    if not supported():
-        return None
-    packages = (Path(name).absolute() for name in sys.path)
-    folders = [
-        path.parents[1] for path in packages if path.name in ("site-packages", "dist-packages")
-    ]
-    found = (folder / DRIVER for folder in [*folders, Path(sys.prefix, "lib")])
-    return next((path.resolve() for path in found if path.is_file()), None)
+    return SWITCH if wheel.switched_off(environ) else None
 
 
 def _mapped(name: str) -> Path | None:
@@ -115,6 +92,7 @@ def own_vendors(loader: Path | None) -> Path | None:
 def register(root: Path = Path("/")) -> None:
     """Tell the ICD loader of Intel's CPU runtime, if pip has installed it; call before OpenCL.
 
+    The package does when it is imported, and discovery does again, with the loader at hand.
     Nothing is done where the user has chosen drivers by ``$OCL_ICD_VENDORS`` or
     ``$OPENCL_VENDOR_PATH``, where the system has that runtime already, or with
     ``OCLAB_INTEL=off``.
@@ -124,20 +102,21 @@ def register(root: Path = Path("/")) -> None:
     root : Path, optional
         Where ``etc`` is.
     """
-    global _registered
+    global _registered, _in_time
     if chosen(os.environ) is not None:
         return
     os.environ.pop(OURS, None)  # it may name a folder that is gone
-    driver = library()
-    if driver is None:
+    found = wheel.library()
+    if found is None:
         return
-    folders = [root / VENDORS, own_vendors(loader_library())]
+    driver, loader = Path(found), loader_library()
+    folders = [root / VENDORS, own_vendors(loader)]
     others = [file for folder in folders if folder for file in sorted(folder.glob("*.icd"))]
     if any(_is_installed(file) for file in others):
         return
     with suppress(OSError):  # no place for files: there are other drivers
         os.environ[OURS] = str(_vendors(driver, others))
-        _registered = driver
+        _registered, _in_time = driver, loader is None
 
 
 def withdraw_unless_loaded() -> None:
@@ -151,13 +130,32 @@ def withdraw_unless_loaded() -> None:
     if _mapped(_registered.name) is None:
         os.environ.pop(OURS, None)
         os.environ[SWITCH] = "off"
-        _withdrawn = True
+        _withdrawn = _registered
     _registered = None
 
 
 def was_withdrawn() -> bool:
     """Return whether `withdraw_unless_loaded` has switched the runtime off for this process."""
-    return _withdrawn
+    return _withdrawn is not None
+
+
+def why_withdrawn() -> str:
+    """Return why `withdraw_unless_loaded` did so, as the end of a sentence; empty if it did not."""
+    if _withdrawn is None:
+        return ""
+    if _in_time:
+        return f"; Intel's CPU runtime ({_withdrawn}) does not load: `oclab doctor` says why"
+    return (
+        f"; Intel's CPU runtime is installed ({_withdrawn}), but OpenCL was started before "
+        "opencl_lab could register it: call opencl_lab.devices() before anything of pyopencl"
+    )
+
+
+def check_switch() -> None:
+    """Say on standard error if ``$OCLAB_INTEL`` means nothing."""
+    word = wheel.unknown_word(os.environ)
+    if word is not None:
+        _log.warning("%s=%s means nothing; it can be off, or on as without it", SWITCH, word)
 
 
 def adapted(text: str) -> str:
@@ -187,14 +185,38 @@ def _vendors(driver: Path, others: list[Path]) -> Path:
     links = {f"{index:02}-{file.name}": str(file) for index, file in enumerate(others)}
     content = "\n".join([str(driver), *links.values()])
     name = f"drivers-{hashlib.sha256(os.fsencode(content)).hexdigest()[:20]}"
-    place = section_folder("icd", ROOM)
-    if not (place / name).exists():
-        _make(place / name, driver, links)
-    if _is_intact(place / name, driver, links):
-        return place / name
-    place = temporary_folder(place / name, f"that folder has been changed; {ADVICE}")
+    folder = section_folder("icd", ROOM) / name
+    if not _is_intact(folder, driver, links):
+        exposed = _exposed(folder)
+        _remove(folder)
+        _make(folder, driver, links)
+        if exposed is not None:
+            _log.warning("%s has been made anew, because %s", folder, exposed)
+    if _is_intact(folder, driver, links):
+        return folder
+    place = temporary_folder(folder)
+    _log.warning("drivers are read from %s, because %s cannot be replaced", place, folder)
     _make(place / name, driver, links)
     return place / name
+
+
+def _exposed(folder: Path) -> str | None:
+    """Return who else could change such a folder or its file, or None."""
+    for path in (folder, folder / ICD_FILE):
+        with suppress(OSError):
+            why = danger(path)
+            if why is not None:
+                return why
+    return None
+
+
+def _remove(folder: Path) -> None:
+    """Remove what is in the way of such a folder, if it is the user's, at once and whole."""
+    with suppress(OSError):
+        aside = Path(tempfile.mkdtemp(prefix=".drivers-", dir=folder.parent))
+        with suppress(OSError):
+            folder.rename(aside / folder.name)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _make(folder: Path, driver: Path, links: Mapping[str, str]) -> None:

@@ -108,7 +108,8 @@ def test_the_command(tmp_path, capsys):
     command = ["bench", "gemm", "--calls", "--sizes", "8,16", "--repeats", "1"]
     assert main(command) == 0
     text = capsys.readouterr().out
-    assert text.count(LAUNCHES) == 2 and "us of a call on device arrays: launches" in text
+    assert text.count(LAUNCHES) == 2 and "µs of a call on device arrays: launches" in text
+    assert "µs in kernels by their events" in text and " us " not in text
     for name in ("back-to-back calls", "µs per call", "host time", "relative time"):
         assert text.count(name) == 2
     assert main([*command, "--json", "--out", str(tmp_path / "calls")]) == 0
@@ -120,6 +121,20 @@ def test_the_command(tmp_path, capsys):
     for option in (["--against", "none"], ["--threads", "1"]):
         assert main([*command, *option]) == 2
         assert f"--calls takes no {option[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kernel_us", "said"), [(99.0, False), (101.0, True)])
+def test_kernels_that_take_more_than_the_call_are_explained(kernel_us, said, capsys, monkeypatch):
+    costs = (
+        CallCost(OURS, "device", 100.0, 70.0, 9),
+        CallCost(LAUNCHES, "device", 50.0, 20.0, 9),
+        CallCost(ALLOCATION, "", 5.0, 5.0, 9),
+    )
+    report = CallReport(SortProblem(10, np.dtype(np.int32)), costs, 1, kernel_us, 40, {})
+    monkeypatch.setattr("opencl_lab.cli.calls.measure_calls", lambda *given, **more: report)
+    assert main(["bench", "sort", "--calls", "--sizes", "10", "--repeats", "1"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert ("that is more than the call takes: the events are" in text) == said
 
 
 @pytest.mark.parametrize("finished", [0, 1])

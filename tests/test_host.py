@@ -16,6 +16,7 @@ from opencl_lab.device import Device
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.runtime import host, pointers
+from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.runtime.session import session_of
 
 INT32 = np.dtype(np.int32)
@@ -37,12 +38,16 @@ def fresh(device):
     yield cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
 
+def svm_works(device):
+    """Return whether kernels take addresses of the host."""
+    return [pointers.takes_pointers(device) for _ in range(pointers.UNASKED + 1)][-1]
+
+
 @pytest.fixture(params=WAYS)
 def way(request, fresh, monkeypatch):
     """How kernels get at memory of the host, where the device allows it."""
     session = session_of(fresh)
-    pointers.takes_pointers(session.device)
-    if request.param == "address" and not pointers.takes_pointers(session.device):
+    if request.param == "address" and not svm_works(session.device):
         pytest.skip("the device takes no addresses of the host")
     if request.param == "buffer" and not session.device.unified_memory:
         pytest.skip("the device has memory of its own")
@@ -88,8 +93,9 @@ def test_commands_of_one_call(way, fresh, rng, commands):
     before = keys.copy()
     out = np.full((1, 200), -1, np.int32)
     problem = SortProblem(200, INT32)
-    options = {"algorithm": "odd-even-merge", "queue": fresh, "out": {"sorted": out}}
-    run = SORT.run(problem, {"keys": keys.reshape(1, 200)}, **options)
+    SORT.run(problem, {"keys": keys.reshape(1, 200)}, queue=fresh)  # makes its counters
+    del commands[:]
+    run = SORT.run(problem, {"keys": keys.reshape(1, 200)}, queue=fresh, out={"sorted": out})
     assert (
         commands
         == {
@@ -202,6 +208,7 @@ def test_executables_take_both_sides_in_turns(way, fresh, rng):
 @pytest.fixture
 def unknown(monkeypatch):
     monkeypatch.setattr(pointers, "_shown", {})
+    monkeypatch.setattr(pointers, "_told", {})
 
 
 def test_what_a_device_claims_is_not_asked(unknown, monkeypatch):
@@ -218,10 +225,40 @@ def test_what_a_device_claims_is_not_asked(unknown, monkeypatch):
 def test_a_cpu_is_asked_once(device, unknown, monkeypatch):
     if "PoCL 3.0" not in device.platform_version:
         pytest.skip("only PoCL 3.0 is known to take addresses without a promise")
-    assert not pointers.takes_pointers(device)  # a single call does not wait for it
+    built, build = [], cl.Program.build
+    monkeypatch.setattr(cl.Program, "build", lambda *given: built.append(given) or build(*given))
+    for _ in range(3):  # a few calls do not wait for it
+        assert not pointers.takes_pointers(device)
+    assert not built
     assert pointers.takes_pointers(device)
+    if with_declarations(device.platform_version, pointers.ADD):  # PoCL is that of pip
+        assert built[0][1] == ["-w", "-D_OPENCL_H_"]  # without reading 15,000 declarations
     monkeypatch.setattr(cl, "Context", None)
     assert pointers.takes_pointers(device)
+
+
+def test_constants_are_used_by_address_once_that_is_known(fresh, monkeypatch, rng):
+    if not session_of(fresh).device.unified_memory:
+        pytest.skip("the device has memory of its own")
+    known = []
+    monkeypatch.setattr(host, "takes_pointers", lambda device: bool(known))
+    image, weights = rng.standard_normal((2, 9, 9), np.float32)
+    weights = weights[:3, :3]
+    replay.forget()
+    right = [ol.conv2d(image, weights, queue=fresh) for _ in range(3)][-1]  # the last is replayed
+    bound, places = host.BoundSteps, []
+
+    def note(queue, steps, count, memory):
+        places.append(memory)
+        return bound(queue, steps, count, memory)
+
+    monkeypatch.setattr(host, "BoundSteps", note)
+    if svm_works(session_of(fresh).device):
+        known.append(True)
+    for _ in range(2):
+        np.testing.assert_array_equal(ol.conv2d(image, weights, queue=fresh), right)
+    assert len(places) == len(known)
+    assert all(isinstance(item, cl.SVM) for memory in places for item in memory)
 
 
 @pytest.mark.parametrize("refuses", [True, False])
@@ -238,6 +275,6 @@ def test_a_cpu_that_takes_no_addresses(refuses, device, unknown, monkeypatch):
 
     svm = cl.SVM
     monkeypatch.setattr(cl, "SVM", place)
-    assert not pointers.takes_pointers(device)
-    assert not pointers.takes_pointers(device)
+    for _ in range(pointers.UNASKED + 1):
+        assert not pointers.takes_pointers(device)
     assert refuses or len(copies) == 2

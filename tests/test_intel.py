@@ -13,15 +13,19 @@ from types import SimpleNamespace
 import pyopencl as cl
 import pytest
 
+from opencl_lab import device as discovery
 from opencl_lab import intel
+from opencl_lab import wheel as pip
+from opencl_lab.device import Device
 from opencl_lab.doctor.installation import installation
+from opencl_lab.errors import DeviceNotFound
 from opencl_lab.runtime.session import session_of
 from opencl_lab.template import Source
 
-pytestmark = pytest.mark.skipif(not intel.supported(), reason="Intel has no runtime for this one")
+pytestmark = pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one")
 
 NAMES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCLAB_INTEL")
-INSTALLED = intel.library()
+INSTALLED = pip.library()
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +35,7 @@ def clean(monkeypatch, tmp_path):
         monkeypatch.setenv(name, "")  # put back what it was at the end
         monkeypatch.delenv(name)
     monkeypatch.setattr(intel, "_registered", None)
-    monkeypatch.setattr(intel, "_withdrawn", False)
+    monkeypatch.setattr(intel, "_withdrawn", None)
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -40,17 +44,17 @@ def wheel(monkeypatch, tmp_path):
     """The library that a wheel has installed in a virtual environment made for the test."""
     packages = tmp_path / "venv/lib/python3/site-packages"
     packages.mkdir(parents=True)
-    library = tmp_path / "venv/lib" / intel.DRIVER
+    library = tmp_path / "venv/lib" / pip.DRIVER
     library.write_text("not a library")
     python = SimpleNamespace(path=[str(packages)], prefix=str(tmp_path / "empty"), platform="linux")
-    monkeypatch.setattr(intel, "sys", python)
+    monkeypatch.setattr(pip, "sys", python)
     return library
 
 
 @pytest.fixture
 def vendors(tmp_path):
     """The folder of the system's drivers, with two."""
-    folder = tmp_path / "root" / intel.VENDORS
+    folder = tmp_path / "root" / pip.VENDORS
     folder.mkdir(parents=True)
     (folder / "nvidia.icd").write_text("libnvidia-opencl.so.1\n")
     (folder / "pocl.icd").write_text("/usr/lib/libpocl.so\n")
@@ -101,6 +105,33 @@ def test_a_choice_of_the_user_stands(wheel, vendors, tmp_path, monkeypatch, name
     assert not (tmp_path / "cache" / "icd").exists()
 
 
+@pytest.mark.parametrize(
+    ("word", "off", "unknown"),
+    [
+        *[(word, True, False) for word in ("OFF", "0", "no", "False")],
+        *[(word, False, False) for word in ("on", "1", "")],
+        ("0ff", False, True),
+    ],
+)
+def test_words_of_the_switch(wheel, tmp_path, monkeypatch, caplog, word, off, unknown):
+    monkeypatch.setenv("OCLAB_INTEL", word)
+    assert pip.awaits_registration(os.environ) != off
+    assert (register(tmp_path) is None) == off
+    intel.check_switch()
+    assert [f"OCLAB_INTEL={word}" in text for text in caplog.messages] == [True] * unknown
+
+
+def test_what_the_import_leaves_to_others(wheel, tmp_path, monkeypatch):
+    assert pip.awaits_registration({})
+    assert not pip.awaits_registration({"OCL_ICD_VENDORS": "/somewhere"})
+    assert not pip.awaits_registration({"OPENCL_VENDOR_PATH": str(tmp_path)})
+    assert pip.awaits_registration({"OPENCL_VENDOR_PATH": str(tmp_path / "gone")})
+    (tmp_path / "empty/conda-meta").mkdir(parents=True)
+    assert not pip.awaits_registration({})
+    wheel.unlink()
+    assert not pip.awaits_registration({})
+
+
 def test_a_folder_that_was_cleared_is_made_again_or_forgotten(wheel, vendors, tmp_path):
     folder = register(tmp_path)
     for path in folder.iterdir():
@@ -121,7 +152,7 @@ def test_nothing_is_registered_where_there_is_nothing_to_gain(
     if case == "no wheel":
         wheel.unlink()
     elif case == "another machine":
-        monkeypatch.setattr("platform.machine", lambda: "aarch64")
+        monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine="aarch64"))
     elif case == "system":
         (tmp_path / "libintelocl.so.2024").touch()
         (vendors / "intel.icd").write_text(f"{tmp_path}/libintelocl.so.2024\n")
@@ -135,11 +166,14 @@ def test_a_file_of_the_system_for_a_library_that_is_gone_does_not_count(wheel, v
     assert str(wheel) in libraries(register(tmp_path))
 
 
-@pytest.mark.parametrize("change", ["file", "content", "link", "mode"])
-def test_a_folder_that_was_changed_is_not_read(wheel, vendors, tmp_path, caplog, change):
+@pytest.mark.parametrize("change", ["empty", "file", "content", "link", "mode"])
+def test_a_folder_that_was_changed_is_made_anew(wheel, vendors, tmp_path, caplog, change):
     folder = register(tmp_path)
     del os.environ["OPENCL_VENDOR_PATH"]
-    if change == "file":
+    if change == "empty":
+        for path in folder.iterdir():
+            path.unlink()
+    elif change == "file":
         (folder / "planted.icd").write_text("/tmp/planted.so")
     elif change == "content":
         (folder / intel.ICD_FILE).write_text("/tmp/planted.so\n")
@@ -147,10 +181,25 @@ def test_a_folder_that_was_changed_is_not_read(wheel, vendors, tmp_path, caplog,
         next(path for path in folder.iterdir() if path.is_symlink()).unlink()
     else:
         (folder / intel.ICD_FILE).chmod(0o666)
+    assert register(tmp_path) == folder
+    assert libraries(folder) == {str(wheel), *SYSTEM}
+    assert list(folder.parent.iterdir()) == [folder]
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (change == "mode")
+    assert all(text.startswith(f"{folder} has been made anew, because others can") for text in said)
+
+
+def test_a_folder_that_cannot_be_made_anew_is_not_read(
+    wheel, vendors, tmp_path, caplog, monkeypatch
+):
+    folder = register(tmp_path)
+    (folder / "planted.icd").write_text("/tmp/planted.so")
+    del os.environ["OPENCL_VENDOR_PATH"]
+    monkeypatch.setattr(intel, "_remove", lambda folder: None)  # it belongs to somebody else
     other = register(tmp_path)
-    assert folder not in (other, *other.parents)
-    assert libraries(other) == {str(wheel), *SYSTEM}
-    assert len(caplog.records) == 1 and folder.name in caplog.text
+    assert folder not in (other, *other.parents) and libraries(other) == {str(wheel), *SYSTEM}
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert str(folder) in said and "compiled code" not in said
 
 
 def test_without_a_place_for_the_cache_a_temporary_folder_serves(wheel, tmp_path, monkeypatch):
@@ -168,7 +217,7 @@ def test_a_full_disk_leaves_the_other_drivers(wheel, vendors, tmp_path, monkeypa
 
 
 def test_what_was_not_loaded_is_taken_back_for_children_too(wheel, tmp_path, monkeypatch):
-    monkeypatch.setattr(intel, "DRIVER", "libplanted.so")  # this process may have the true one
+    monkeypatch.setattr(pip, "DRIVER", "libplanted.so")  # this process may have the true one
     wheel.rename(wheel.with_name("libplanted.so"))
     assert register(tmp_path) is not None
     intel.withdraw_unless_loaded()
@@ -179,7 +228,9 @@ def test_what_was_not_loaded_is_taken_back_for_children_too(wheel, tmp_path, mon
 DISCOVER = """
 import json, os, sys
 import opencl_lab as ol
+from opencl_lab.device import Device
 from opencl_lab.doctor.installation import installation
+from opencl_lab.errors import DeviceNotFound
 found = [device.platform for device in ol.devices()]
 rows = {tool.name: [tool.verdict, tool.detail, tool.advice] for tool in installation()}
 print(json.dumps([found, rows, os.environ.get("OPENCL_VENDOR_PATH")]))
@@ -224,7 +275,7 @@ def only_pocl(monkeypatch, tmp_path, *named):
 
 
 def test_the_doctor_recommends_it_where_pocl_is_alone(monkeypatch, tmp_path):
-    monkeypatch.setattr(intel, "library", lambda: None)
+    monkeypatch.setattr(pip, "library", lambda: None)
     row = only_pocl(monkeypatch, tmp_path, "libpocl.so.2", "/x/libpocl-21062cec.so")
     assert row is not None and row.verdict == "limited"
     assert row.advice == "pip install 'opencl_lab[intel]'" and "PoCL is the only" in row.detail
@@ -232,12 +283,12 @@ def test_the_doctor_recommends_it_where_pocl_is_alone(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("other", ["libnvidia-opencl.so.1", "/opt/intel/libintelocl.so.2024"])
 def test_the_doctor_is_silent_where_there_is_another_driver(monkeypatch, tmp_path, other):
-    monkeypatch.setattr(intel, "library", lambda: None)
+    monkeypatch.setattr(pip, "library", lambda: None)
     assert only_pocl(monkeypatch, tmp_path, "libpocl.so.2", other) is None
 
 
 def test_the_doctor_is_silent_on_other_machines(monkeypatch, tmp_path):
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine="aarch64"))
     assert only_pocl(monkeypatch, tmp_path, "libpocl.so.2") is None
 
 
@@ -245,6 +296,42 @@ def test_the_doctor_says_that_a_choice_of_the_user_keeps_it_out(wheel, monkeypat
     row = only_pocl(monkeypatch, tmp_path, "libpocl.so.2")
     assert row is not None and row.verdict == "limited" and str(wheel) in row.detail
     assert row.advice == "unset OCL_ICD_VENDORS"
+
+
+@pytest.mark.parametrize("drivers", [0, 1])
+def test_the_doctor_says_that_it_is_switched_off(wheel, tmp_path, drivers):
+    folder = tmp_path / pip.VENDORS
+    folder.mkdir(parents=True)
+    (folder / "pocl.icd").write_text("/nowhere/libpocl.so" * drivers)
+    rows = {row.name: row for row in installation(tmp_path, {"OCLAB_INTEL": "no"})}
+    row = rows["Intel's CPU runtime"]
+    assert row.detail == f"{wheel} is installed, and OCLAB_INTEL is set to no"
+    assert row.advice == "unset OCLAB_INTEL"
+    advice = rows["drivers"].advice if "drivers" in rows else ""  # that of pyopencl works
+    assert "pip install" not in advice
+
+
+@pytest.mark.parametrize("found", [(), (Device("some", "cpu", platform="PoCL"),)])
+@pytest.mark.parametrize("in_time", [False, True])
+def test_it_is_said_why_it_was_withdrawn(wheel, tmp_path, monkeypatch, found, in_time):
+    monkeypatch.setattr(pip, "DRIVER", "libplanted.so")
+    wheel = wheel.rename(wheel.with_name("libplanted.so"))
+    loader = None if in_time else tmp_path / "libOpenCL.so"
+    monkeypatch.setattr(intel, "loader_library", lambda: loader)
+    register(tmp_path)
+    intel.withdraw_unless_loaded()
+    monkeypatch.setattr(discovery, "_discover", lambda: found)
+    monkeypatch.delenv("OCLAB_DEVICE", raising=False)
+    texts = []
+    for spec in (None, "intel", "cpu"):
+        try:
+            texts.append(discovery.choose_device(spec).reason)
+        except DeviceNotFound as error:
+            texts.append(str(error))
+    for text in texts:
+        assert str(wheel) in text and ("does not load" in text) == in_time
+        assert ("call opencl_lab.devices() before" in text) != in_time
+        assert "pip install" not in text
 
 
 KERNELS = """
@@ -297,6 +384,13 @@ def test_it_is_found_and_preferred_and_children_see_the_same(tmp_path):
     assert here[0][0] == "Intel(R) OpenCL" and there == here
     assert libraries(Path(folder)) >= {str(INSTALLED)}
     assert len(here) == 1 or reason.endswith(f"launches kernels faster than {here[1][0]}")
+
+
+@needs_it
+def test_pyopencl_alone_sees_it_once_the_package_is_imported():
+    program = "import json, opencl_lab, pyopencl as cl\n"
+    program += "print(json.dumps([item.name for item in cl.get_platforms()]))"
+    assert "Intel(R) OpenCL" in discover(program)
 
 
 @needs_it

@@ -1,10 +1,13 @@
 """The public names."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import opencl_lab
 
@@ -27,6 +30,19 @@ def test_functions_are_not_hidden_by_packages():
 def test_importing_the_package_does_not_import_opencl():
     code = "import sys, opencl_lab; sys.exit('pyopencl' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_environment_variable_is_documented():
+    root = Path(opencl_lab.__file__).parent
+    if not (root.parent / "docs").is_dir():
+        pytest.skip("the documents are not installed")
+    texts = [path.read_text(encoding="utf-8") for path in root.rglob("*.py")]
+    used = set(re.findall(r"""["']OCLAB_[A-Z_]+["']""", "".join(texts)))
+    table = (root.parent / "docs/architecture.md").read_text(encoding="utf-8")
+    table = table.partition("## Environment variables")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`OCLAB_[A-Z_]+`", table))
+    assert {name.strip("`") for name in named} == {name.strip("'\"") for name in used}
+    assert len(used) > 6
 
 
 def test_unknown_names_are_attribute_errors():

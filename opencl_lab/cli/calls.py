@@ -28,6 +28,11 @@ EXPLAINED = (
     "result; python: the rest until the call returns; waiting: what the device still needs then"
 )
 
+EVENTS = (
+    "that is more than the call takes: the events are those of a few calls made before, while "
+    "the others are repeated until all is warm; compare them with each other only"
+)
+
 
 def bench_calls(
     chosen: Operation[Any],
@@ -111,12 +116,15 @@ def _table(title: str, report: CallReport) -> Table:
 
 
 def _say_shares(report: CallReport) -> None:
+    """Print where the time of a call goes, and why that of kernels may be more than it."""
     launches = counted(report.launches, "launch", "launches")
     settings().say(
-        f"its {launches}: {number(report.kernel_us, 3)} us in kernels by their events; "
+        f"its {launches}: {number(report.kernel_us, 3)} µs in kernels by their events; "
         f"its result: {size_text(report.result_bytes)}"
     )
+    if report.kernel_us > report.cost(OURS, "device").call_us:
+        settings().say(EVENTS)
     shares = ", ".join(f"{name} {number(value, 3)}" for name, value in report.shares().items())
-    settings().say(f"us of a call on device arrays: {shares}")
+    settings().say(f"µs of a call on device arrays: {shares}")
     for name, reason in report.left_out.items():
         settings().say(f"{name} is left out: {reason}")

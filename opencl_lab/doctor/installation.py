@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from opencl_lab import intel
+from opencl_lab import intel, wheel
 from opencl_lab.doctor.toolchain import Tool
 from opencl_lab.errors import DeviceNotFound
 from opencl_lab.processes import signal_name
+from opencl_lab.wheel import DRIVER, VENDORS
 
 __all__ = ["installation"]
 
@@ -68,7 +69,7 @@ FAMILIES = (
         "libnvidia-opencl.so.1",
         "apt install the package libnvidia-compute of the driver's version; in a container: "
         "docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility, and there "
-        f"mkdir -p /{intel.VENDORS}; echo libnvidia-opencl.so.1 > /{intel.VENDORS}/nvidia.icd",
+        f"mkdir -p /{VENDORS}; echo libnvidia-opencl.so.1 > /{VENDORS}/nvidia.icd",
         "install NVIDIA's driver; in a container: docker run --gpus all",
     ),
     Family(
@@ -134,12 +135,13 @@ def installation(
         else:
             drivers.append(item)
     tried = [_try(driver, loader) for driver in drivers]
-    if not any(tool.verdict == "ok" for tool in tried):
-        why = "none of them works" if tried else "no ICD file names any"
-        places.append(Tool("drivers", "missing", why, INSTALL_CPU))
     working = [driver for driver, tool in zip(drivers, tried, strict=True) if tool.verdict == "ok"]
     libraries = " ".join(driver.library for driver in drivers)
-    faster = _faster(working, libraries, loader, environ)
+    faster = tuple(_faster(working, libraries, loader, environ))
+    if not working:
+        why = "none of them works" if tried else "no ICD file names any"
+        advice = f"{INTEL} is installed, see there" if faster else INSTALL_CPU
+        places.append(Tool("drivers", "missing", why, advice))
     return (found, *tried, *places, *faster, *_nodes(root, libraries))
 
 
@@ -170,7 +172,7 @@ def _told(loader: Path | None, root: Path, environ: Mapping[str, str]) -> Iterat
         else:
             yield _Driver("$OCL_ICD_VENDORS", "$OCL_ICD_VENDORS", chosen)
         return  # the loader looks nowhere else
-    folders = [Path(chosen or environ.get("OPENCL_VENDOR_PATH") or root / intel.VENDORS)]
+    folders = [Path(chosen or environ.get("OPENCL_VENDOR_PATH") or root / VENDORS)]
     own = intel.own_vendors(loader)  # that of a Conda environment looks in the environment
     folders += [own] if own is not None and own not in folders else []
     for folder in folders:
@@ -206,8 +208,8 @@ def _faster(
     working: list[_Driver], libraries: str, loader: Path | None, environ: Mapping[str, str]
 ) -> Iterator[Tool]:
     """Yield what keeps this machine from Intel's CPU runtime, or that it is to be had."""
-    library = intel.library()
-    if intel.DRIVER in libraries or not intel.supported():
+    library = wheel.library()
+    if DRIVER in libraries or not wheel.supported():
         return
     if library is None:
         if working and all("pocl" in driver.library for driver in working):
@@ -216,9 +218,8 @@ def _faster(
         return
     chosen = intel.chosen(environ)
     if chosen is not None and not intel.was_withdrawn():
-        if chosen != intel.SWITCH:  # which says just that
-            detail = f"{library} is installed, and {chosen} is set to {environ[chosen]}"
-            yield Tool(INTEL, "limited", detail, f"unset {chosen}")
+        detail = f"{library} is installed, and {chosen} is set to {environ[chosen]}"
+        yield Tool(INTEL, "limited", detail, f"unset {chosen}")
         return
     tried = _try(_Driver(INTEL, "installed by pip", str(library)), loader)
     if tried.verdict == "ok":
@@ -264,7 +265,7 @@ def _repair(driver: _Driver) -> str:
             return family.install
     if "pocl" in driver.library:
         return f"{INSTALL_POCL}, or apt install pocl-opencl-icd"
-    if intel.DRIVER in driver.library:
+    if DRIVER in driver.library:
         return INSTALL_INTEL
     return REPAIR
 

@@ -38,15 +38,17 @@ class HostMemory:
     ----------
     copies : list of pyopencl.Event
         Copies between memory of host and device.
+    pointers : bool
+        Whether kernels get addresses.
     """
 
-    __slots__ = ("_back", "_pointers", "_queue", "_session", "_shared", "copies")
+    __slots__ = ("_back", "_queue", "_session", "_shared", "copies", "pointers")
 
     def __init__(self, session: Session, queue: cl.CommandQueue):
         self._queue = queue
         self._session = session
         self._shared = session.device.unified_memory
-        self._pointers = takes_pointers(session.device)
+        self.pointers = takes_pointers(session.device)
         self._back: list[tuple[HostArray, DeviceMemory]] = []
         self.copies: list[cl.Event] = []
 
@@ -87,7 +89,7 @@ class HostMemory:
         """Return the memory of `array` itself, if kernels can use it: aligned to elements."""
         if not (self._shared and array.size):
             return None
-        if self._pointers and array.flags.writeable:  # pyopencl shares no other
+        if self.pointers and array.flags.writeable:  # pyopencl shares no other
             memory = cl.SVM(array)
             return memory if memory.svm_ptr % array.itemsize == 0 else None
         if not _aligned(array):
@@ -195,17 +197,19 @@ class HostSteps:
         self._constants = constants  # alive, as kernels may use them in place
         self._steps = steps
         self._bound: BoundSteps | None = None
+        self._by_address = False
 
-    def _bind(self) -> BoundSteps:
-        """Return the launches; not before they are needed, when more is known of the device."""
-        if self._bound is None:
-            memory = [self._constant(array) for array in self._constants]
+    def _bind(self, pointers: bool) -> BoundSteps:
+        """Return the launches; again if it is known only now that the device takes addresses."""
+        if self._bound is None or (self._constants and pointers != self._by_address):
+            memory = [self._constant(array, pointers) for array in self._constants]
             places = len(self._access) + len(self._fresh)
             self._bound = BoundSteps(self._queue, self._steps, places, memory)
+            self._by_address = pointers
         return self._bound
 
-    def _constant(self, array: HostArray) -> DeviceMemory:
-        if takes_pointers(self._session.device):
+    def _constant(self, array: HostArray, pointers: bool) -> DeviceMemory:
+        if pointers:
             return cl.SVM(array)
         flags = FLAGS.READ_ONLY | FLAGS.COPY_HOST_PTR
         return cl.Buffer(self._queue.context, flags, hostbuf=array)
@@ -234,7 +238,7 @@ class HostSteps:
                     else:
                         memory.append(self._session.allocate(queue, item.nbytes))
                         made.append(None)
-                host.fetch([self._bind().enqueue_alone(memory)])
+                host.fetch([self._bind(host.pointers).enqueue_alone(memory)])
             finally:
                 queue.finish()
         return made

@@ -10,8 +10,9 @@ import pyopencl as cl
 
 from opencl_lab.device import Device
 from opencl_lab.pocl import linker_missing, no_room
+from opencl_lab.runtime.declarations import with_declarations
 
-__all__ = ["takes_pointers"]
+__all__ = ["UNASKED", "takes_pointers"]
 
 WORDS = 4096
 ADD = """
@@ -21,7 +22,10 @@ __kernel void add(__global int *words, const int amount)
 }
 """
 
-_shown: dict[int, bool | None] = {}
+UNASKED = 3  # calls
+
+_shown: dict[int, bool] = {}
+_told: dict[int, int] = {}
 _lock = threading.Lock()
 
 
@@ -31,9 +35,9 @@ def takes_pointers(device: Device) -> bool:
     OpenCL promises that of devices with fine-grained system SVM. A runtime whose device is the
     processor of this process has no other memory, and may do it without a promise. PoCL does: a
     buffer made of host memory is the same to its kernels, but it enqueues a copy that is none
-    for each of them. So a CPU is asked once in a process, by a kernel. Its build takes some
-    hundredths of a second, so the first call of a process, often its only one, is told that the
-    device does not.
+    for each of them. So a CPU is asked once in a process, by a kernel. Its build takes as long as
+    hundreds of calls gain by the answer, so the first few in a process, often all that there are,
+    are told that the device does not.
     """
     if device.shared_pointers or not device.unified_memory:
         return device.shared_pointers
@@ -41,15 +45,13 @@ def takes_pointers(device: Device) -> bool:
         return False
     key = device.handle.int_ptr
     if key not in _shown:
-        _shown[key] = None
-        return False
-    known = _shown[key]
-    if known is None:
         with _lock:
-            known = _shown[key]
-            if known is None:
-                known = _shown[key] = _shows_pointers(device.handle)
-    return known
+            if key not in _shown:
+                _told[key] = _told.get(key, 0) + 1
+                if _told[key] <= UNASKED:
+                    return False
+                _shown[key] = _shows_pointers(device.handle)
+    return _shown[key]
 
 
 def _shows_pointers(handle: cl.Device) -> bool:
@@ -63,7 +65,8 @@ def _shows_pointers(handle: cl.Device) -> bool:
         queue = cl.CommandQueue(context)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-            kernel = cl.Kernel(cl.Program(context, ADD).build(), "add")
+            text, options = with_declarations(handle.platform.version, ADD) or (ADD, ())
+            kernel = cl.Kernel(cl.Program(context, text).build(["-w", *options]), "add")
         whole = np.arange(WORDS + 2, dtype=np.int32)
         words, right = whole[1:-1], whole.copy()
         for amount in (3, 7):
