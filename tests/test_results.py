@@ -15,6 +15,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab import replay
+from opencl_lab.runtime import results
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import pending
 from opencl_lab.runtime.kept import call_when_freeing
@@ -56,13 +57,13 @@ def test_memory_is_used_again_in_the_order_of_the_queue(make):
 
 
 def test_results_outlive_their_calls(make):
-    results = [make() for _ in range(20)]
-    assert len({block_of(result).int_ptr for result, _ in results}) == 20
-    for result, right in results[::3]:
+    made = [make() for _ in range(20)]
+    assert len({block_of(result).int_ptr for result, _ in made}) == 20
+    for result, right in made[::3]:
         assert np.array_equal(result.get(), right)
-    del results[::2]
-    results += [make() for _ in range(20)]
-    for result, right in results:
+    del made[::2]
+    made += [make() for _ in range(20)]
+    for result, right in made:
         assert np.array_equal(result.get(), right)
 
 
@@ -178,7 +179,7 @@ def test_an_allocator_of_the_caller_is_asked(queue):
         assert np.array_equal(result.get(), np.arange(N))
 
 
-def test_what_is_kept_is_bounded_and_given_back(queue):
+def test_what_is_kept_is_bounded_and_given_back(queue, monkeypatch):
     pool = ResultPool(queue, 1000, nullcontext())
     blocks = [pool.take(300) for _ in range(5)] + [pool.take(200)]
     for block in blocks:
@@ -187,6 +188,23 @@ def test_what_is_kept_is_bounded_and_given_back(queue):
     assert pool.take(200) is blocks[-1] and pool.take(300) in blocks[3:5]
     pool.free_held()
     assert pool.idle_bytes == 0
+    monkeypatch.setattr(results, "MOST_SIZES", 3)
+    for nbytes in (16, 32, 48, 64, 80):
+        pool.give(nbytes, pool.take(nbytes))
+    pool.take(999)
+    assert pool.idle_bytes == 48 + 64 + 80
+
+
+def test_blocks_of_arrays_that_die_count_too(make, queue, monkeypatch):
+    monkeypatch.setattr(results, "SMALL", 0)
+    session = session_of(queue)
+    pool = session.results(queue)
+    kept = [make()[0] for _ in range(4)]
+    pool.free_held()  # scratch memory too
+    assert pool.idle_bytes == 0
+    pool._most_idle = 3 * 4 * N
+    del kept
+    assert 4 * N <= pool.idle_bytes <= 3 * 4 * N
 
 
 def test_memory_that_has_run_out_is_asked_for_again(queue):

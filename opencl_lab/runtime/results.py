@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections import OrderedDict, deque
 from contextlib import AbstractContextManager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyopencl as cl
 import pyopencl.array
@@ -24,23 +24,15 @@ import pyopencl.tools
 from opencl_lab.runtime.kept import with_room
 
 SMALL = 1 << 20
-MOST_RETURNED = 64
-"""Small blocks are put in order this many at a time."""
+MOST_SIZES = 256
 
 __all__ = ["PooledArray", "ResultPool", "block_of", "memory_of"]
-
-
-class _Given(NamedTuple):
-    """A block without an array."""
-
-    nbytes: int
-    block: cl.Buffer
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
     """What a pool gets back when an array dies; the array holds it until then.
 
-    Its callback is a method written in C where it can be: Ctrl-C in a function of Python's that
+    For small blocks its callback is a method written in C: Ctrl-C in a function of Python's that
     runs while an array dies would be lost.
     """
 
@@ -51,7 +43,8 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
     pool: ResultPool
 
     def __new__(cls, array: Any, pool: ResultPool, nbytes: int, block: cl.Buffer) -> _Lease:
-        lease = super().__new__(cls, array, pool.returned.append if nbytes < SMALL else pool.tidy)
+        small = nbytes < SMALL
+        lease = super().__new__(cls, array, pool.stack(nbytes).append if small else _end)
         lease.pool, lease.nbytes, lease.block = pool, nbytes, block
         return lease
 
@@ -59,14 +52,21 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
         """Take what `__new__` takes."""
 
 
+def _end(lease: _Lease) -> None:
+    lease.pool.give(lease.nbytes, lease.block)
+
+
 class ResultPool:
     """Buffers of one in-order queue that no array lives in.
+
+    Each size has a stack, from which any thread takes and to which any array that dies gives, at
+    any moment; what one operation on a `deque` does needs no lock.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     most_idle : float
-        How many bytes it keeps at most.
+        How many bytes it keeps at most; blocks below a megabyte are counted now and then.
     alone : context manager
         For who enqueues on the queue and waits.
     """
@@ -80,16 +80,22 @@ class ResultPool:
         self._most_idle = most_idle
         self.alone = alone
         self._lock = threading.Lock()
-        self._idle: OrderedDict[int, list[cl.Buffer]] = OrderedDict()  # last used sizes at the end
-        self._idle_bytes = 0
-        self.returned: deque[Any] = deque()  # leases, and others of their attributes
+        self._stacks: OrderedDict[int, deque[Any]] = OrderedDict()  # new sizes at the end
+        self._given = 0  # bytes, at least as many as are idle
 
     @property
     def idle_bytes(self) -> int:
         """Bytes that are kept and not in use."""
-        with self._lock:
-            self._take_back()
-            return self._idle_bytes
+        return sum(nbytes * len(stack) for nbytes, stack in list(self._stacks.items()))
+
+    def stack(self, nbytes: int) -> deque[Any]:
+        """Return the blocks of a size that are not in use, or leases of them."""
+        stack = self._stacks.get(nbytes)
+        if stack is None:
+            stack = deque()
+            if self._most_idle >= 0:
+                stack = self._stacks.setdefault(nbytes, stack)
+        return stack
 
     def take(self, nbytes: int) -> cl.Buffer:
         """Return a buffer of exactly this size.
@@ -99,50 +105,40 @@ class ResultPool:
         pyopencl.MemoryError
             If there is no memory left, also after all that is not in use was given back.
         """
-        if 0 < len(self.returned) < MOST_RETURNED:
+        stack = self._stacks.get(nbytes)
+        if stack:
             with suppress(IndexError):  # another thread was quicker
-                last = self.returned.pop()
-                if last.nbytes == nbytes:  # most calls want what the one before has left
-                    block: cl.Buffer = last.block
-                    return block
-                self.returned.append(last)
-        with self._lock:
-            self._take_back()
-            blocks = self._idle.get(nbytes)
-            if blocks:
-                self._idle_bytes -= nbytes
-                if len(blocks) == 1:
-                    del self._idle[nbytes]
-                return blocks.pop()
+                found = stack.pop()
+                return found.block if type(found) is _Lease else found
+        self._hold_limit()
         return with_room(lambda: self._new(nbytes))
 
     def give(self, nbytes: int, block: cl.Buffer) -> None:
         """Take back a buffer that only commands of this queue may still use."""
-        self.tidy(_Given(nbytes, block))
+        self.stack(nbytes).append(block)
+        self._given += nbytes
+        if self._given > self._most_idle:
+            self._hold_limit()
 
-    def tidy(self, given: Any) -> None:
-        """Take a lease back, and hold the limit."""
-        # An array may die at any moment, also while this thread holds the lock.
-        self.returned.append(given)
-        few = given.nbytes < SMALL and len(self.returned) < MOST_RETURNED and self._most_idle >= 0
-        if not few and self._lock.acquire(blocking=False):
-            try:
-                self._take_back()
-            finally:
-                self._lock.release()
-
-    def _take_back(self) -> None:
-        while self.returned:
-            given = self.returned.popleft()
-            self._idle.setdefault(given.nbytes, []).append(given.block)
-            self._idle.move_to_end(given.nbytes)
-            self._idle_bytes += given.nbytes
-        while self._idle and self._idle_bytes > self._most_idle:
-            nbytes, blocks = next(iter(self._idle.items()))
-            blocks.pop(0)
-            self._idle_bytes -= nbytes
-            if not blocks:
-                del self._idle[nbytes]
+    def _hold_limit(self) -> None:
+        # An array may die at any moment, also while this thread is in here.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            sizes = list(self._stacks.items())
+            idle = sum(nbytes * len(stack) for nbytes, stack in sizes)
+            for index, (nbytes, stack) in enumerate(sizes):
+                if idle <= self._most_idle and len(sizes) - index <= MOST_SIZES:
+                    break
+                while stack and (idle > self._most_idle or len(sizes) - index > MOST_SIZES):
+                    with suppress(IndexError):
+                        stack.popleft()
+                        idle -= nbytes
+                if not stack:
+                    self._stacks.pop(nbytes, None)
+            self._given = idle
+        finally:
+            self._lock.release()
 
     def retire(self) -> None:
         """Keep nothing from now on."""
@@ -151,10 +147,8 @@ class ResultPool:
 
     def free_held(self) -> None:
         """Give all that is not in use back to the driver."""
-        with self._lock:
-            self._take_back()
-            self._idle.clear()
-            self._idle_bytes = 0
+        self._stacks.clear()
+        self._given = 0
 
 
 class PooledArray(cl.array.Array):

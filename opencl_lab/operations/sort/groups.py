@@ -55,7 +55,8 @@ def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     """Return the form, and the size of groups and tiles: short rows get groups that fit."""
     limits = device.capabilities
     # Measured on an H200: large tiles pay where 8,000 keys fit.
-    most = 512 if limits.inline_ptx and _moved(problem) <= 4 else 256
+    light = _moved(problem) <= 4 and Elements(problem).value_dtype is None
+    most = 512 if limits.inline_ptx and light else 256
     largest = min(most, limits.max_work_group // WARP * WARP or WARP)
     wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
     chosen: dict[str, Any] = {
