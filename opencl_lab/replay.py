@@ -15,12 +15,11 @@ package is imported, lets every call settle everything anew.
 from __future__ import annotations
 
 import inspect
-import math
 import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -28,16 +27,16 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
-from pyopencl.tools import PooledBuffer
 
 from opencl_lab.device import check_fork
+from opencl_lab.kinds import MOST_CONSTANT, Signature
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
 from opencl_lab.runtime.execute import explain, pending
 from opencl_lab.runtime.host import HostSteps
 from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
-from opencl_lab.runtime.results import PooledArray, block_of, memory_of
+from opencl_lab.runtime.results import PooledArray, memory_of
 from opencl_lab.runtime.session import is_in_order, session_of
 from opencl_lab.template import LOOK_INTERVAL
 from opencl_lab.tuning import database
@@ -48,27 +47,14 @@ __all__ = [
     "forget",
     "free_memory",
     "is_replayed",
-    "kinds_of",
     "record",
     "replayed",
 ]
 
 MOST_RECIPES = 1024
-DATA = {"a", "b", "c", "x", "image", "keys", "values", "out", "out_keys", "out_values"}
-"""Parameters that are data: a kind of call knows their shape and type. All others are options."""
-SIMPLE = {type(None), str, bool, int, bytes}
-"""Types of options whose values are equal only if they say the same."""
-DEVICE_ARRAYS = {cl.array.Array, PooledArray}
-MOST_CONSTANT = 1 << 16
-"""Bytes of arguments whose values belong to the kind of a call."""
-ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR")
 ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class _Unique(Exception):
-    """A call with an argument of which nobody knows whether it comes again."""
 
 
 @dataclass(frozen=True)
@@ -207,10 +193,7 @@ class Recipe:
         return array
 
 
-# To ask `os.environ` itself takes a microsecond for each name, and this is done in every call.
-_variable = getattr(os.environ, "_data", os.environ).get
-_names = tuple(map(getattr(os.environ, "encodekey", str), ENVIRONMENT))
-_signatures: dict[Callable[..., Any], _Signature] = {}
+_signatures: dict[Callable[..., Any], Signature] = {}
 _recipes: OrderedDict[Hashable, Recipe] = OrderedDict()
 _lock = threading.Lock()
 
@@ -241,173 +224,6 @@ call_when_dropped(_forget_what_runs)
 call_when_freeing(lambda patience: forget())
 
 
-def _plain(value: Any) -> Hashable:
-    """Return what tells an option from another one of the same effect or not."""
-    kind = type(value)
-    if kind in SIMPLE:
-        return kind, value
-    if kind is float:
-        if math.isnan(value):
-            raise _Unique
-        return kind, value, math.copysign(1.0, value)
-    if kind in (tuple, list):
-        return kind, tuple(map(_plain, value))
-    if kind is dict:
-        return kind, tuple((name, _plain(item)) for name, item in value.items())
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value == value:
-        return kind, value.tobytes()
-    if isinstance(value, cl.CommandQueue):
-        return value.int_ptr
-    raise _Unique
-
-
-def _device_kind(array: cl.array.Array) -> Hashable:
-    own = vars(array)
-    queue, allocator = own["queue"], own["allocator"]
-    if type(array) is not PooledArray and (
-        not own["size"] or not isinstance(own["base_data"], (cl.Buffer, PooledBuffer))
-    ):
-        raise _Unique
-    return (
-        own["shape"],
-        own["strides"],
-        own["dtype"],
-        own["offset"],
-        None if queue is None else queue.int_ptr,
-        None if allocator is None else id(allocator),
-    )
-
-
-def _host_kind(array: np.ndarray[Any, Any]) -> Hashable:
-    if not array.size:
-        raise _Unique
-    flags = array.flags
-    return array.shape, array.strides, array.dtype, flags.aligned, flags.writeable
-
-
-def _sharing(arrays: Sequence[Any]) -> Hashable:
-    """Return which of several arrays share memory."""
-    if is_device_array(arrays[0]):
-        blocks = [block_of(array) for array in arrays]
-        if any(block.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) for block in blocks):
-            raise _Unique  # parts of one buffer may overlap
-        memory = [block.int_ptr for block in blocks]
-        if len(set(memory)) == len(memory):
-            return None
-        same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back
-        return tuple(map(memory.index, memory)), tuple(map(same.index, same))
-    return tuple(
-        np.may_share_memory(array, other)
-        and (array is other, array is other or array.ctypes.data == other.ctypes.data)
-        for index, array in enumerate(arrays)
-        for other in arrays[:index]
-    )
-
-
-def _surroundings() -> Hashable:
-    return tuple(map(_variable, _names))
-
-
-def _values(value: Any) -> Hashable:
-    """Return all that a host argument says, as its values belong to the kind of the call."""
-    if isinstance(value, tuple):
-        return tuple(map(_values, value))
-    array = np.asarray(value)
-    if array.dtype.hasobject or array.nbytes > MOST_CONSTANT:
-        raise _Unique
-    return type(value), array.shape, array.dtype, array.tobytes()
-
-
-def kinds_of(arrays: Sequence[Any], count: int) -> Hashable:
-    """Return what calls of one function and of the same options share, or None.
-
-    Parameters
-    ----------
-    arrays : sequence of arrays
-        Of the caller.
-    count : int
-        How many of them are arguments and no options.
-    """
-    try:
-        parts: list[Any] = [count]
-        on_device = 0
-        for array in arrays:
-            if type(array) in DEVICE_ARRAYS:
-                parts.append(_device_kind(array))
-                on_device += 1
-            elif type(array) is np.ndarray:
-                parts.append(_host_kind(array))
-            else:
-                return None
-        if len(arrays) > 1:
-            if on_device not in (0, len(arrays)):
-                return None
-            parts.append(_sharing(arrays))
-        return tuple(parts)
-    except _Unique:
-        return None
-
-
-class _Signature:
-    """How the arguments of one function tell what kind of call it is."""
-
-    def __init__(self, function: Callable[..., Any], values: Sequence[str]):
-        self._name = f"{function.__module__}.{function.__qualname__}"
-        names = list(inspect.signature(function).parameters)
-        self._place = {name: place for place, name in enumerate(names)}
-        self._values = {self._place[name] for name in values}
-        self._data = {place for name, place in self._place.items() if name in DATA}
-        self._arrays = self._data | self._values
-
-    def data_and_values(self, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-        """Return the arrays among `options` that `kind` would return, and names of the others."""
-        data: list[Any] = []
-        values: list[str] = []
-        for name, value in options.items():
-            place, on_device = self._place[name], type(value) in DEVICE_ARRAYS
-            if (on_device and place in self._arrays) or (
-                type(value) is np.ndarray and place in self._data
-            ):
-                data.append(value)
-            elif place in self._values:
-                values.append(name)
-        return data, values
-
-    def kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
-        """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
-        arrays: list[Any] = []
-        on_device = 0
-        parts: list[Any] = [self._name]
-        given: Iterable[tuple[int, Any]] = enumerate(args)
-        if kwargs:
-            given = [*given, *((self._place[name], value) for name, value in kwargs.items())]
-        for place, value in given:
-            kind = type(value)
-            parts.append(place)
-            if kind in SIMPLE and place not in self._values:
-                parts.append(kind)
-                parts.append(value)
-            elif kind in DEVICE_ARRAYS and place in self._arrays:
-                parts.append(_device_kind(value))
-                arrays.append(value)
-                on_device += 1
-            elif place in self._values:
-                parts.append(_values(value))
-            elif kind is np.ndarray and place in self._data:
-                parts.append(_host_kind(value))
-                arrays.append(value)
-            else:
-                parts.append(_plain(value))
-        if not arrays:
-            raise _Unique
-        if len(arrays) > 1:
-            if on_device not in (0, len(arrays)):
-                raise _Unique
-            parts.append(_sharing(arrays))
-        parts.append(_surroundings())
-        return tuple(parts), arrays
-
-
 def replayed(*values: str) -> Callable[[F], F]:
     """Return a decorator that lets further calls of a kind enqueue what the first has settled.
 
@@ -419,7 +235,7 @@ def replayed(*values: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        signature = _Signature(function, values)
+        signature = Signature(function, values)
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
