@@ -81,23 +81,10 @@ void histograms(__global const ukey_t *restrict keys,
         counts[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     keys += row * n;
-    __local uint *mine = counts + item % COPIES;
-% for d in range(digits):
-    uint digit_${d} = 0, run_${d} = 0;
-% endfor
+    volatile __local uint *mine = counts + item % COPIES;
 <%def name="count_key(digits)">\
-                /* Equal digits in a row are counted in a register: atomic operations on one word
-                   wait for each other. */
 % for d in range(digits):
-                {
-                    const uint digit = (uint)(one >> ${d * DIGIT_BITS}) & (RADIX - 1);
-                    if (digit != digit_${d}) {
-                        atomic_add(&mine[(${d} * RADIX + digit_${d}) * COPIES], run_${d});
-                        digit_${d} = digit;
-                        run_${d} = 0;
-                    }
-                    ++run_${d};
-                }
+                atomic_inc(&mine[(${d} * RADIX + ((uint)(one >> ${d * DIGIT_BITS}) & (RADIX - 1))) * COPIES]);
 % endfor
 </%def>\
     for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
@@ -121,9 +108,6 @@ void histograms(__global const ukey_t *restrict keys,
                 ${count_key(digits)}\
             }
     }
-% for d in range(digits):
-    atomic_add(&mine[(${d} * RADIX + digit_${d}) * COPIES], run_${d});
-% endfor
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = item; i < DIGITS * RADIX; i += WG_SIZE) {
         uint count = 0;

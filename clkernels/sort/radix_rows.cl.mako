@@ -73,7 +73,7 @@ void sort_rows(__global const ukey_t *restrict keys,
     differing = (ulong)differ[1] << 32 | differ[0];
     for (uint shift = 0; shift < KEY_BITS; shift += DIGIT_BITS)
         if (differing >> shift & (RADIX - 1)) {
-            const uint total = rank_keys(own, places, n, shift, (__local uint *)room);
+            const uint total = count_keys(own, n, shift, (__local uint *)room);
             const uint before = scan_group(total, sums);
             place_keys(own, places, n, shift, before, (__local uint *)room);
             __local ukey_t *exchange = (__local ukey_t *)room;

@@ -73,7 +73,7 @@ void spread(__global const ukey_t *keys,
 % endif
         for (uint j = 0; j < ITEM_KEYS; ++j)
             own[j] = number_of(j) < valid ? source[begin + number_of(j)] : 0;
-        uint total = rank_keys(own, places, valid, shift, (__local uint *)room);
+        const uint total = count_keys(own, valid, shift, (__local uint *)room);
         const uint here = item == RADIX - 1 ? total - (TILE - valid) : total;
 % if LOOK_BACK:
         if (item < RADIX) {

@@ -32,13 +32,12 @@ static inline uint digit_of(const ukey_t key, const uint shift)
 /* Words of local memory in which digits are counted and ranked. */
 #define RANK_WORDS (WARPS * RADIX${"" if PTX else " * 2"})
 
-/* Rank the digits of all keys; `space` has RANK_WORDS. Afterwards its first RADIX words of each warp
-   count digits. Returns, for items below RADIX, how many keys have the item's digit. */
-static inline uint rank_keys(const ukey_t *keys, uint *ranks, const uint valid, const uint shift,
-                             __local uint *space)
+/* Count the digits of all keys, warp by warp, in `space`, which has RANK_WORDS. Returns, for items
+   below RADIX, how many keys have the item's digit. */
+static inline uint count_keys(const ukey_t *keys, const uint valid, const uint shift, __local uint *space)
 {
     const uint item = (uint)get_local_id(0);
-    __local uint *counts = space + warp() * RADIX, *masks = counts + ${"0" if PTX else "WARPS * RADIX"};
+    volatile __local uint *counts = space + warp() * RADIX;
     for (uint i = item; i < RANK_WORDS; i += WG_SIZE)
         space[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -46,7 +45,7 @@ static inline uint rank_keys(const ukey_t *keys, uint *ranks, const uint valid, 
 #pragma unroll
 % endif
     for (uint j = 0; j < ITEM_KEYS; ++j)
-        ranks[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, counts, masks);
+        atomic_inc(&counts[number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1]);
     barrier(CLK_LOCAL_MEM_FENCE);
     uint total = 0;
     if (item < RADIX)
@@ -55,11 +54,13 @@ static inline uint rank_keys(const ukey_t *keys, uint *ranks, const uint valid, 
     return total;
 }
 
-/* Make places of ranks. `before` is, for items below RADIX, the number of keys with lower digits. */
-static inline void place_keys(const ukey_t *keys, uint *ranks, const uint valid, const uint shift,
+/* Find the places of counted keys. `before` is, for items below RADIX, the number of keys with lower
+   digits. */
+static inline void place_keys(const ukey_t *keys, uint *places, const uint valid, const uint shift,
                               const uint before, __local uint *space)
 {
     const uint item = (uint)get_local_id(0);
+    __local uint *starts = space + warp() * RADIX, *masks = starts + ${"0" if PTX else "WARPS * RADIX"};
     if (item < RADIX) {
         uint sum = before;
         for (uint w = 0; w < WARPS; ++w) {
@@ -73,7 +74,6 @@ static inline void place_keys(const ukey_t *keys, uint *ranks, const uint valid,
 #pragma unroll
 % endif
     for (uint j = 0; j < ITEM_KEYS; ++j)
-        ranks[j] += space[warp() * RADIX
-                          + (number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1)];
+        places[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
     barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
 }
