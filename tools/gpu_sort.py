@@ -43,8 +43,8 @@ CASES: dict[str, tuple[str, tuple[int, ...], bool]] = {
 CONFIGS = tuple(
     {"WG_SIZE": wg_size, "ITEM_KEYS": items, "LOOKS": looks}
     for wg_size, items, looks in (
-        *((wg_size, items, 8) for wg_size in (256, 384, 512) for items in (8, 12, 16, 20)),
-        *((256, 16, looks) for looks in (1, 4, 16)),
+        *((wg_size, items, 4) for wg_size in (256, 384, 512) for items in (8, 12, 16, 18, 20)),
+        *((384, 12, looks) for looks in (1, 8, 16)),
     )
 )
 ROUNDS = 5
@@ -199,7 +199,7 @@ def main() -> None:
         if time.monotonic() - begin > arguments.limit:
             print(f"{name:12} left out: {arguments.limit:.0f} s have passed")
             continue
-        run_case(name, queue, arguments.configs and name in ("int32-1M", "int32-64M", "int64-64M"))
+        run_case(name, queue, arguments.configs)
         print(f"# {time.monotonic() - begin:.0f} s", flush=True)
 
 

@@ -24,10 +24,14 @@ HISTOGRAM_GROUPS = 8  # a compute unit
 MOST_COPIES = 8
 COPIED = 1 << 20
 """Keys of a row from which neighbours have counts of their own, in other banks."""
-LOOKS = 8
-EXCHANGE = 32 << 10
-"""Bytes of local memory for a tile: GPUs hold several groups a unit then."""
-ITEM_KEYS = (2, 4, 8, 12, 16, 18, 20, 22)
+LOOKS = 4
+TILE_BYTES = 36 << 10
+"""Local memory for a tile: GPUs hold several groups a unit then."""
+TILE_KEYS, TILE_PAIRS = 20, 18
+"""The most keys of an item in a tile, and with values: they stay in registers."""
+FEWEST_KEYS = 8
+"""Smaller tiles spend more time on looking back than others save by starting earlier."""
+ITEM_KEYS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
 UINT = np.dtype(np.uint32)
 
 
@@ -54,29 +58,35 @@ def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
 def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     """Return the form, and the size of groups and tiles: short rows get groups that fit."""
     limits = device.capabilities
-    # Measured on an H200: large tiles pay where 8,000 keys fit.
-    light = _moved(problem) <= 4 and Elements(problem).value_dtype is None
-    most = 512 if limits.inline_ptx and light else 256
-    largest = min(most, limits.max_work_group // WARP * WARP or WARP)
     wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
     chosen: dict[str, Any] = {
         "FORM": "onesweep" if limits.forward_progress and not wide else "scan"
     }
-    room = max(min(EXCHANGE, limits.local_memory * 5 // 8), 1)
-    most = room // (largest * _moved(problem))
-    items = max((items for items in ITEM_KEYS if items <= most), default=2)
-    wg_size = largest
-    if problem.n <= largest * items:
+    pairs = Elements(problem).value_dtype is not None
+    light = limits.inline_ptx and _moved(problem) <= 4 and not pairs
+    most = TILE_PAIRS if pairs else TILE_KEYS
+    wg_size, items = _largest(problem, device, 512 if light else 256, most)
+    if problem.n <= wg_size * items:
         # Small groups for short rows; a few keys an item hide what it waits for.
         while wg_size > WARP and wg_size * 4 >= 2 * problem.n:
             wg_size //= 2
         items = next(i for i in ITEM_KEYS if wg_size * i >= problem.n)
     else:
-        tiles = 512 // wg_size * device.compute_units
-        while items > 4 and problem.rows * problem.n < tiles * wg_size * items:
+        # Measured on an H200, as all of these figures.
+        wg_size, items = _largest(problem, device, 384 if limits.inline_ptx else 256, most)
+        keys = problem.rows * problem.n
+        while items > FEWEST_KEYS and keys < device.compute_units * wg_size * items:
             items = ITEM_KEYS[ITEM_KEYS.index(items) - 1]
     chosen |= {"WG_SIZE": wg_size, "ITEM_KEYS": items}
     return chosen | {"DIGIT_BITS": min(8, wg_size.bit_length() - 1)}
+
+
+def _largest(problem: SortProblem, device: Device, wg_size: int, most: int) -> tuple[int, int]:
+    """Return the items of a group, at most `wg_size`, and the keys of an item, at most `most`."""
+    limits = device.capabilities
+    wg_size = min(wg_size, limits.max_work_group // WARP * WARP or WARP)
+    room = max(min(TILE_BYTES, limits.local_memory * 3 // 4), 1) // (wg_size * _moved(problem))
+    return wg_size, max((items for items in ITEM_KEYS if items <= min(room, most)), default=2)
 
 
 def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
@@ -140,7 +150,7 @@ class _Passes:
         if not device.capabilities.inline_ptx or self.problem.n < COPIED:
             return 1
         copies = MOST_COPIES
-        while copies > 1 and 4 * self.digits * self.radix * copies > max(EXCHANGE, self.local):
+        while copies > 1 and 4 * self.digits * self.radix * copies > max(TILE_BYTES, self.local):
             copies //= 2
         return copies
 

@@ -37,7 +37,7 @@ class Radix(Algorithm[SortProblem]):
             Parameter("FORM", ("units", "scan", "onesweep"), "how groups work together"),
             Parameter("DIGIT_BITS", (5, 6, 7, 8, 9, 10, 11), "bits of a digit, at most"),
             Parameter("WG_SIZE", (1, 32, 64, 128, 256, 384, 512), "items in a group; units: 1"),
-            Parameter("ITEM_KEYS", (1, 2, 4, 8, 12, 16, 18, 20, 22), "keys of an item in a tile"),
+            Parameter("ITEM_KEYS", (1, *groups.ITEM_KEYS), "keys of an item in a tile"),
             Parameter("LOOKS", (1, 4, 8, 16), "tiles that onesweep looks back at together"),
             Parameter("PATIENCE", (0, 4096), "how often onesweep looks at a tile before it counts"),
             Parameter("CAPACITY", (1, 8192, 16384, 32768, 65536), "units: elements in a cache"),
