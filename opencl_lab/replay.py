@@ -103,6 +103,7 @@ class Recipe:
         self._conditions = tuple(recorder.conditions)
         self.constants = tuple(reversed(recorder.constants))
         self._on_device = is_device_array(arrays[0])
+        self._own_events: list[cl.Event] = []
         if self._on_device:
             places = len(arrays) + len(self.fresh)
             memory = [array.base_data for array in self.constants]
@@ -166,12 +167,15 @@ class Recipe:
         memory, waits = [], []
         for array in arrays:
             memory.append(memory_of(array, queue))
-            # What is still in the pool's hands was written by a command of this queue.
-            if array.events and type(array) is not PooledArray:
+            # What is still in the pool's hands was written by a command of this queue, as is what
+            # the last of these calls has written.
+            events = array.events
+            if events and type(array) is not PooledArray and events != self._own_events:
                 waits += pending((array,), queue)
         for allocator, nbytes in self._allocations:
             memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
         event = self._bound.enqueue(memory, waits)
+        self._own_events = [event]
         for place, nbytes in self._passing:
             pool.give(nbytes, memory[place])
         if not self._several:

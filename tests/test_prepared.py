@@ -86,6 +86,47 @@ def test_in_place_and_apart_are_told_apart(device, rng):
         assert np.array_equal(out.get(), np.sort(keys))
 
 
+def test_the_same_arrays_again_are_read_again(device, rng):
+    queue = default_queue(device)
+    keys, out = cl.array.empty(queue, 500, np.int32), cl.array.empty(queue, 500, np.int32)
+    prepared = ol.prepare("sort", keys)
+    for n in range(4):
+        values = rng.integers(0, 99, 500, np.int32)
+        keys.set(values)
+        assert prepared(keys, out=out) is out
+        assert np.array_equal(out.get(), np.sort(values)), n
+        assert np.array_equal(prepared(keys).get(), np.sort(values)), n
+    with pytest.raises(InvalidProblem, match="prepared for"):
+        prepared(keys, out)
+
+
+def test_an_array_that_was_given_another_queue_is_seen(device, rng):
+    queue = default_queue(device)
+    other = cl.CommandQueue(queue.context)
+    keys = cl.array.to_device(queue, rng.integers(0, 99, 500, np.int32))
+    prepared = ol.prepare("sort", keys)
+    assert prepared(keys).queue == prepared(keys).queue == queue
+    keys.queue = other
+    assert prepared(keys).queue == other
+
+
+def test_an_event_of_another_queue_is_waited_for(device, held_back, rng):
+    queue = default_queue(device)
+    keys = cl.array.to_device(queue, rng.integers(0, 99, 500, np.int32))
+    out = cl.array.empty(queue, 500, np.int32)
+    prepared = ol.prepare("sort", keys)
+    for _ in range(3):
+        prepared(keys, out=out)
+    queue.finish()
+    other = cl.CommandQueue(queue.context)
+    with held_back(other):
+        out.add_event(cl.enqueue_marker(other))
+        other.flush()
+        prepared(keys, out=out)
+        assert out.events[0].command_execution_status != cl.command_execution_status.COMPLETE
+    assert np.array_equal(out.get(), np.sort(keys.get()))
+
+
 def test_fixed_arrays_are_read_at_each_call(device, rng):
     queue = default_queue(device)
     a, b, c = (cl.array.to_device(queue, floats(8, 8)(rng)) for _ in "abc")

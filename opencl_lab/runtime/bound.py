@@ -71,21 +71,22 @@ class BoundSteps:
     ) -> cl.Event:
         """Do what `enqueue` does for somebody who has the lock of the queue."""
         queue, pool = self._queue, self._pool
-        waits = list(wait_for) or None
+        waits = list(wait_for) if wait_for else None
         given = [*memory, *self._fixed]
         enqueue, event = cl.enqueue_nd_range_kernel, None
         for lock, launches, scratch in self._steps:
-            buffers = given
-            blocks = [pool.take(nbytes) for nbytes in scratch]
-            if blocks:  # they count from the end
-                buffers = given + blocks
+            buffers, blocks = given, None
+            if scratch:
+                blocks = [pool.take(nbytes) for nbytes in scratch]
+                buffers = given + blocks  # they count from the end
             with lock:
                 for kernel, global_size, local_size, arguments in launches:
                     for index, place in arguments:
                         kernel.set_arg(index, buffers[place])
                     event = enqueue(queue, kernel, global_size, local_size, None, waits)
                     waits = None
-            for nbytes, block in zip(scratch, blocks, strict=True):
-                pool.give(nbytes, block)
+            if blocks:
+                for nbytes, block in zip(scratch, blocks, strict=True):
+                    pool.give(nbytes, block)
         assert event is not None  # a recording of no launch at all is none
         return event
