@@ -3,7 +3,8 @@
  *
  *     histograms   all digits of all keys are counted in one read
  *     settle       a row a group: where the keys of each digit begin; which digits all keys share, so
- *                  that their passes do nothing; and so between which arrays the others move keys
+ *                  that their passes do nothing; and so between which arrays the others move keys.
+ *                  With LOOK_BACK the last group of `histograms` does that
  *     spread       a pass, by tiles: keys are ranked in the group, brought in order in local memory,
  *                  and written in runs, after those of earlier tiles with the same digit
  *
@@ -19,8 +20,8 @@
  * architectures", 2010 (reduce-then-scan).
  *
  * The host guarantees: n > 0; `histogram` has RADIX words for each digit of a row (twice as many with
- * WIDE), all zero, and one launch at a time has it; the other arrays between launches have what
- * groups.py says; there is a group for each tile of each row, in dimension 0; with LOOK_BACK, groups
+ * WIDE) and one more for each row, all zero, and one launch at a time has it; the other arrays
+ * between launches have what groups.py says; there is a group for each tile of each row, in dimension 0; with LOOK_BACK, groups
  * see words that others have written with volatile stores (PTX) or atomic operations.
  *
  * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
@@ -42,6 +43,7 @@
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
 <%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 % if LOOK_BACK:
+<%include file="/fence.cl.mako" args="PTX=PTX"/>\
 <%include file="/common/tickets.mako"/>\
 <%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=PATIENCE"/>\
 % endif
@@ -54,6 +56,7 @@
 %>\
 #define DIGITS ${digits}
 #define COPIES ${COPIES}
+#define COUNTS (DIGITS * RADIX * ${2 if WIDE else 1}) /* words of a row's histogram */
 enum { ACTIVE = 1, FIRST = 2, LAST = 4, TO_SORTED = 8 };
 
 typedef ${"ulong" if WIDE else "uint"} index_t;
@@ -63,12 +66,85 @@ typedef long out_value_t;
 typedef value_t out_value_t;
 % endif
 
+/* A word that groups of the same launch have added to. */
+#define COUNTED(i) ${"histogram[i]" if PTX else "atomic_or(&histogram[i], 0)"}
+
+/* Find where the keys of each digit of a row begin, and which passes do what; all items of the group
+   come `here`, or none. PoCL 3.0 takes barriers in a loop better than in a condition. */
+static inline void settle_row(const size_t row, const index_t n, const bool here,
+                              volatile __global uint *histogram,
+                              __global index_t *restrict bases, __global uint *restrict settled,
+                              __local uint *space, __local uint *shared_by_all, __local ulong *sums)
+{
+    const uint item = (uint)get_local_id(0);
+    if (item < DIGITS)
+        shared_by_all[item] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = 0; d < (here ? DIGITS : 0); ++d) {
+        const size_t word = (row * DIGITS + d) * RADIX + item;
+        index_t count = 0;
+        if (item < RADIX) {
+% if WIDE:
+            count = (ulong)COUNTED(2 * word + 1) << 32 | COUNTED(2 * word);
+            histogram[2 * word] = histogram[2 * word + 1] = 0;
+% else:
+            count = COUNTED(word);
+            histogram[word] = 0;
+% endif
+            if (count == n)
+                shared_by_all[d] = 1;
+        }
+% if WIDE:
+        if (item < RADIX)
+            sums[item] = count;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item == 0) {
+            ulong sum = 0;
+            for (uint i = 0; i < RADIX; ++i) {
+                const ulong one = sums[i];
+                sums[i] = sum;
+                sum += one;
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < RADIX)
+            bases[word] = sums[item];
+% else:
+        const uint before = scan_group(count, space);
+        if (item < RADIX)
+            bases[word] = before;
+% endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (here && item == 0) {
+        uint left = 0;
+        for (uint d = 0; d < DIGITS; ++d)
+            left += !shared_by_all[d];
+        /* Equal keys are copied by the first pass. */
+        if (!left)
+            shared_by_all[0] = 0, left = 1;
+        uint first = FIRST;
+        for (uint d = 0; d < DIGITS; ++d) {
+            uint word = 0;
+            if (!shared_by_all[d]) {
+                word = ACTIVE | first | (left == 1 ? LAST : 0) | (left & 1 ? TO_SORTED : 0);
+                first = 0;
+                --left;
+            }
+            settled[row * DIGITS + d] = word;
+        }
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void histograms(__global const ukey_t *restrict keys,
                 volatile __global uint *histogram,
 % if LOOK_BACK:
+                __global index_t *restrict bases,
+                __global uint *restrict settled,
                 __global status_t *restrict status,
                 const ulong status_words,
+                __global uint *restrict tickets,
 % endif
                 const index_t n,
                 const uint groups)
@@ -128,86 +204,40 @@ void histograms(__global const ukey_t *restrict keys,
 % if LOOK_BACK:
     for (ulong i = get_global_id(0); i < status_words; i += get_global_size(0))
         status[i] = 0;
+    if (get_global_id(0) < DIGITS)
+        tickets[get_global_id(0)] = 0;
+    /* The last group of a row to come here has all of its counts. */
+    __local uint before_me;
+    __local uint space[SCAN_WORDS];
+    __local uint shared_by_all[DIGITS];
+    __local ulong sums[RADIX];
+    DEVICE_FENCE();
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (item == 0)
+        before_me = atomic_inc(&histogram[get_num_groups(0) / groups * COUNTS + row]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    DEVICE_FENCE();
+    const bool last = before_me + 1 == groups;
+    if (last && item == 0)
+        histogram[get_num_groups(0) / groups * COUNTS + row] = 0;
+    settle_row(row, n, last, histogram, bases, settled, space, shared_by_all, sums);
 % endif
 }
 
+% if not LOOK_BACK:
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void settle(volatile __global uint *histogram,
             __global index_t *restrict bases,
             __global uint *restrict settled,
-% if LOOK_BACK:
-            __global uint *restrict tickets,
-% endif
             const index_t n)
 {
     __local uint space[SCAN_WORDS];
     __local uint shared_by_all[DIGITS];
     __local ulong sums[RADIX];
-    const uint item = (uint)get_local_id(0);
-    const size_t row = get_group_id(0);
-% if LOOK_BACK:
-    if (row == 0 && item < DIGITS)
-        tickets[item] = 0;
-% endif
-    if (item < DIGITS)
-        shared_by_all[item] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = 0; d < DIGITS; ++d) {
-        const size_t word = (row * DIGITS + d) * RADIX + item;
-        index_t count = 0;
-        if (item < RADIX) {
-% if WIDE:
-            count = (ulong)histogram[2 * word + 1] << 32 | histogram[2 * word];
-            histogram[2 * word] = histogram[2 * word + 1] = 0;
-% else:
-            count = histogram[word];
-            histogram[word] = 0;
-% endif
-            if (count == n)
-                shared_by_all[d] = 1;
-        }
-% if WIDE:
-        if (item < RADIX)
-            sums[item] = count;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item == 0) {
-            ulong sum = 0;
-            for (uint i = 0; i < RADIX; ++i) {
-                const ulong one = sums[i];
-                sums[i] = sum;
-                sum += one;
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < RADIX)
-            bases[word] = sums[item];
-% else:
-        const uint before = scan_group(count, space);
-        if (item < RADIX)
-            bases[word] = before;
-% endif
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (item == 0) {
-        uint left = 0;
-        for (uint d = 0; d < DIGITS; ++d)
-            left += !shared_by_all[d];
-        /* Equal keys are copied by the first pass. */
-        if (!left)
-            shared_by_all[0] = 0, left = 1;
-        uint first = FIRST;
-        for (uint d = 0; d < DIGITS; ++d) {
-            uint word = 0;
-            if (!shared_by_all[d]) {
-                word = ACTIVE | first | (left == 1 ? LAST : 0) | (left & 1 ? TO_SORTED : 0);
-                first = 0;
-                --left;
-            }
-            settled[row * DIGITS + d] = word;
-        }
-    }
+    settle_row(get_group_id(0), n, true, histogram, bases, settled, space, shared_by_all, sums);
 }
 
+% endif
 % if not LOOK_BACK:
 <%include file="radix_scan.mako" args="WG_SIZE=WG_SIZE"/>\
 

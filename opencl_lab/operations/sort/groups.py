@@ -50,9 +50,14 @@ def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
     index = 8 if problem.n >= WIDE else 4
     digits = -(-8 * problem.dtype.itemsize // config.integer("DIGIT_BITS"))
     sums = 4 * (WARP if ptx else 2 * wg_size)
-    return max(
-        room + 8 + sums + index * radix + 64, 4 * digits * radix, 8 * radix + sums + 4 * digits + 8
-    )
+    counts = 4 * digits * radix + _settling_bytes(config, device, digits)
+    return max(room + 8 + sums + index * radix + 64, counts)
+
+
+def _settling_bytes(config: Config, device: Device, digits: int) -> int:
+    """Return the local memory in which the counts of all digits are added up."""
+    sums = WARP if device.capabilities.inline_ptx else 2 * config.integer("WG_SIZE")
+    return (8 << config.integer("DIGIT_BITS")) + 4 * (sums + digits) + 64
 
 
 def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
@@ -101,7 +106,7 @@ def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any
 
 
 def groups_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch for rows that fit in a group, else two and one to three a digit."""
+    """Plan one launch for rows that fit in a group, else one or two, and one or three a digit."""
     elements = Elements(problem)
     if problem.n * problem.rows == 0:
         return Plan(tuple(elements.buffers), ())
@@ -142,7 +147,8 @@ class _Passes:
             "PATIENCE": config.integer("PATIENCE"),
             "COPIES": self._copies(device),
         }
-        self.local = max(local, 4 * self.digits * self.radix * self.params["COPIES"])
+        counts = 4 * self.digits * self.radix * self.params["COPIES"]
+        self.local = max(local, counts + _settling_bytes(config, device, self.digits))
         self.buffers = {item.name: item for item in elements.buffers}
 
     def _copies(self, device: Device) -> int:
@@ -159,7 +165,7 @@ class _Passes:
         rows, entries = self.problem.rows, self.problem.rows * self.digits * self.radix
         shape, dtype = (rows, self.problem.n), self.problem.dtype
         word = 2 if self.wide else 1
-        self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word,), UINT)
+        self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word + rows,), UINT)
         self._scratch("bases", (entries,), np.dtype(self.index))
         self._scratch("settled", (rows * self.digits,), UINT)
         keys = {"keys": "keys", "sorted": "sorted", "spare": "spare"}
@@ -170,39 +176,34 @@ class _Passes:
         cells = rows * self.tiles * self.radix
         n, tiles = self.index(self.problem.n), np.uint32(self.tiles)
         groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
-        cleared: dict[str, Argument] = {}
-        tickets: dict[str, Argument] = {}
+        counted: dict[str, Argument] = {"histogram": "histogram"}
+        settled: dict[str, Argument] = {"bases": "bases", "settled": "settled"}
         found: dict[str, Argument] = {}
         if self.look_back:
             self._scratch("status", (2, cells), np.dtype(self.index))
             self._scratch("tickets", (self.digits,), UINT)
-            cleared = {"status": "status", "status_words": np.uint64(cells)}
-            tickets = {"tickets": "tickets"}
+            counted |= {**settled, "status": "status", "status_words": np.uint64(cells)}
+            counted |= {"tickets": "tickets"}
             found = {"bases": "bases", "status": "status", "tickets": "tickets"}
         else:
             self._scratch("table", (cells,), np.dtype(self.index))
             found = {"table": "table"}
-        launches = [
-            self._launch(
-                "histograms",
-                rows * groups,
-                {"keys": "keys", "histogram": "histogram"}
-                | cleared
-                | {"n": n, "groups": np.uint32(groups)},
-            ),
-            self._launch(
-                "settle",
-                rows,
-                {"histogram": "histogram", "bases": "bases", "settled": "settled"}
-                | tickets
-                | {"n": n},
-            ),
-        ]
+        counted = {"keys": "keys", **counted, "n": n, "groups": np.uint32(groups)}
+        launches = [self._launch("histograms", rows * groups, counted)]
+        if not self.look_back:
+            arguments: dict[str, Argument] = {"histogram": "histogram", **settled, "n": n}
+            launches.append(self._launch("settle", rows, arguments))
         for number in map(np.uint32, range(self.digits)):
             where: dict[str, Argument] = {"tiles": tiles, "pass": number}
             if not self.look_back:
-                counted = {**keys, "settled": "settled", "table": "table", "n": n, **where}
-                launches.append(self._launch("count_tiles", rows * self.tiles, counted))
+                of_tiles: dict[str, Argument] = {
+                    **keys,
+                    "settled": "settled",
+                    "table": "table",
+                    "n": n,
+                    **where,
+                }
+                launches.append(self._launch("count_tiles", rows * self.tiles, of_tiles))
                 scanned: dict[str, Argument] = {
                     "bases": "bases",
                     "settled": "settled",
