@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from opencl_lab.errors import InvalidProblem
@@ -13,6 +12,7 @@ from opencl_lab.operations.dft import calls as dft_calls
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.gemm import calls as gemm_calls
 from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.in_parts import FindJob
 from opencl_lab.operations.sort import calls as sort_calls
 from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.operation import SORT
@@ -26,7 +26,7 @@ _LISTED: tuple[tuple[Operation[Any], Calls], ...] = (
     (GEMM, gemm_calls.CALLS),
     (SORT, sort_calls.CALLS),
 )
-_IN_PARTS = {"sort": sort_file}
+_IN_PARTS: dict[str, FindJob] = {"sort": sort_file}
 _OPERATIONS: dict[str, Operation[Any]] = {operation.name: operation for operation, _ in _LISTED}
 
 
@@ -53,9 +53,6 @@ def calls_of(operation: Operation[Any]) -> Calls:
     return next(calls for listed, calls in _LISTED if listed is operation)
 
 
-def in_parts_of(operation: Operation[Any]) -> Callable[..., Any] | None:
-    """Return what finds out how an operation goes through a large file in parts, if it can.
-
-    See `operations.sort.file.sort_file`.
-    """
+def in_parts_of(operation: Operation[Any]) -> FindJob | None:
+    """Return what finds out how an operation goes through a large file in parts, if it can."""
     return _IN_PARTS.get(operation.name)

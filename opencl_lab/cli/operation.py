@@ -135,6 +135,8 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         selection = settings().select()
         if any(file is not None for file in files):
             _check_about_data(chosen, options)
+        if memory_limit is not None and not str(files[0]).lower().endswith(".npy"):
+            raise click.UsageError("--memory-limit is for a .npy file; leave it out")
         job = find_job(chosen, files, options, selection, algorithm, memory_limit)
         if job is not None:
             return run_job(

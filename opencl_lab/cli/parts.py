@@ -14,13 +14,12 @@ from opencl_lab.comparison.measure import Measurement, Times
 from opencl_lab.comparison.plots import plot_comparison
 from opencl_lab.comparison.runner import named_references
 from opencl_lab.comparison.table import write_csv
-from opencl_lab.device import Selection
+from opencl_lab.device import Device, Selection
 from opencl_lab.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
 from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
-from opencl_lab.operations.sort.file import FileResult, FileSort
+from opencl_lab.operations.in_parts import FileJob, FileResult
 from opencl_lab.registry import in_parts_of
-from opencl_lab.words import counted, size_text
 
 __all__ = ["ByteCount", "find_job", "run_job"]
 
@@ -55,22 +54,19 @@ def find_job(
     selection: Selection,
     algorithm: str,
     limit: float | None,
-) -> FileSort | None:
+) -> FileJob | None:
     """Return how the input files are gone through in parts, or None if they are read whole."""
     make = in_parts_of(chosen)
     if make is None or files[0] is None:
         return None
     names = algorithm.split(",")
     one = names[0].strip() if len(names) == 1 and names != ["all"] else "auto"
-    job: FileSort | None = make(
-        Path(files[0]), options, selection.device, algorithm=one, limit=limit
-    )
-    return job
+    return make(Path(files[0]), options, selection.device, algorithm=one, limit=limit)
 
 
 def run_job(
     chosen: Operation[Any],
-    job: FileSort,
+    job: FileJob,
     selection: Selection,
     options: Mapping[str, Any],
     *,
@@ -103,7 +99,7 @@ def run_job(
     job.check(output)
     with progress_bar(chosen.name) as progress, interrupt_at_termination():
         result = job.run(output, progress)
-    ours = _measurement(job, result)
+    ours = _measurement(job, result, selection.device)
     rows = [ours] + [
         Measurement(item.name, item.kind, item.name, "unavailable", NOT_RUN) for item in references
     ]
@@ -120,16 +116,15 @@ def run_job(
     return failed or (0 if ours.ok else 1)
 
 
-def _measurement(job: FileSort, result: FileResult) -> Measurement:
-    parts = job.parts
+def _measurement(job: FileJob, result: FileResult, device: Device) -> Measurement:
     return Measurement(
-        f"opencl:{parts.algorithm.name}",
+        f"opencl:{job.algorithm}",
         "opencl",
-        parts.algorithm.name,
+        job.algorithm,
         "correct" if result.fault is None else "correctness",
         result.fault or "",
-        config=dict(parts.config),
-        workers=job.device.compute_units,
+        config=job.config,
+        workers=device.compute_units,
         kernel_ms=result.stages["kernels"] * 1e3,
         build_ms=result.stages["build"] * 1e3,
         total_ms=Times.of([result.seconds * 1e3]),
@@ -139,17 +134,15 @@ def _measurement(job: FileSort, result: FileResult) -> Measurement:
 
 def _print(
     chosen: Operation[Any],
-    job: FileSort,
+    job: FileJob,
     result: FileResult,
     rows: Sequence[Measurement],
     selection: Selection,
     options: Mapping[str, Any],
     output: Path,
 ) -> None:
-    parts = job.parts
     if settings().json:
         stages = {f"{name}_ms": value * 1e3 for name, value in result.stages.items()}
-        how = {"count": parts.runs, "bytes": parts.nbytes, "merged": parts.merges}
         print_json(
             document(
                 chosen.name,
@@ -157,17 +150,15 @@ def _print(
                 problem=job.problem.as_dict(),
                 options=dict(options),
                 results=[row.as_row() for row in rows],
-                parts={**how, **stages, "check_ms": result.check_seconds * 1e3},
+                parts={**job.parts, **stages, "check_ms": result.check_seconds * 1e3},
             )
         )
     settings().say(f"device: {selection.device}: {selection.reason}")
     rate = job.nbytes / result.seconds * 1e-9
-    names = ("run", "runs") if parts.merges else ("batch", "batches")
-    what = counted(parts.runs, *names)
     verdict = "correct" if result.fault is None else f"wrong: {result.fault}"
     settings().say(
-        f"{chosen.name}: {job.problem.title}, {rows[0].implementation} in {what} of "
-        f"{size_text(parts.nbytes)}: {result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
+        f"{chosen.name}: {job.problem.title}, {rows[0].implementation} in {job.parts_text}: "
+        f"{result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
         f"(checked in {result.check_seconds:.3g} s)"
     )
     if settings().verbose:

@@ -15,18 +15,13 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import NpyFile, scratch_file
 from opencl_lab.operation import axis_of
+from opencl_lab.operations.in_parts import FileResult
 from opencl_lab.operations.sort.check import find_fault
-from opencl_lab.operations.sort.out_of_core import (
-    LIMIT,
-    Parts,
-    memory_limit,
-    needs_parts,
-    parts_of,
-    sort_parts,
-)
+from opencl_lab.operations.sort.out_of_core import sort_parts
+from opencl_lab.operations.sort.parting import LIMIT, Parts, memory_limit, needs_parts, parts_of
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.paths import check_target, write_target
-from opencl_lab.words import size_text
+from opencl_lab.words import counted, size_text
 
 __all__ = ["FileSort", "sort_file"]
 
@@ -47,17 +42,40 @@ class FileSort:
     ----------
     path : Path
     device : Device
-    parts : Parts
+    split : Parts
     """
 
     path: Path
     device: Device
-    parts: Parts
+    split: Parts
 
     @property
     def problem(self) -> SortProblem:
         """What is solved."""
-        return self.parts.whole
+        return self.split.whole
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm that sorts each part."""
+        return self.split.algorithm.name
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Its parameters."""
+        return dict(self.split.config)
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """How many parts of which size, and whether they are merged."""
+        split = self.split
+        return {"count": split.runs, "bytes": split.nbytes, "merged": split.merges}
+
+    @property
+    def parts_text(self) -> str:
+        """The same in words."""
+        one, many = ("run", "runs") if self.split.merges else ("batch", "batches")
+        runs = counted(self.split.runs, one, many)
+        return f"{runs} of {size_text(self.split.nbytes)}"
 
     @property
     def nbytes(self) -> int:
@@ -80,7 +98,7 @@ class FileSort:
         """
         if output.suffix.lower() != ".npy":
             raise InvalidProblem(f"cannot write {output}: {self.reason} into a .npy file")
-        aside = self.problem.n * self.problem.dtype.itemsize if self.parts.merges else 0
+        aside = self.problem.n * self.problem.dtype.itemsize if self.split.merges else 0
         check_target(output, self.nbytes + aside + HEADER, whole=True)
 
     def run(self, output: Path, report: Callable[[int, int, str], None]) -> FileResult:
@@ -99,7 +117,7 @@ class FileSort:
             If the file cannot be read, or `output` cannot be written.
         InvalidConfig, BuildError, LaunchError
         """
-        parts, problem = self.parts, self.problem
+        parts, problem = self.split, self.problem
         steps = parts.steps + parts.runs
         keys = max(problem.n * problem.rows, 1)
         looked = 0
@@ -135,27 +153,6 @@ class FileSort:
         except _Wrong:
             pass
         return FileResult(end - begin - stages["build"], checked - end, stages, fault)
-
-
-@dataclass(frozen=True)
-class FileResult:
-    """What became of a file.
-
-    Parameters
-    ----------
-    seconds, check_seconds : float
-        What sorting took, with reading and writing but without building kernels, and the check
-        that followed.
-    stages : mapping of str to float
-        Seconds of each stage, see `sort_parts`.
-    fault : str or None
-        What is wrong with the result; it was not kept then.
-    """
-
-    seconds: float
-    check_seconds: float
-    stages: Mapping[str, float]
-    fault: str | None
 
 
 def sort_file(

@@ -10,7 +10,8 @@ import numpy as np
 from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.out_of_core import needs_parts, sort_array
+from opencl_lab.operations.sort.out_of_core import sort_array
+from opencl_lab.operations.sort.parting import needs_parts
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import (
