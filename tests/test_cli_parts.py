@@ -95,6 +95,14 @@ def test_layouts_of_files(layout, tmp_path, out, rng, capsys):
     np.testing.assert_array_equal(result, right)
 
 
+def test_progress_is_told_to_the_end(given, out):
+    job, seen = sort_file(given, {}, select_device(), limit=6 * 2**20), []
+    job.run(out, lambda *step: seen.append(step))
+    done, total, labels = zip(*seen, strict=True)
+    assert list(done) == sorted(done) and set(total) == {done[-1]} == {3 * job.split.runs}
+    assert list(dict.fromkeys(labels)) == ["sorting", "merging", "checking"]
+
+
 def test_a_file_may_be_sorted_in_its_own_place(given, keys):
     link = given.with_name("link.npy")
     link.symlink_to(given)

@@ -17,6 +17,7 @@ from opencl_lab.operations.sort.out_of_core import InMemory, sort_array
 from opencl_lab.operations.sort.parting import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.operations.sort.split import Samples
+from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
 
@@ -185,12 +186,17 @@ def test_out_and_other_byte_orders(small_parts, rng):
     np.testing.assert_array_equal(keys, right)
 
 
-def test_a_device_with_memory_of_its_own(device, own_queue, rng):
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_device_with_memory_of_its_own(device, pinned, own_queue, rng, monkeypatch):
+    monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")
+    if not pinned:
+        monkeypatch.setattr(streams.Staging, "_take", lambda staging, count: [])
     queue = own_queue(device.handle)
     session = session_of(queue)
     session.device = replace(session.device, unified_memory=False)
-    keys = rng.standard_normal((1, 300_000)).astype(np.float32)
+    keys = rng.integers(-(2**31), 2**31, (1, 700_000), np.int32)
     problem = SortProblem(keys.size, keys.dtype)
+    assert parts_of(problem, session.device).runs > 1
     how = {"algorithm": "auto", "config": None, "queue": queue}
     result = sort_array(problem, keys, None, **how)
     np.testing.assert_array_equal(result, np.sort(keys))

@@ -123,13 +123,14 @@ class FileSort:
         looked = 0
 
         def sorting(done: int) -> None:
-            half = parts.merges and done % (2 * parts.runs) >= parts.runs
-            report(done, steps, "merged" if half else "sorted")
+            merging = parts.merges and done % (2 * parts.runs) >= parts.runs
+            label = "merging" if merging else "sorting"
+            report(done, steps, "checking" if done == parts.steps else label)
 
         def checking(count: int) -> None:
             nonlocal looked
             looked += count
-            report(parts.steps + parts.runs * looked // keys, steps, "checked")
+            report(parts.steps + parts.runs * looked // keys, steps, "checking")
 
         begin = time.perf_counter()
         try:
