@@ -102,7 +102,7 @@ def test_runs_are_cut_exactly(lengths, kind, descending, rng):
 
     everything = codes(np.concatenate(runs), descending)
     order = np.argsort(everything, kind="stable")
-    for rank in {0, 1, total // 3, total // 2, total - 1, total}:
+    for rank in (*range(0, total, 7), total - 1, total):
         first = np.sort(order[:rank])
         right = np.diff(np.searchsorted(first, edges))
         read.clear()
@@ -280,11 +280,12 @@ class _Changed(InMemory):
     ("changes", "words"),
     [
         ({}, None),
-        ({(0, 5): 100_000}, "row 0 are not in order"),
-        ({(2, 0): 0}, "row 2 holds other keys|or one after it"),
-        ({(1, 299): 299 * 300}, "row 1 holds other|row 0 or one after"),
-        ({(1, 100): 400, (1, 101): 400}, "row 1 holds other|row 0 or one after"),
-        ({(1, 128): 399, (1, 127): 428}, "row 1 are not in order|row 0 are not"),
+        ({(0, 5): 100_000}, "not in order"),
+        ({(2, 0): 0}, "other keys"),
+        ({(1, 299): 10_000}, "other keys"),
+        ({(1, 100): 399, (1, 101): 402}, "other keys"),  # of the same sum
+        ({(1, 127): 428, (1, 128): 427}, "not in order"),  # at the edge of a block
+        ({(0, 299): 300, (1, 0): 299}, "other keys"),  # in order, and from another row
     ],
 )
 @pytest.mark.parametrize("block", [128, 300, 650, 1 << 18])
@@ -298,7 +299,7 @@ def test_faults_of_a_result_are_found(block, changes, words, monkeypatch):
     if words is None:
         assert fault is None and sum(looked) == 900
     else:
-        assert fault is not None and any(word in fault for word in ("in order", "other keys"))
+        assert words in fault
 
 
 def test_sums_tell_what_neighbours_do_not():
