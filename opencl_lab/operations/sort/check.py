@@ -21,8 +21,8 @@ from opencl_lab.processes import default_threads
 
 __all__ = ["Readable", "find_fault"]
 
-BLOCK = 1 << 18
-"""Keys that a thread looks at together: they and their codes stay in its cache."""
+BLOCK = 1 << 15
+"""Keys that a thread looks at together: what NumPy makes of them stays in its cache."""
 MIXERS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
 
 Keys = np.ndarray[Any, Any]
@@ -133,9 +133,10 @@ def _sums(keys: Keys, length: int) -> tuple[Keys, Keys]:
     """Return the sums of each row's keys by their bits, plain and mixed (as by SplitMix64)."""
     bits = keys.view(f"u{keys.itemsize}").astype(np.uint64)
     plain = bits.reshape(-1, length).sum(axis=1)
+    shifted = np.empty_like(bits)
     bits += MIXERS[0]
     for shift, factor in ((30, MIXERS[1]), (27, MIXERS[2])):
-        bits ^= bits >> np.uint64(shift)
+        bits ^= np.right_shift(bits, np.uint64(shift), out=shifted)
         bits *= factor
-    bits ^= bits >> np.uint64(31)
+    bits ^= np.right_shift(bits, np.uint64(31), out=shifted)
     return plain, bits.reshape(-1, length).sum(axis=1)

@@ -28,9 +28,10 @@ def codes(keys: Keys, descending: bool = False) -> Keys:
         if kind == "i":
             bits = bits ^ top
         else:
-            bits = np.where(bits == top, bits.dtype.type(0), bits)
-            bits = np.where(bits & top, ~bits, bits | top)
-            bits[np.isnan(keys)] = np.iinfo(bits.dtype).max
+            signs = keys.view(f"i{keys.itemsize}") >> (8 * keys.itemsize - 1)
+            bits = bits ^ (signs.view(bits.dtype) | top)
+            bits += bits == top - 1  # -0.0 becomes 0.0, which nothing lies before
+            np.putmask(bits, np.isnan(keys), np.iinfo(bits.dtype).max)
     return ~bits if descending else bits
 
 
