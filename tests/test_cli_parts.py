@@ -146,6 +146,14 @@ def test_columns_that_lie_apart_are_refused(tmp_path, out, rng, capsys):
     assert "keys along axis 0 do not follow each other" in capsys.readouterr().err
 
 
+def test_types_that_are_converted_are_read_whole(tmp_path, out, rng):
+    path = tmp_path / "keys.npy"
+    keys = rng.standard_normal(300)
+    np.save(path, keys.astype(np.longdouble))
+    assert sort(path, "-o", out, "--dtype", "float64", "--against", "none", "--quiet") == 0
+    np.testing.assert_array_equal(np.load(out), np.sort(keys))
+
+
 def test_a_limit_without_a_file_is_refused(capsys):
     assert main(["sort", "--n", "1000", "--memory-limit", "1G"]) == 2
     assert "--memory-limit is for a .npy file" in capsys.readouterr().err
@@ -246,6 +254,19 @@ def test_targets_that_nothing_can_replace(kind, given, out, capsys):
     told = capsys.readouterr().err
     assert told.startswith(f"oclab: cannot write {out}: it ") and len(told.splitlines()) == 1
     assert given.read_bytes() == before and len(list(out.parent.iterdir())) == 1
+
+
+def test_a_folder_in_which_nothing_can_be_made(given, out, monkeypatch, capsys):
+    def refuse(**given):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(paths.tempfile, "TemporaryFile", refuse)
+    assert sort(given, "-o", out) == 2
+    assert "nothing can be made in the folder" in capsys.readouterr().err
+    out.write_bytes(b"before")
+    assert sort(given, "-o", out) == 2
+    assert "so nothing can take its place" in capsys.readouterr().err
+    assert out.read_bytes() == b"before"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -68,6 +68,15 @@ def test_every_part_comes_back_to_its_place(queue, count, pinned, rng, monkeypat
         assert all(stream.seconds[stage] > 0 for stage in ("read", "work", "write"))
 
 
+def test_pinned_memory_is_given_back(queue):
+    stream = Stream(queue, (9_000,), np.dtype(np.uint8))
+    source = np.arange(18_000, dtype=np.uint8)
+    stream.run(parts_of(source, np.zeros_like(source), 9_000), negated(queue))
+    assert all(staging.pinned_bytes for staging in stream._staging)
+    stream.close()
+    assert not any(staging.pinned_bytes for staging in stream._staging)
+
+
 def test_stages_overlap(queue):
     seen, lock, most = set(), threading.Lock(), []
 

@@ -23,7 +23,7 @@ import pyopencl as cl
 
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.execute import explain
-from opencl_lab.runtime.kept import free_kept, new_array
+from opencl_lab.runtime.kept import PATIENCE, free_kept, new_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Staging
 
@@ -75,16 +75,23 @@ class Stream:
             return new_array(queue, shape, dtype, None)
 
         if self._copies:
-            free_kept()  # the parts take most of the device
+            free_kept(PATIENCE)  # the parts take most of the device
             context, device = queue.context, queue.device
             self._staging = [Staging(context, device, chunk=CHUNK) for _ in range(2)]
             self._queues = [cl.CommandQueue(context, device) for _ in range(2)]
+        else:
+            self._staging = []
         self._queue = queue
         try:
             self._in = [make() for _ in range(SLOTS)]
             self._out = [make() for _ in range(SLOTS)]
         except cl.Error as error:
             raise explain(error, queue) from error
+
+    def close(self) -> None:
+        """Let go of pinned memory, which some drivers do not do by themselves."""
+        for staging in self._staging:
+            staging.free_held()
 
     def warm_up(self, work: Callable[[AnyArray, AnyArray], object]) -> None:
         """Let `work` run once on arrays that hold anything, for what only its first run does."""

@@ -19,7 +19,7 @@ from opencl_lab.operations.in_parts import FileResult
 from opencl_lab.operations.sort.check import find_fault
 from opencl_lab.operations.sort.out_of_core import sort_parts
 from opencl_lab.operations.sort.parting import LIMIT, Parts, memory_limit, needs_parts, parts_of
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.paths import check_target, write_target
 from opencl_lab.words import counted, size_text
 
@@ -189,8 +189,8 @@ def sort_file(
         return None
     with NpyFile.opened(path) as file:
         shape, dtype, nbytes, fortran = file.shape, file.dtype, file.nbytes, file.fortran
-    if not shape or "n" in options:
-        return None  # which is refused
+    if not shape or "n" in options or dtype.name not in KEY_TYPES:
+        return None  # which is refused, or converted
     axis = axis_of(options, len(shape))
     n = shape[axis]
     rows = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])

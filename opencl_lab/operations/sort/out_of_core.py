@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -164,11 +164,6 @@ def sort_parts(
         if times:
             seconds["kernels"] += run.kernel_ms * 1e-3
 
-    if times:  # nobody measures how long it takes to build a kernel
-        begin = time.perf_counter()
-        stream.warm_up(lambda given, out: _sort(parts, queue, given, out))
-        seconds["build"] = time.perf_counter() - begin
-
     def done() -> None:
         nonlocal finished
         finished += 1
@@ -216,12 +211,17 @@ def sort_parts(
             made.append(Part(merged.read, merged.write_to(result, (first + at) * item)))
         stream.run(made, work, done)
 
-    if not parts.merges:
-        batches()
-    else:
-        with scratch() as aside:
-            for index in range(whole.rows):
-                row(index * whole.n, aside)
+    with closing(stream):
+        if times:  # nobody measures how long it takes to build a kernel
+            begin = time.perf_counter()
+            stream.warm_up(lambda given, out: _sort(parts, queue, given, out))
+            seconds["build"] = time.perf_counter() - begin
+        if not parts.merges:
+            batches()
+        else:
+            with scratch() as aside:
+                for index in range(whole.rows):
+                    row(index * whole.n, aside)
     return {**stream.seconds, **seconds}
 
 
