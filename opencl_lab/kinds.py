@@ -29,7 +29,7 @@ SIMPLE = {type(None), str, bool, int, bytes}
 DEVICE_ARRAYS = {cl.array.Array, PooledArray}
 MOST_CONSTANT = 1 << 16
 """Bytes of arguments whose values belong to the kind of a call."""
-ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR")
+ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR", "OCLAB_DEVICE_BYTES")
 
 # To ask `os.environ` itself takes a microsecond for each name, and this is done in every call.
 _variable = getattr(os.environ, "_data", os.environ).get

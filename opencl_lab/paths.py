@@ -36,6 +36,7 @@ __all__ = [
 
 SMALL = 1 << 14  # bytes of a table, about
 MOST_LINKS = 40  # to follow, as on Linux
+UNLIKE_FILES = "it cannot be replaced as a whole, as it is a device, a pipe or has several names"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -242,8 +243,15 @@ def _unwritable(path: Path, error: OSError) -> InvalidProblem:
     return InvalidProblem(f"cannot write {path}: {error.strerror or error}")
 
 
-def check_target(path: Path, size: int = SMALL) -> None:
+def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
     """Check early, before the work, that `write_target` could put `size` bytes at `path`.
+
+    Parameters
+    ----------
+    path : Path
+    size : int
+    whole : bool
+        Whether it must be a file that a new one can replace, or none yet.
 
     Raises
     ------
@@ -251,13 +259,15 @@ def check_target(path: Path, size: int = SMALL) -> None:
         If it cannot be written to, or its disk has no room.
     """
     try:
-        _check_target(path, size)
+        _check_target(path, size, whole)
     except OSError as error:
         raise _unwritable(path, error) from error
 
 
-def _check_target(path: Path, size: int) -> None:
+def _check_target(path: Path, size: int, whole: bool) -> None:
     descriptor = _descriptor(path)
+    if whole and descriptor is not None:
+        raise OSError(errno.EINVAL, UNLIKE_FILES)
     if descriptor is not None:
         if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
             raise OSError(errno.EBADF, "it is open for reading only")
@@ -268,6 +278,8 @@ def _check_target(path: Path, size: int) -> None:
     with suppress(FileNotFoundError, NotADirectoryError):
         status = target.stat()
     in_place = status is not None and not _replaceable(target, status)
+    if whole and in_place:
+        raise OSError(errno.EINVAL, UNLIKE_FILES)
     if status is not None and not stat.S_ISREG(status.st_mode):
         return  # what is handed on takes no room
     if not folder.is_dir():
@@ -277,6 +289,9 @@ def _check_target(path: Path, size: int) -> None:
     except OSError as error:
         if status is None:
             why = f"nothing can be made in the folder {folder} ({error.strerror})"
+            raise OSError(error.errno, why) from error
+        if whole:
+            why = f"the folder {folder} cannot be written to, so nothing can take its place"
             raise OSError(error.errno, why) from error
         in_place = True
     free = free_bytes(folder)

@@ -12,11 +12,13 @@ from opencl_lab.operations.dft import calls as dft_calls
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.gemm import calls as gemm_calls
 from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.in_parts import FindJob
 from opencl_lab.operations.sort import calls as sort_calls
+from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.reference.peers import Calls
 
-__all__ = ["calls_of", "get_operation", "operations"]
+__all__ = ["calls_of", "get_operation", "in_parts_of", "operations"]
 
 _LISTED: tuple[tuple[Operation[Any], Calls], ...] = (
     (CONV2D, conv2d_calls.CALLS),
@@ -24,6 +26,7 @@ _LISTED: tuple[tuple[Operation[Any], Calls], ...] = (
     (GEMM, gemm_calls.CALLS),
     (SORT, sort_calls.CALLS),
 )
+_IN_PARTS: dict[str, FindJob] = {"sort": sort_file}
 _OPERATIONS: dict[str, Operation[Any]] = {operation.name: operation for operation, _ in _LISTED}
 
 
@@ -48,3 +51,8 @@ def get_operation(name: str) -> Operation[Any]:
 def calls_of(operation: Operation[Any]) -> Calls:
     """Return how users call an operation, here and in other libraries."""
     return next(calls for listed, calls in _LISTED if listed is operation)
+
+
+def in_parts_of(operation: Operation[Any]) -> FindJob | None:
+    """Return what finds out how an operation goes through a large file in parts, if it can."""
+    return _IN_PARTS.get(operation.name)

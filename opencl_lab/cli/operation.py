@@ -21,6 +21,7 @@ from opencl_lab.cli.common import (
     variants,
     write_files,
 )
+from opencl_lab.cli.parts import ByteCount, find_job, run_job
 from opencl_lab.comparison.plots import check_plot, plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
@@ -38,6 +39,7 @@ from opencl_lab.files import (
 from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.paths import check_target
 from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.registry import in_parts_of
 
 __all__ = ["REPEATS", "operation_command", "problem_options", "run_options", "used_options"]
 
@@ -107,6 +109,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @click.command(chosen.name, help=_help(chosen))
     @problem_options(chosen)
     @run_options
+    @_parts_options(chosen)
     @click.option("-o", "--output", metavar="OUT", help="Write the result to a file.")
     @click.option("--csv", "csv_file", metavar="FILE", help="Write the rows as CSV.")
     @click.option("--plot", "plot_file", metavar="FILE", help="Draw the rows.")
@@ -121,6 +124,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         repeats: int | None,
         seed: int,
         threads: int | None,
+        memory_limit: float | None = None,
         **given: Any,
     ) -> int:
         files = [given.pop(name) for name in chosen.inputs]
@@ -129,6 +133,25 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         csv_path = output_path(csv_file, check_target)
         plot_path = output_path(plot_file, check_plot)
         selection = settings().select()
+        if any(file is not None for file in files):
+            _check_about_data(chosen, options)
+        if memory_limit is not None and not str(files[0]).lower().endswith(".npy"):
+            raise click.UsageError("--memory-limit is for a .npy file; leave it out")
+        job = find_job(chosen, files, options, selection, algorithm, memory_limit)
+        if job is not None:
+            return run_job(
+                chosen,
+                job,
+                selection,
+                {**options, **dict(zip(chosen.inputs, files, strict=True))},
+                output=output_file,
+                algorithm=algorithm,
+                vary=vary,
+                against=against,
+                repeats=repeats,
+                csv_path=csv_path,
+                plot_path=plot_path,
+            )
         with progress_bar(chosen.name) as progress:
             progress(0, 1, "input")
             problem, make_inputs, stored, options = _problem(chosen, files, options, seed)
@@ -257,10 +280,6 @@ def _problem(
         raise click.UsageError(
             f"{chosen.name} takes {len(files)} input files ({', '.join(chosen.inputs)}) or none"
         )
-    about_data = [o.name for o in chosen.options if o.about_data and not o.with_files]
-    useless = [name for name in about_data if name in options]
-    if useless:
-        raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
     read = [read_stored(Path(file), chosen.formats) for file in given]
     stored = dict(zip(chosen.inputs, read, strict=True))
     for item in read:
@@ -269,6 +288,27 @@ def _problem(
     arrays = {name: item.array for name, item in stored.items()}
     problem, inputs = chosen.problem_of(arrays, **options)
     return problem, lambda: inputs, stored, options
+
+
+def _check_about_data(chosen: Operation[Any], options: Mapping[str, Any]) -> None:
+    """Refuse options about generated data beside a file."""
+    about_data = [o.name for o in chosen.options if o.about_data and not o.with_files]
+    useless = [name for name in about_data if name in options]
+    if useless:
+        raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
+
+
+def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds the option of what goes through large files in parts."""
+    if in_parts_of(chosen) is None:
+        return lambda command: command
+    return click.option(
+        "--memory-limit",
+        type=ByteCount(),
+        metavar="BYTES",
+        help="Sort a .npy file that takes more memory of the device, such as 256M, in parts.  "
+        "[default: $OCLAB_DEVICE_BYTES, else all of it]",
+    )
 
 
 def _say_what_was_read(

@@ -24,6 +24,7 @@ __all__ = [
     "Progress",
     "check_comparison",
     "compare",
+    "named_references",
     "run_comparison",
 ]
 
@@ -99,10 +100,16 @@ def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
     return first.name
 
 
-def _references(
+def named_references(
     chosen: Operation[Any], wanted: str | Sequence[str]
 ) -> tuple[list[Reference], bool]:
-    """Return the references to run, and whether each was asked for by name."""
+    """Return the references to run, and whether each was asked for by name.
+
+    Raises
+    ------
+    InvalidConfig
+        For an unknown name, or none.
+    """
     names = _names(wanted)
     if not names and isinstance(wanted, str):
         raise InvalidConfig("no reference is named; take a name, all or none")
@@ -162,7 +169,7 @@ def check_comparison(
     if not 1 <= threads <= most:
         raise InvalidProblem(f"threads must be from 1 to {most}, not {threads}")
     names = _algorithms(chosen, problem, device, algorithms)
-    references, by_name = _references(chosen, against)
+    references, by_name = named_references(chosen, against)
     runs = [
         (name, label, {**(config or {}), **values})
         for name in names

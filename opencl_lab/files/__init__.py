@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.files.blocks import NpyFile, scratch_file
 from opencl_lab.files.convert import convert
 from opencl_lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.files.sound import read_sound
@@ -21,6 +22,7 @@ __all__ = [
     "FORMATS",
     "PICTURES",
     "SOUNDS",
+    "NpyFile",
     "Stored",
     "check_array",
     "check_output",
@@ -28,6 +30,7 @@ __all__ = [
     "is_text",
     "read_array",
     "read_stored",
+    "scratch_file",
     "summary",
     "write_array",
 ]

@@ -20,7 +20,7 @@ import pyopencl as cl
 
 from opencl_lab.processes import default_threads
 
-__all__ = ["LEAST", "LEAST_SENT", "Staging"]
+__all__ = ["LEAST", "LEAST_SENT", "Bytes", "Copy", "Staging"]
 
 LEAST = 4 << 20
 LEAST_SENT = 16 << 20
@@ -29,12 +29,16 @@ CHUNK = 4 << 20
 """Bytes of one pinned buffer."""
 LEAST_CHUNK = 1 << 20
 """Bytes of a copy at least: smaller ones cost more to hand to a thread than to make."""
+WHOLE = 16
+"""Bytes of the largest element; chunks are multiples of it."""
 LIMIT = 64 << 20
 """Bytes that are pinned for one context at most."""
 MOST_THREADS = 6
 
-Jobs: TypeAlias = "deque[Future[None]]"
+Jobs: TypeAlias = "deque[Future[Any]]"
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+Copy: TypeAlias = Callable[[Bytes, int], object]
+"""Fills bytes with those that begin at a place, or takes them; several threads call it at once."""
 
 
 def finish_first(jobs: Jobs) -> None:
@@ -115,11 +119,31 @@ class Staging:
         pyopencl.Error
         """
         source = array.reshape(-1).view(np.uint8)
+
+        def read(pinned: Bytes, begin: int) -> None:
+            np.copyto(pinned, source[begin : begin + pinned.size])
+
+        events = self.send_from(queue, target, source.size, read)
+        return [cl.enqueue_copy(queue, target, array)] if events is None else events
+
+    def send_from(
+        self, queue: cl.CommandQueue, target: Any, nbytes: int, read: Copy
+    ) -> list[cl.Event] | None:
+        """Copy what `read` fills pinned memory with, piece by piece, to a buffer.
+
+        Return the commands that do it, or None if no memory can be pinned and nothing was done.
+
+        Raises
+        ------
+        pyopencl.Error
+        Exception
+            What `read` raises; no command and no thread uses anything of the caller's then.
+        """
         events: list[cl.Event] = []
 
-        def fill(slot: _Slot, piece: slice) -> Callable[[], None]:
+        def fill(slot: _Slot, piece: slice) -> Callable[[], object]:
             pinned = slot.ready()[: piece.stop - piece.start]
-            return lambda: np.copyto(pinned, source[piece])
+            return lambda: read(pinned, piece.start)
 
         def send(slot: _Slot, piece: slice) -> None:
             pinned = slot.bytes[: piece.stop - piece.start]
@@ -131,7 +155,7 @@ class Staging:
 
         def each(slots: Sequence[_Slot], jobs: Jobs) -> None:
             free, filled = deque(slots), deque[tuple[_Slot, slice]]()
-            for piece in self._pieces(source.size):
+            for piece in self._pieces(nbytes):
                 if not free:
                     finish_first(jobs)
                     slot, ready = filled.popleft()
@@ -144,9 +168,7 @@ class Staging:
                 finish_first(jobs)
                 send(slot, piece)
 
-        if not self._with_slots(queue, source.size, each):
-            events.append(cl.enqueue_copy(queue, target, array))
-        return events
+        return events if self._with_slots(queue, nbytes, each) else None
 
     def fetch(
         self,
@@ -162,6 +184,34 @@ class Staging:
         pyopencl.Error
         """
         target = array.reshape(-1).view(np.uint8)
+
+        def write(pinned: Bytes, begin: int) -> None:
+            np.copyto(target[begin : begin + pinned.size], pinned)
+
+        events = self.fetch_to(queue, target.size, source, write, wait_for)
+        if events is None:
+            waits = list(wait_for) or None
+            return [cl.enqueue_copy(queue, array, source, wait_for=waits)]
+        return events
+
+    def fetch_to(
+        self,
+        queue: cl.CommandQueue,
+        nbytes: int,
+        source: Any,
+        write: Copy,
+        wait_for: Sequence[cl.Event] = (),
+    ) -> list[cl.Event] | None:
+        """Copy a buffer to pinned memory, piece by piece, and let `write` take these.
+
+        Return the commands that did it, or None if no memory can be pinned and nothing was done.
+
+        Raises
+        ------
+        pyopencl.Error
+        Exception
+            What `write` raises; no command and no thread uses anything of the caller's then.
+        """
         events: list[cl.Event] = []
 
         def ask(slot: _Slot, piece: slice) -> None:
@@ -177,13 +227,13 @@ class Staging:
             events.append(slot.event)
             queue.flush()
 
-        def take(slot: _Slot, piece: slice) -> Callable[[], None]:
+        def take(slot: _Slot, piece: slice) -> Callable[[], object]:
             pinned = slot.ready()[: piece.stop - piece.start]
-            return lambda: np.copyto(target[piece], pinned)
+            return lambda: write(pinned, piece.start)
 
         def each(slots: Sequence[_Slot], jobs: Jobs) -> None:
             free, asked, taken = deque(slots), deque[tuple[_Slot, slice]](), deque[_Slot]()
-            waiting = deque(self._pieces(target.size))
+            waiting = deque(self._pieces(nbytes))
             while waiting or asked:
                 while waiting and free:
                     slot, piece = free.popleft(), waiting.popleft()
@@ -198,14 +248,12 @@ class Staging:
             while jobs:
                 finish_first(jobs)
 
-        if not self._with_slots(queue, target.size, each):
-            waits = list(wait_for) or None
-            events.append(cl.enqueue_copy(queue, array, source, wait_for=waits))
-        return events
+        return events if self._with_slots(queue, nbytes, each) else None
 
     def _pieces(self, nbytes: int) -> list[slice]:
         """Return what is copied at once: a few pieces for each thread, no longer than a slot."""
         wanted = -(-nbytes // (2 * self._threads))
+        wanted = -(-wanted // WHOLE) * WHOLE  # no element is cut
         size = min(max(wanted, min(LEAST_CHUNK, self._chunk)), self._chunk)
         return [slice(start, min(start + size, nbytes)) for start in range(0, nbytes, size)]
 
@@ -274,7 +322,7 @@ class Staging:
             if self._queue is not None:
                 self._queue.finish()  # some drivers let go of memory only then
 
-    def _start(self, copy: Callable[[], None]) -> Future[None]:
+    def _start(self, copy: Callable[[], object]) -> Future[Any]:
         """Let a thread do something, or do it now when there are no new threads any more."""
         with self._changed:
             if self._workers is None:

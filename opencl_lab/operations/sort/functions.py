@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.out_of_core import sort_array
+from opencl_lab.operations.sort.parting import needs_parts
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import (
@@ -20,6 +23,7 @@ from opencl_lab.runtime.arrays import (
     queue_for,
 )
 from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.session import default_queue, session_of
 
 __all__ = ["argsort", "sort", "sort_by_key"]
 
@@ -36,6 +40,9 @@ def sort(
     queue: Any = None,
 ) -> AnyArray:
     """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
+
+    An array of the host that takes more memory than the device has (or than ``OCLAB_DEVICE_BYTES``)
+    is sorted part by part; the host then needs room for a third such array.
 
     Parameters
     ----------
@@ -66,7 +73,7 @@ def sort(
     ------
     InvalidProblem
         For an unsupported dtype, an axis out of bounds, a wrong `out`, or an
-        array that does not fit into the device's memory.
+        array of the device for whose sort its memory does not suffice.
     InvalidConfig
         For an unknown algorithm or a configuration that the device cannot run.
     BuildError, LaunchError
@@ -78,15 +85,14 @@ def sort(
     rows = Rows.of(array, axis, queue)
     target = rows.target(out, given.dtype)
     problem = SortProblem(rows.length, array.dtype, rows.count, descending)
-    run = SORT.run(
-        problem,
-        {"keys": rows.data},
-        algorithm=algorithm,
-        config=config,
-        queue=queue,
-        out={} if target is None else {"sorted": target},
-    )
-    result = run.outputs["sorted"]
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config}
+    how["queue"] = default_queue(select_device()) if queue is None else queue
+    device = session_of(how["queue"]).device
+    if not is_device_array(array) and needs_parts(problem, device, algorithm, config):
+        result = sort_array(problem, rows.data, target, **how)
+    else:
+        out_rows = {} if target is None else {"sorted": target}
+        result = SORT.run(problem, {"keys": rows.data}, out=out_rows, **how).outputs["sorted"]
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
     return rows.restore(result, out, queue)

@@ -1,0 +1,45 @@
+"""The order of keys on the host, as unsigned integers like those of `radix_keys.mako`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["codes", "last_key"]
+
+Keys = np.ndarray[Any, Any]
+
+
+def codes(keys: Keys, descending: bool = False) -> Keys:
+    """Return unsigned integers that are in the order of keys; equal keys have equal ones.
+
+    Parameters
+    ----------
+    keys : numpy.ndarray
+        Dense, of any dtype that is sorted. -0.0 and 0.0 are equal, and all NaN, which come last.
+    descending : bool
+        Reverse the order, NaN first.
+    """
+    bits = keys.view(f"u{keys.itemsize}")
+    kind = keys.dtype.kind
+    if kind in "if":
+        top = bits.dtype.type(1 << (8 * keys.itemsize - 1))
+        if kind == "i":
+            bits = bits ^ top
+        else:
+            signs = keys.view(f"i{keys.itemsize}") >> (8 * keys.itemsize - 1)
+            bits = bits ^ (signs.view(bits.dtype) | top)
+            bits += bits == top - 1  # -0.0 becomes 0.0, which nothing lies before
+            np.putmask(bits, np.isnan(keys), np.iinfo(bits.dtype).max)
+    return ~bits if descending else bits
+
+
+def last_key(dtype: np.dtype[Any], descending: bool) -> Any:
+    """Return a key that no other one comes after."""
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if descending else np.nan)
+    if dtype.kind == "b":
+        return dtype.type(not descending)
+    limits = np.iinfo(dtype)
+    return dtype.type(limits.min if descending else limits.max)

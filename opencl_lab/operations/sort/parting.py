@@ -1,0 +1,173 @@
+"""How keys that do not fit into a device's memory are parted: which parts, and how large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opencl_lab.device import Device
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Algorithm
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import check_plan
+from opencl_lab.runtime.kept import bytes_limit
+from opencl_lab.runtime.streams import SLOTS
+from opencl_lab.space import Config
+from opencl_lab.words import counted, size_text
+
+__all__ = ["LIMIT", "Parts", "memory_limit", "needs_parts", "parts_of"]
+
+LIMIT = "OCLAB_DEVICE_BYTES"
+SHARE = {False: 0.75, True: 0.25}
+"""Of its memory that parts take; less where that is the host's, too."""
+FEW = 8
+"""Parts of a row at least, so that copies and kernels overlap, unless they are short."""
+SHORT = 64 << 20
+"""Bytes of a part that are enough for a device to run at its full rate."""
+LEAST = 1024
+"""Keys of a part at least."""
+MOST_RUNS = 4096
+ROOM, ROOM_ASIDE = 8, 16 << 20
+"""What a plan takes for each byte of keys, and beside, is less."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How a problem is parted.
+
+    Parameters
+    ----------
+    whole : SortProblem
+    part : SortProblem
+        What the device sorts each time: rows of the whole, or a piece of one.
+    algorithm : Algorithm
+    config : Config
+    """
+
+    whole: SortProblem
+    part: SortProblem
+    algorithm: Algorithm[SortProblem]
+    config: Config
+
+    @property
+    def merges(self) -> bool:
+        """Whether rows are longer than a part."""
+        return self.whole.n > self.part.n
+
+    @property
+    def runs(self) -> int:
+        """Sorted runs of a row, or batches of rows."""
+        if self.merges:
+            return -(-self.whole.n // self.part.n)
+        return -(-self.whole.rows // self.part.rows)
+
+    @property
+    def steps(self) -> int:
+        """How many parts go through the device."""
+        return 2 * self.runs * self.whole.rows if self.merges else self.runs
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a part."""
+        return self.part.n * self.part.rows * self.part.dtype.itemsize
+
+
+def memory_limit(device: Device) -> float:
+    """Return how many bytes of a device's memory a sort may take: `LIMIT`, or all of them."""
+    return bytes_limit(LIMIT, 1.0, device)
+
+
+def _settled(
+    problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
+) -> tuple[Algorithm[SortProblem], Config]:
+    chosen = SORT.choose(problem, device, algorithm)
+    return chosen, chosen.configure(problem, device, config)
+
+
+def needs_parts(
+    problem: SortProblem,
+    device: Device,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    *,
+    limit: float | None = None,
+) -> bool:
+    """Return whether a problem takes more memory than a device has, or than `limit`."""
+    limit = memory_limit(device) if limit is None else limit
+    nbytes = problem.n * problem.rows * problem.dtype.itemsize
+    if ROOM * nbytes + ROOM_ASIDE <= min(limit, device.max_allocation):
+        return False  # without planning what is planned again
+    chosen, settled = _settled(problem, device, algorithm, config)
+    return not _fits(chosen, settled, problem, device, limit, slots=1)
+
+
+def _fits(
+    algorithm: Algorithm[SortProblem],
+    config: Config,
+    problem: SortProblem,
+    device: Device,
+    limit: float,
+    slots: int,
+) -> bool:
+    """Return whether a problem fits with so many arrays for its keys, and for the sorted ones."""
+    plan = algorithm.plan(problem, config, device)
+    try:
+        check_plan(plan, device)
+    except InvalidProblem:
+        return False
+    given = sum(buffer.nbytes for buffer in (*plan.with_role("in"), *plan.with_role("out")))
+    return sum(buffer.nbytes for buffer in plan.buffers) + (slots - 1) * given <= limit
+
+
+def parts_of(
+    problem: SortProblem,
+    device: Device,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    *,
+    limit: float | None = None,
+) -> Parts:
+    """Return how a problem is parted so that its parts take no more memory than `limit`.
+
+    Raises
+    ------
+    InvalidProblem
+        If there would be too many of them.
+    """
+    limit = memory_limit(device) if limit is None else limit
+    limit = min(limit, SHARE[device.unified_memory] * device.global_memory)
+
+    def most(make: Callable[[int], SortProblem], whole: int) -> int:
+        """Return the largest size, up to a whole one, that fits; 0 if none does."""
+        low, high = 0, whole
+        while low < high:
+            size = (low + high + 1) // 2
+            part = make(size)
+            settled = _settled(part, device, algorithm, config)
+            if _fits(*settled, part, device, limit, SLOTS):
+                low = size
+            else:
+                high = size - 1
+        return low
+
+    item = problem.dtype.itemsize
+    part = replace(problem, rows=1)
+    rows = 0
+    if problem.n * item <= limit:
+        rows = most(lambda count: replace(problem, rows=count), problem.rows)
+    if rows:
+        rows = min(rows, max(-(-problem.rows // FEW), SHORT // max(problem.n * item, 1), 1))
+        part = replace(problem, rows=rows)
+    else:
+        size = most(lambda n: replace(part, n=n), min(problem.n, int(limit) // item))
+        size = min(size, max(-(-problem.n // FEW), SHORT // item))
+        runs = -(-problem.n // max(size, 1))
+        if size < min(LEAST, problem.n) or runs > MOST_RUNS:
+            raise InvalidProblem(
+                f"{size_text(limit)} of device memory are too few to sort {problem.title}: "
+                f"there would be {counted(runs, 'run')} of {counted(size, 'key')}; allow more"
+            )
+        part = replace(part, n=-(-problem.n // runs))
+    return Parts(problem, part, *_settled(part, device, algorithm, config))

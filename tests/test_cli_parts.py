@@ -1,0 +1,354 @@
+"""`oclab sort` of files above a limit: right, checked, and written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from opencl_lab import paths
+from opencl_lab.cli import main
+from opencl_lab.cli.parts import ByteCount
+from opencl_lab.device import select_device
+from opencl_lab.files import NpyFile
+from opencl_lab.operations.sort import out_of_core
+from opencl_lab.operations.sort.file import sort_file
+
+LIMIT = "6M"  # of which constant buffers take a part
+N = 900_000
+
+
+@pytest.fixture
+def keys(rng):
+    return rng.integers(-(2**31), 2**31, N, np.int32)
+
+
+@pytest.fixture
+def given(tmp_path, keys):
+    path = tmp_path / "in" / "keys.npy"
+    path.parent.mkdir()
+    np.save(path, keys)
+    return path
+
+
+@pytest.fixture
+def out(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder / "sorted.npy"
+
+
+def sort(*arguments):
+    return main(["sort", *map(str, arguments), "--memory-limit", LIMIT])
+
+
+def test_a_file_is_sorted_and_checked(given, out, keys, capsys):
+    before = given.read_bytes()
+    assert sort(given, "-o", out, "-v") == 0
+    told = capsys.readouterr().out
+    assert "sort: 900,000 int32 keys, opencl:radix in" in told and " runs of " in told
+    assert "GB/s; correct (checked in" in told and "device: " in told
+    assert "references are not run" in told and "stages, which overlap" in told
+    np.testing.assert_array_equal(np.load(out), np.sort(keys))
+    assert given.read_bytes() == before
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+def test_the_document(given, out, keys, capsys, tmp_path):
+    table = tmp_path / "rows.csv"
+    assert sort(given, "-o", out, "--json", "--descending", "--csv", table) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "oclab/1" and document["command"] == "sort"
+    assert document["problem"]["n"] == N and document["problem"]["descending"]
+    ours, *others = document["results"]
+    assert ours["implementation"] == "opencl:radix" and ours["ok"]
+    assert ours["total_ms"]["runs"] == 1 and ours["kernel_ms"] > 0 and ours["gbps"] > 0
+    assert {row["status"] for row in others} == {"unavailable"} and len(others) == 5
+    assert document["parts"]["count"] > 2 and document["parts"]["merged"]
+    assert len(table.read_text().splitlines()) == 7
+    np.testing.assert_array_equal(np.load(out), np.sort(keys)[::-1])
+
+
+@pytest.mark.parametrize("layout", ["big-endian", "fortran", "rows", "few-rows"])
+def test_layouts_of_files(layout, tmp_path, out, rng, capsys):
+    path, axis = tmp_path / "keys.npy", []
+    shape = {"rows": (900, 1000), "few-rows": (2, 450_000), "fortran": (1000, 900)}.get(layout, N)
+    array = rng.integers(-(2**31), 2**31, shape, np.int32)
+    stored, right = array, np.sort(array)
+    if layout == "big-endian":
+        stored = array.astype(">i4")
+    if layout == "fortran":
+        stored, right, axis = np.asfortranarray(array), np.sort(array, axis=0), ["--axis", 0]
+    np.save(path, stored)
+    assert sort(path, "-o", out, "--against", "none", *axis) == 0
+    told = capsys.readouterr().out
+    assert ("batches of" if layout in ("rows", "fortran") else "runs of") in told
+    result = np.load(out)
+    assert result.dtype == np.int32
+    np.testing.assert_array_equal(result, right)
+
+
+def test_progress_is_told_to_the_end(given, out):
+    job, seen = sort_file(given, {}, select_device(), limit=6 * 2**20), []
+    job.run(out, lambda *step: seen.append(step))
+    done, total, labels = zip(*seen, strict=True)
+    assert list(done) == sorted(done) and set(total) == {done[-1]} == {3 * job.split.runs}
+    assert list(dict.fromkeys(labels)) == ["sorting", "merging", "checking"]
+
+
+def test_a_file_may_be_sorted_in_its_own_place(given, keys):
+    link = given.with_name("link.npy")
+    link.symlink_to(given)
+    assert sort(given, "-o", link, "--quiet") == 0
+    np.testing.assert_array_equal(np.load(given), np.sort(keys))
+    assert link.is_symlink() and len(list(given.parent.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "words"),
+    [
+        ([], 2, "name a .npy file for the result with -o"),
+        (["-o", "OUT.csv"], 2, "into a .npy file"),
+        (["-o", "OUT.npy", "--algorithm", "all"], 2, "name one algorithm"),
+        (["-o", "OUT.npy", "--algorithm", "no-such"], 2, "no algorithm 'no-such'"),
+        (["-o", "OUT.npy", "--repeats", 3], 2, "leave --repeats out"),
+        (["-o", "OUT.npy", "--against", "numpy"], 3, "numpy cannot run here"),
+        (["-o", "OUT.npy", "--against", "nobody"], 2, "no reference nobody"),
+        (["-o", "OUT.npy", "--dtype", "float32"], 2, "leave --dtype out"),
+        (["-o", "OUT.npy", "--order", "random"], 2, "for generated data"),
+        (["-o", "OUT.npy", "--n", 5], 2, "given by the input file"),
+        (["-o", "missing/OUT.npy"], 2, "does not exist"),
+        (["-o", "/dev/stdout"], 2, "/dev/stdout"),
+    ],
+)
+def test_what_takes_a_whole_array_is_refused_before_the_run(
+    more, status, words, given, out, capsys, monkeypatch
+):
+    monkeypatch.chdir(out.parent)
+    assert sort(given, *more) == status
+    told = capsys.readouterr()
+    assert words in told.err and not told.out
+    assert len(told.err.splitlines()) == 1 or "Usage" in told.err
+    assert not list(out.parent.iterdir())
+
+
+def test_columns_that_lie_apart_are_refused(tmp_path, out, rng, capsys):
+    path = tmp_path / "keys.npy"
+    np.save(path, rng.integers(0, 9, (900, 1000), np.int32))
+    assert sort(path, "-o", out, "--axis", 0) == 2
+    assert "keys along axis 0 do not follow each other" in capsys.readouterr().err
+
+
+def test_types_that_are_converted_are_read_whole(tmp_path, out, rng):
+    path = tmp_path / "keys.npy"
+    keys = rng.standard_normal(300)
+    np.save(path, keys.astype(np.longdouble))
+    assert sort(path, "-o", out, "--dtype", "float64", "--against", "none", "--quiet") == 0
+    np.testing.assert_array_equal(np.load(out), np.sort(keys))
+
+
+def test_a_limit_without_a_file_is_refused(capsys):
+    assert main(["sort", "--n", "1000", "--memory-limit", "1G"]) == 2
+    assert "--memory-limit is for a .npy file" in capsys.readouterr().err
+    assert "--memory-limit" in _help("sort", capsys)
+    assert "--memory-limit" not in _help("gemm", capsys)
+
+
+def _help(name, capsys):
+    main([name, "--help"])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"), [("256M", 2**28), ("1.5 GiB", 1.5 * 2**30), ("2e9", 2e9), ("64kb", 65536)]
+)
+def test_numbers_of_bytes(text, nbytes):
+    assert ByteCount().convert(text, None, None) == nbytes
+
+
+@pytest.mark.parametrize("text", ["", "M", "-1", "nan", "inf", "12Q", "0"])
+def test_what_is_no_number_of_bytes(text, capsys):
+    assert main(["sort", "x.npy", "--memory-limit", text]) == 2
+    assert "Invalid value for '--memory-limit'" in capsys.readouterr().err
+
+
+def test_a_file_below_the_limit_is_read_once(given, out, monkeypatch):
+    read, load = [], np.load
+    monkeypatch.setattr(np, "load", lambda *given, **more: read.append(1) or load(*given, **more))
+    monkeypatch.setattr(NpyFile, "read", None)
+    limit = ["--memory-limit", "1G", "--against", "none", "--repeats", "1", "--quiet"]
+    assert main(["sort", str(given), "-o", str(out), *limit]) == 0
+    assert len(read) == 1
+
+
+def test_a_host_with_little_memory(given, out, monkeypatch, capsys):
+    plain = ["sort", str(given), "-o", str(out), "--against", "none"]
+    monkeypatch.setattr("opencl_lab.operations.sort.file._host_memory", lambda: 10 * N)
+    assert main(plain) == 0
+    assert "opencl:radix in 1 batch of" in capsys.readouterr().out
+    monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")
+    assert main(plain) == 0
+    assert " runs of " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("fault", ["order", "keys"])
+def test_a_wrong_result_is_not_written(fault, given, out, monkeypatch, capsys):
+    right = out_of_core._sort
+
+    def wrong(parts, queue, keys, sorted_keys):
+        run = right(parts, queue, keys, sorted_keys)
+        host = sorted_keys if isinstance(sorted_keys, np.ndarray) else sorted_keys.get(queue)
+        host[0, 0] = host[0, 5 if fault == "keys" else -1]
+        if host is not sorted_keys:
+            sorted_keys.set(host, queue)
+        return run
+
+    out.write_bytes(b"before")
+    monkeypatch.setattr(out_of_core, "_sort", wrong)
+    assert sort(given, "-o", out) == 1
+    told = capsys.readouterr()
+    assert "wrong: " in told.out and "is not written: the result is not right" in told.err
+    assert out.read_bytes() == b"before" and len(list(out.parent.iterdir())) == 1
+
+
+# What may go wrong half way.
+
+
+def test_a_full_disk_leaves_the_old_file(given, out, capsys):
+    out.write_bytes(b"before")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * N, before[1]))  # half of the file
+    try:
+        status = sort(given, "-o", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told = capsys.readouterr()
+    assert status == 2 and told.err == f"oclab: cannot write {out}: File too large\n"
+    assert out.read_bytes() == b"before" and len(list(out.parent.iterdir())) == 1
+
+
+def test_a_disk_without_room_is_found_out_first(given, out, monkeypatch, capsys):
+    monkeypatch.setattr(paths, "free_bytes", lambda folder: 7 * N)  # the file once, and not twice
+    assert sort(given, "-o", out) == 2
+    assert "it needs 6.87 MiB, and the disk has 6.008 MiB left" in capsys.readouterr().err
+    assert not list(out.parent.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["hard link", "pipe", "folder"])
+def test_targets_that_nothing_can_replace(kind, given, out, capsys):
+    if kind == "hard link":
+        os.link(given, out)
+    elif kind == "pipe":
+        os.mkfifo(out)
+    else:
+        out.mkdir()
+    before = given.read_bytes()
+    assert sort(given, "-o", out) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"oclab: cannot write {out}: it ") and len(told.splitlines()) == 1
+    assert given.read_bytes() == before and len(list(out.parent.iterdir())) == 1
+
+
+def test_a_folder_in_which_nothing_can_be_made(given, out, monkeypatch, capsys):
+    def refuse(**given):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(paths.tempfile, "TemporaryFile", refuse)
+    assert sort(given, "-o", out) == 2
+    assert "nothing can be made in the folder" in capsys.readouterr().err
+    out.write_bytes(b"before")
+    assert sort(given, "-o", out) == 2
+    assert "so nothing can take its place" in capsys.readouterr().err
+    assert out.read_bytes() == b"before"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_target(given, out, capsys):
+    out.write_bytes(b"before")
+    out.chmod(0o444)
+    assert sort(given, "-o", out) == 2
+    assert "it may not be changed" in capsys.readouterr().err
+    out.chmod(0o644)
+    out.parent.chmod(0o555)
+    assert sort(given, "-o", out) == 2
+    assert "cannot be written to" in capsys.readouterr().err
+    assert out.read_bytes() == b"before"
+    out.parent.chmod(0o755)
+
+
+@pytest.mark.parametrize("damage", ["cut", "header", "text"])
+def test_files_that_are_damaged(damage, given, out, capsys):
+    content = given.read_bytes()
+    given.write_bytes({"cut": content[:-1], "header": content[:20], "text": b"1 2 3\n"}[damage])
+    assert sort(given, "-o", out) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"oclab: cannot read {given}: ") and len(told.splitlines()) == 1
+    assert not list(out.parent.iterdir())
+
+
+def test_a_file_that_becomes_shorter(given, out, monkeypatch, capsys):
+    right = out_of_core._sort
+
+    def cut(*arguments):
+        os.truncate(given, 1000)
+        return right(*arguments)
+
+    monkeypatch.setattr(out_of_core, "_sort", cut)
+    assert sort(given, "-o", out) == 2
+    assert f"{given} became shorter while it was read" in capsys.readouterr().err
+    assert not list(out.parent.iterdir())
+
+
+SLOW = """
+import sys, time
+from opencl_lab.cli import main
+from opencl_lab.operations.sort import out_of_core
+from opencl_lab.operations.sort.file import sort_file
+sort = out_of_core._sort
+count = 0
+def slow(*given):
+    global count
+    count += 1
+    if count == int(sys.argv[1]):
+        print("now", flush=True)
+    if count >= int(sys.argv[1]):
+        time.sleep(0.05)
+    return sort(*given)
+out_of_core._sort = slow
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("merging", [False, True])
+def test_a_signal_half_way_leaves_no_target(merging, number, given, out):
+    job = sort_file(given, {}, select_device(), limit=6 * 2**20)
+    runs = job.split.runs
+    part = 1 + runs // 2 + (runs if merging else 0)  # the first one warms up
+    assert runs > 3
+    arguments = ["sort", given, "-o", out, "--memory-limit", LIMIT, "--against", "none"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(part), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "now\n"
+    time.sleep(0.08)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=30)
+    left = [path.name for path in out.parent.iterdir()]
+    if number == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+        assert all(name.startswith(".oclab-") and name != out.name for name in left)
+        assert len(left) <= 1
+        return
+    assert (process.returncode, output, errors) == (130, "", "oclab: interrupted\n")
+    assert not left

@@ -1,0 +1,313 @@
+"""Arrays that are too large for a device, by small limits: sorted in parts, and exactly so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.sort import check, out_of_core, parting
+from opencl_lab.operations.sort.check import find_fault
+from opencl_lab.operations.sort.codes import codes, last_key
+from opencl_lab.operations.sort.out_of_core import InMemory, sort_array
+from opencl_lab.operations.sort.parting import needs_parts, parts_of
+from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.operations.sort.split import Samples
+from opencl_lab.runtime import streams
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.session import session_of
+
+PART = 5_000  # keys, of which there is one program for each dtype
+
+
+def awkward_keys(rng, dtype, n):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        keys = rng.standard_normal(n).astype(dtype)
+        keys[rng.integers(0, n, n // 5)] = rng.choice([np.nan, 0.0, -0.0, np.inf, -np.inf], n // 5)
+        return keys
+    if dtype.kind == "b":
+        return rng.integers(0, 2, n, np.bool_)
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
+
+
+def in_order(keys, descending=False):
+    """Return keys in NumPy's stable order, or in the reverse one, equal keys as they were."""
+    return np.take_along_axis(keys, np.argsort(codes(keys, descending), -1, "stable"), -1)
+
+
+def same_bits(one, other):
+    return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Let every host array be sorted in parts of at most so many keys of a row, or rows."""
+
+    def parted(problem, device, algorithm="auto", config=None, *, limit=None):
+        runs = -(-problem.n // PART)
+        part = replace(problem, rows=1, n=-(-problem.n // runs))
+        if runs == 1:
+            part = replace(problem, rows=min(problem.rows, max(PART // max(problem.n, 1), 1)))
+        settled = parting._settled(part, device, algorithm, config)
+        return parting.Parts(problem, part, *settled)
+
+    monkeypatch.setattr(out_of_core, "parts_of", parted)
+    monkeypatch.setattr("opencl_lab.operations.sort.functions.needs_parts", lambda *given: True)
+
+
+@pytest.mark.parametrize("dtype", KEY_TYPES)
+def test_codes_are_in_the_order_of_numpy(dtype, rng):
+    keys = awkward_keys(rng, dtype, 3_000)
+    right = np.sort(keys, kind="stable")
+    assert same_bits(in_order(keys), right)
+    found = codes(right).astype(np.uint64)
+    same = (right[1:] == right[:-1]) | ((right[1:] != right[1:]) & (right[:-1] != right[:-1]))
+    np.testing.assert_array_equal(found[1:] == found[:-1], same)
+    for descending in (False, True):
+        last = np.array([last_key(keys.dtype, descending)], keys.dtype)
+        assert (codes(last, descending) >= codes(keys, descending)).all()
+        assert codes(last, descending)[0] >= codes(right, descending).max()
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("kind", ["random", "few", "equal", "runs-apart", "reversed-apart"])
+@pytest.mark.parametrize("lengths", [(1,), (700, 700, 13), (90,) * 11, (5, 1, 3)])
+def test_runs_are_cut_exactly(lengths, kind, descending, rng):
+    total = sum(lengths)
+    keys = {
+        "random": lambda: rng.integers(-(2**31), 2**31, total, np.int32),
+        "few": lambda: rng.integers(0, 3, total, np.int32),
+        "equal": lambda: np.full(total, 7, np.int32),
+        "runs-apart": lambda: np.arange(total, dtype=np.int32),
+        "reversed-apart": lambda: np.arange(total, dtype=np.int32)[::-1].copy(),
+    }[kind]()
+    edges = np.cumsum((0, *lengths))
+    runs = [in_order(keys[a:b], descending) for a, b in pairwise(edges)]
+    samples = Samples(lengths, keys.dtype, descending)
+    read = []
+    for index, run in enumerate(runs):
+        for begin in range(0, run.size, 64):
+            samples.take(index, begin, run[begin : begin + 64])
+    samples.settle()
+
+    def window(index, begin, end):
+        read.append(end - begin)
+        return runs[index][begin:end]
+
+    everything = codes(np.concatenate(runs), descending)
+    order = np.argsort(everything, kind="stable")
+    for rank in (*range(0, total, 7), total - 1, total):
+        first = np.sort(order[:rank])
+        right = np.diff(np.searchsorted(first, edges))
+        read.clear()
+        np.testing.assert_array_equal(samples.cut(rank, window), right)
+        assert sum(read) <= 4 * len(lengths) * samples.step
+
+
+@pytest.mark.parametrize(
+    ("dtype", "descending"), [("float32", True), ("bool", False), ("float16", False)]
+)
+def test_ends_that_are_no_multiple(dtype, descending, small_parts, rng):
+    keys = awkward_keys(rng, dtype, 7 * PART + 123)
+    kept = keys.copy()
+    assert same_bits(ol.sort(keys, descending=descending), in_order(keys, descending))
+    assert same_bits(keys, kept)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", KEY_TYPES)
+def test_all_types_where_numpy_sorts_the_parts(dtype, descending, small_parts, rng, monkeypatch):
+    def sort_part(parts, queue, given, out):
+        if is_device_array(given):
+            out.set(in_order(given.get(queue), descending), queue)
+        else:
+            out[:] = in_order(given, descending)
+
+    monkeypatch.setattr(out_of_core, "_sort", sort_part)
+    keys = awkward_keys(rng, dtype, 7 * PART + 123)
+    keys[-3 * PART :] = np.sort(keys[-3 * PART :])[-1]  # equal to the filling keys, or nearly
+    assert same_bits(ol.sort(keys, descending=descending), in_order(keys, descending))
+
+
+@pytest.mark.parametrize("order", ["equal", "sorted", "reversed", "one-odd", "two"])
+def test_skewed_keys(order, small_parts, rng, monkeypatch):
+    n, pieces = 6 * PART + 1, []
+    keys = {
+        "equal": lambda: np.full(n, -5, np.int32),
+        "sorted": lambda: np.arange(n, dtype=np.int32),
+        "reversed": lambda: np.arange(n, dtype=np.int32)[::-1].copy(),
+        "one-odd": lambda: np.append(np.full(n - 1, 2**31 - 1), -(2**31)).astype(np.int32),
+        "two": lambda: rng.integers(0, 2, n).astype(np.int32),
+    }[order]()
+    make = out_of_core._Piece.write_to
+
+    def write_to(piece, target, begin):
+        pieces.append(piece.nbytes // 4)
+        return make(piece, target, begin)
+
+    monkeypatch.setattr(out_of_core._Piece, "write_to", write_to)
+    assert same_bits(ol.sort(keys), np.sort(keys))
+    assert len(pieces) == 14 and sum(pieces) == 2 * n and max(pieces) <= PART
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((701, 37), {}),
+        ((37, 701), {"axis": 0}),
+        ((3, PART + 7), {"descending": True}),
+        ((2, 3, 999), {"axis": 1}),
+        ((40, 999), {"axis": None}),
+    ],
+)
+def test_rows(shape, options, small_parts, rng):
+    keys = rng.integers(-99, 99, shape, np.int32)
+    axis = options.get("axis", -1)
+    right = np.sort(keys, axis=axis)
+    if options.get("descending"):
+        right = right[:, ::-1]
+    assert same_bits(ol.sort(keys, **options), np.ascontiguousarray(right))
+
+
+def test_out_and_other_byte_orders(small_parts, rng):
+    keys = rng.integers(-99, 99, 3 * PART, np.int32)
+    right, out = np.sort(keys), np.empty_like(keys)
+    assert ol.sort(keys, out=out) is out
+    np.testing.assert_array_equal(out, right)
+    swapped = keys.astype(">i4")
+    assert same_bits(ol.sort(swapped), right.astype(">i4"))
+    assert ol.sort(keys, out=keys) is keys
+    np.testing.assert_array_equal(keys, right)
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_device_with_memory_of_its_own(device, pinned, own_queue, rng, monkeypatch):
+    monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")
+    if not pinned:
+        monkeypatch.setattr(streams.Staging, "_take", lambda staging, count: [])
+    queue = own_queue(device.handle)
+    session = session_of(queue)
+    session.device = replace(session.device, unified_memory=False)
+    keys = rng.integers(-(2**31), 2**31, (1, 700_000), np.int32)
+    problem = SortProblem(keys.size, keys.dtype)
+    assert parts_of(problem, session.device).runs > 1
+    how = {"algorithm": "auto", "config": None, "queue": queue}
+    result = sort_array(problem, keys, None, **how)
+    np.testing.assert_array_equal(result, np.sort(keys))
+
+
+def test_the_limit_of_the_environment(device, monkeypatch, rng):
+    keys = rng.integers(-99, 99, 700_000, np.int32)
+    problem = SortProblem(keys.size, keys.dtype)
+    calls = []
+    monkeypatch.setattr(
+        "opencl_lab.operations.sort.functions.sort_array",
+        lambda *given, **how: calls.append(given) or sort_array(*given, **how),
+    )
+    assert not needs_parts(problem, device)
+    ol.sort(keys)
+    assert not calls
+    monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")  # the call was recorded without it
+    for _ in range(2):  # and this one must not be
+        np.testing.assert_array_equal(ol.sort(keys), np.sort(keys))
+    assert len(calls) == 2 and parts_of(problem, device).runs > 1
+    monkeypatch.delenv("OCLAB_DEVICE_BYTES")
+    ol.sort(keys)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("unified", [True, False])
+@pytest.mark.parametrize("limit", [6e6, 1e8, 3e9])
+@pytest.mark.parametrize("shape", [(1, 10**9), (7, 10**8), (10**6, 1000), (10**8, 3)])
+def test_parts_keep_to_the_limit(device, shape, limit, unified):
+    device = replace(device, global_memory=4 << 30, max_allocation=1 << 30, unified_memory=unified)
+    rows, n = shape
+    problem = SortProblem(n, np.dtype(np.int32), rows)
+    assert needs_parts(problem, device, limit=limit)
+    parts = parts_of(problem, device, limit=limit)
+    plan = parts.algorithm.plan(parts.part, parts.config, device)
+    assert sum(buffer.nbytes for buffer in plan.buffers) + 2 * parts.nbytes <= limit
+    assert parts.part.n * parts.runs >= n if parts.merges else parts.part.rows * parts.runs >= rows
+    assert parts.nbytes * 30 > min(limit, 4 << 28) or parts.nbytes >= parting.SHORT / 2
+
+
+def test_arrays_beyond_one_allocation_are_parted_and_others_say_why(device, monkeypatch):
+    small = replace(device, max_allocation=1 << 20)
+    problem = SortProblem(1 << 19, np.dtype(np.int32))
+    assert needs_parts(problem, small) and not needs_parts(problem, device)
+    assert parts_of(problem, small).nbytes <= 1 << 20
+
+
+def test_too_little_memory_is_one_sentence(device):
+    problem = SortProblem(10**9, np.dtype(np.int64))
+    for limit in (1e3, 4e6):
+        with pytest.raises(InvalidProblem, match="too few to sort 1,000,000,000 int64 keys"):
+            parts_of(problem, device, limit=limit)
+
+
+def by_key(keys, **how):
+    return ol.sort_by_key(keys, keys, **how)
+
+
+@pytest.mark.parametrize("call", [ol.argsort, by_key])
+def test_indices_and_values_do_not_go_in_parts_and_say_so(call, device, own_queue):
+    queue = own_queue(device.handle)
+    session = session_of(queue)
+    session.device = replace(session.device, max_allocation=1 << 20)
+    with pytest.raises(InvalidProblem, match="allocates at most 1 MiB at once") as caught:
+        call(np.zeros(1 << 19, np.int32), queue=queue)
+    assert "\n" not in str(caught.value)
+    assert (ol.sort(np.ones(1 << 19, np.int32), queue=queue) == 1).all()
+
+
+class _Changed(InMemory):
+    """Keys of which some bytes are others than they were."""
+
+    def __init__(self, array, changes):
+        array = array.copy()
+        for place, key in changes.items():
+            array[place] = key
+        super().__init__(array)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({(0, 5): 100_000}, "not in order"),
+        ({(2, 0): 0}, "other keys"),
+        ({(1, 299): 10_000}, "other keys"),
+        ({(1, 100): 399, (1, 101): 402}, "other keys"),  # of the same sum
+        ({(1, 127): 428, (1, 128): 427}, "not in order"),  # at the edge of a block
+        ({(0, 299): 300, (1, 0): 299}, "other keys"),  # in order, and from another row
+    ],
+)
+@pytest.mark.parametrize("block", [128, 300, 650, 1 << 18])
+def test_faults_of_a_result_are_found(block, changes, words, monkeypatch):
+    monkeypatch.setattr(check, "BLOCK", block)
+    right = np.arange(900, dtype=np.int32).reshape(3, 300)
+    problem = SortProblem(300, right.dtype, 3)
+    looked = []
+    given = InMemory(np.ascontiguousarray(right[:, ::-1]))
+    fault = find_fault(problem, given, _Changed(right, changes), looked.append)
+    if words is None:
+        assert fault is None and sum(looked) == 900
+    else:
+        assert words in fault
+
+
+def test_sums_tell_what_neighbours_do_not():
+    # Sorted, of the same plain sum, and other keys.
+    given, result = np.array([[1, 5, 6]], np.int8), np.array([[2, 4, 6]], np.int8)
+    problem = SortProblem(3, given.dtype)
+    assert "other keys" in find_fault(problem, InMemory(given), InMemory(result))
+    zeros = np.array([[0.0, -0.0]], np.float32)
+    assert find_fault(SortProblem(2, zeros.dtype), InMemory(zeros), InMemory(zeros)) is None
+    plain = np.array([[0.0, 0.0]], np.float32)
+    assert find_fault(SortProblem(2, zeros.dtype), InMemory(zeros), InMemory(plain)) is not None

@@ -1,0 +1,131 @@
+"""Parts that go through a device in turn: all, in order, overlapping; none after an error."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from opencl_lab.errors import LaunchError
+from opencl_lab.runtime import streams
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.streams import Part, Stream
+
+
+@pytest.fixture(params=["shared", "copied"])
+def queue(request, device, own_queue):
+    """A queue of a device that works on the host's memory, or has its own."""
+    queue = own_queue(device.handle)
+    session = session_of(queue)
+    if request.param == "shared" and not session.device.unified_memory:
+        pytest.skip("the device has memory of its own")
+    session.device = replace(session.device, unified_memory=request.param == "shared")
+    return queue
+
+
+def parts_of(source, target, length):
+    def part(at):
+        def read(data, begin):
+            np.copyto(data, source[at + begin :][: data.size])
+
+        def write(data, begin):
+            target[at + begin :][: data.size] = data
+
+        return Part(read, write)
+
+    return [part(at) for at in range(0, source.size, length)]
+
+
+def negated(queue):
+    def work(given, out):
+        if is_device_array(given):
+            out.set(~given.get(queue), queue)
+        else:
+            np.invert(given, out=out)
+
+    return work
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_every_part_comes_back_to_its_place(queue, count, pinned, rng, monkeypatch):
+    monkeypatch.setattr(streams, "CHUNK", 4096)
+    if not pinned:
+        monkeypatch.setattr(streams.Staging, "_take", lambda staging, count: [])
+    length = 10_000  # no multiple of a chunk
+    source = rng.integers(0, 256, count * length, np.uint8)
+    target, done = np.zeros_like(source), []
+    stream = Stream(queue, (length,), np.dtype(np.uint8))
+    stream.run(parts_of(source, target, length), negated(queue), lambda: done.append(0))
+    np.testing.assert_array_equal(target, ~source)
+    assert len(done) == count
+    if count:
+        assert all(stream.seconds[stage] > 0 for stage in ("read", "work", "write"))
+
+
+def test_pinned_memory_is_given_back(queue):
+    stream = Stream(queue, (9_000,), np.dtype(np.uint8))
+    source = np.arange(18_000, dtype=np.uint8)
+    stream.run(parts_of(source, np.zeros_like(source), 9_000), negated(queue))
+    assert all(staging.pinned_bytes for staging in stream._staging)
+    stream.close()
+    assert not any(staging.pinned_bytes for staging in stream._staging)
+
+
+def test_stages_overlap(queue):
+    seen, lock, most = set(), threading.Lock(), []
+
+    def stage(name):
+        def busy(*unused):
+            with lock:
+                seen.add(name)
+                most.append(len(seen))
+            time.sleep(0.02)
+            with lock:
+                seen.discard(name)
+
+        return busy
+
+    part = Part(stage("read"), stage("write"))
+    Stream(queue, (64,), np.dtype(np.uint8)).run([part] * 6, stage("work"))
+    assert max(most) == 3
+
+
+@pytest.mark.parametrize("stage", ["read", "work", "write"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_nothing_goes_on_after_an_error(queue, stage, error):
+    calls = {"read": 0, "work": 0, "write": 0}
+    running = []
+
+    def counted(name):
+        def call(*unused):
+            running.append(name)
+            calls[name] += 1
+            time.sleep(0.005)
+            running.remove(name)
+            if name == stage and calls[name] == 3:
+                raise error("now")
+
+        return call
+
+    part = Part(counted("read"), counted("write"))
+    with pytest.raises(error):
+        Stream(queue, (64,), np.dtype(np.uint8)).run([part] * 50, counted("work"))
+    before = dict(calls)
+    time.sleep(0.05)
+    assert not running and calls == before and max(calls.values()) < 8
+
+
+def test_an_error_of_the_driver_is_one_of_the_package(queue):
+    def fail(given, out):
+        raise cl.MemoryError("OUT_OF_RESOURCES")
+
+    with pytest.raises(LaunchError, match="out of memory"):
+        Stream(queue, (64,), np.dtype(np.uint8)).run(
+            [Part(lambda *given: None, lambda *given: None)], fail
+        )
