@@ -272,7 +272,8 @@ def test_narrow_terminals_keep_what_matters(width, reason):
 @pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
 def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
     class Slow:
-        def run(self):
+        def run(self, calls=1):
+            assert calls == 1
             return 1.6  # seconds
 
         def outputs(self):

@@ -38,6 +38,8 @@ from opencl_lab.files import (
 from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.paths import check_target
 from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.peers import residents
+from opencl_lab.registry import calls_of
 
 __all__ = ["REPEATS", "operation_command", "problem_options", "run_options", "used_options"]
 
@@ -81,7 +83,13 @@ def run_options(command: Any) -> Any:
         click.option(
             "--against",
             metavar="NAME[,NAME]|all|none",
-            help="References to compare with.  [default: all, where they are shown]",
+            help="References to compare with; all: also on data of the device, where they can.  "
+            "[default: those on data of the host, where they are shown]",
+        ),
+        click.option(
+            "--resident",
+            is_flag=True,
+            help="Measure with the data on the device, before and after.",
         ),
         click.option(
             "--vary",
@@ -121,6 +129,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         repeats: int | None,
         seed: int,
         threads: int | None,
+        resident: bool,
         **given: Any,
     ) -> int:
         files = [given.pop(name) for name in chosen.inputs]
@@ -148,8 +157,8 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
             used = {**used_options(chosen, options), "seed": seed}
         shown = settings().json or not settings().quiet or csv_path is not None
         shown = shown or (plot_path is not None and not draws_result)
-        if against is None:
-            against = "all" if shown else "none"
+        if against is None and not shown:
+            against = "none"
         if repeats is None:  # who sees no times needs a checked result alone
             repeats = REPEATS if shown else 1
         with progress_bar(chosen.name) as progress:
@@ -163,6 +172,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 against=against,
                 repeats=repeats,
                 threads=threads,
+                resident=resident,
                 progress=progress,
             )
         writers = _writers(
@@ -234,7 +244,8 @@ def _writers(
 
 def _help(chosen: Operation[Any]) -> str:
     names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
-    references = ", ".join(reference.name for reference in chosen.references)
+    there = (item.name for item in residents(calls_of(chosen)))
+    references = ", ".join([*(reference.name for reference in chosen.references), *there])
     return (
         f"{chosen.summary}\n\nRuns on random data, or on files ({' '.join(chosen.formats)}), and "
         f"compares with references.\n\nAlgorithms: {names}\n\nReferences: {references}"

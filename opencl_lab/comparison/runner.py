@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeAlias
 
-from opencl_lab.comparison.contestants import Contestant, OpenCL, ReferenceRun, Task
-from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.contestants import Contestant, ReferenceRun, Task
+from opencl_lab.comparison.measure import Measurement, Side
+from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation, Problem
 from opencl_lab.plan import check_plan
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, Reference
-from opencl_lab.registry import get_operation
+from opencl_lab.reference.peers import Calls, Resident, residents
+from opencl_lab.registry import calls_of, get_operation
 
 __all__ = [
     "BASELINE",
@@ -99,25 +101,52 @@ def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
     return first.name
 
 
+@dataclass(frozen=True)
+class _References:
+    """The references to run: on data of the host, on data of the device."""
+
+    on_host: Sequence[Reference]
+    on_device: Sequence[Resident]
+    by_name: bool
+
+
 def _references(
-    chosen: Operation[Any], wanted: str | Sequence[str]
-) -> tuple[list[Reference], bool]:
-    """Return the references to run, and whether each was asked for by name."""
-    names = _names(wanted)
+    chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
+) -> _References:
+    """Return the references that `wanted` names, as `run_comparison` says."""
+    there = residents(calls_of(chosen))
+    here = () if resident else chosen.references
+    names = [] if wanted is None else _names(wanted)
     if not names and isinstance(wanted, str):
         raise InvalidConfig("no reference is named; take a name, all or none")
+    if wanted is None or names == ["all"]:
+        if not resident:
+            every = wanted is not None
+            there = [item for item in there if every and item.unavailable(device) is None]
+        return _References(here, there, False)
     if names == ["none"] or not names:
-        return [], False
-    if names == ["all"]:
-        return list(chosen.references), False
-    known = {reference.name: reference for reference in chosen.references}
-    unknown = [name for name in names if name not in known]
+        return _References((), (), False)
+    by_name: dict[str, list[Reference | Resident]] = {}
+    for reference in here:
+        by_name.setdefault(reference.name, []).append(reference)
+    for item in there:
+        by_name.setdefault(item.name, []).append(item)
+        # A library that has both is taken at its word on the host, and on the device if it can.
+        if item.peer not in by_name or item.unavailable(device) is None:
+            by_name.setdefault(item.peer, []).append(item)
+    unknown = [name for name in names if name not in by_name]
     if unknown:
+        where = " with its data on the device" * resident
         raise InvalidConfig(
-            f"{chosen.name} has no reference {', '.join(unknown)}; "
-            f"it has: all, none, {', '.join(known)}"
+            f"{chosen.name} has no reference {', '.join(unknown)}{where}; "
+            f"it has: all, none, {', '.join(by_name)}"
         )
-    return [known[name] for name in names], True
+    named = [item for name in names for item in by_name[name]]
+    return _References(
+        [item for item in named if not isinstance(item, Resident)],
+        [item for item in named if isinstance(item, Resident)],
+        True,
+    )
 
 
 @dataclass(frozen=True)
@@ -126,9 +155,24 @@ class _Request:
 
     runs: Sequence[tuple[str, str, Mapping[str, Any]]]
     """Algorithm, name of the variant, and parameters."""
-    references: list[Reference]
-    by_name: bool
+    sides: Sequence[Side]
+    references: _References
     threads: int
+
+    def contestants(self, task: Task, device: Device, calls: Calls) -> list[Contestant]:
+        """Return all that take part: ours, then the others, first those on the host."""
+        found: list[Contestant] = []
+        others = {"host": self.references.on_host, "device": self.references.on_device}
+        for side in self.sides:
+            found += [
+                OpenCL(task, device, name, values, label, calls, side)
+                for name, label, values in self.runs
+            ]
+            found += [
+                ReferenceRun(task, item, self.threads, device, patient=self.references.by_name)
+                for item in others[side]
+            ]
+        return found
 
 
 class _Steps:
@@ -148,11 +192,12 @@ def check_comparison(
     *,
     device: Device,
     algorithms: str | Sequence[str] = "auto",
-    against: str | Sequence[str] = "all",
+    against: str | Sequence[str] | None = None,
     config: Mapping[str, Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
     threads: int | None = None,
+    resident: bool = False,
 ) -> _Request:
     """Check what `run_comparison` would check, and run nothing."""
     if repeats < 1:
@@ -162,7 +207,7 @@ def check_comparison(
     if not 1 <= threads <= most:
         raise InvalidProblem(f"threads must be from 1 to {most}, not {threads}")
     names = _algorithms(chosen, problem, device, algorithms)
-    references, by_name = _references(chosen, against)
+    references = _references(chosen, against, device, resident)
     runs = [
         (name, label, {**(config or {}), **values})
         for name in names
@@ -172,7 +217,10 @@ def check_comparison(
         algorithm = chosen.algorithm(name)
         settled = algorithm.configure(problem, device, values)
         check_plan(algorithm.plan(problem, settled, device), device)
-    return _Request(runs, references, by_name, threads)
+    sides: list[Side] = [] if resident else ["host"]
+    if resident or references.on_device:
+        sides.append("device")
+    return _Request(runs, sides, references, threads)
 
 
 def run_comparison(
@@ -182,18 +230,22 @@ def run_comparison(
     *,
     device: Device,
     algorithms: str | Sequence[str] = "auto",
-    against: str | Sequence[str] = "all",
+    against: str | Sequence[str] | None = None,
     config: Mapping[str, Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
     threads: int | None = None,
+    resident: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Measure algorithms and references on one problem, taking turns.
 
     Every implementation first runs once with poisoned outputs and is checked
-    against `Operation.expected`; then all run `repeats` times, one after the other
+    against `Operation.expected`; then all make `repeats` rows of calls, one after the other
     in each round, so that a change in the machine's speed meets all of them.
+
+    Where references have their data on the device, so have further runs of the algorithms:
+    data on the host and on the device are never set against each other.
 
     Parameters
     ----------
@@ -203,16 +255,22 @@ def run_comparison(
         Makes the input arrays; called only after the problem was found to fit
         the device.
     device : Device
-    algorithms, against : str or sequence of str
-        Names, comma-separated in a string; ``auto`` or ``all``; ``all`` or ``none``.
+    algorithms : str or sequence of str
+        Names, comma-separated in a string; ``auto`` or ``all``.
+    against : str or sequence of str, optional
+        Names, ``none``, or ``all``: with those that have their data on the device and can run
+        here. By default all that have them where the algorithms have. ``NAME@device`` is a
+        reference on data of the device only.
     config : mapping, optional
         Kernel parameters in place of the default ones.
     variants : mapping of str to mapping, optional
         More such parameters, by a name for the rows: every algorithm runs once with each.
     repeats : int
-        Timed runs of each.
+        Timed rows of calls of each.
     threads : int, optional
         For references that use several; default: all processors.
+    resident : bool
+        With the data on the device only.
     progress : callable, optional
 
     Raises
@@ -232,29 +290,23 @@ def run_comparison(
         variants=variants,
         repeats=repeats,
         threads=threads,
+        resident=resident,
     )
-    runs, references = request.runs, request.references
-
-    total = 2 + (len(runs) + len(references)) * (repeats + 3)
-    steps = _Steps(total, progress or (lambda done, total, label: None))
+    others = (*request.references.on_host, *request.references.on_device)
+    count = len(request.runs) * len(request.sides) + len(others)
+    steps = _Steps(2 + count * (repeats + 3), progress or (lambda done, total, label: None))
     steps.next("input")
     inputs = make_inputs()
     steps.next("right result on the host")
     task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        contestants: list[Contestant] = [
-            OpenCL(task, device, name, values, label) for name, label, values in runs
-        ]
-        contestants += [
-            ReferenceRun(task, reference, request.threads, device, patient=request.by_name)
-            for reference in references
-        ]
+        contestants = request.contestants(task, device, calls_of(chosen))
         for contestant in contestants:
             stack.callback(contestant.close)
             steps.next(f"{contestant.name}, start")
             contestant.attempt(contestant.start)
             if (
-                request.by_name
+                request.references.by_name
                 and contestant.status == "unavailable"
                 and contestant.error is not None
             ):
@@ -286,10 +338,11 @@ def compare(
     operation: str,
     *,
     algorithms: str | Sequence[str] = "auto",
-    against: str | Sequence[str] = "all",
+    against: str | Sequence[str] | None = "all",
     repeats: int = 5,
     seed: int = 0,
     threads: int | None = None,
+    resident: bool = False,
     config: Mapping[str, Any] | None = None,
     device: str | int | Device | None = None,
     **problem: Any,
@@ -303,13 +356,16 @@ def compare(
     algorithms : str or sequence of str
         Names, ``"auto"`` (the one the library would take) or ``"all"``.
     against : str or sequence of str
-        Names of references, ``"all"`` or ``"none"``, as is an empty list.
+        Names of references, ``"all"`` or ``"none"``, as is an empty list. All are also those
+        that have their data on the device; None leaves them out.
     repeats : int
-        Timed runs of each implementation.
+        Timed rows of calls of each implementation.
     seed : int
         Seed of the data.
     threads : int, optional
         Threads of references that use several; default: all processors.
+    resident : bool
+        Measure with the data on the device only.
     config : mapping, optional
         Kernel parameters in place of the default ones.
     device : str, int or Device, optional
@@ -340,4 +396,5 @@ def compare(
         config=config,
         repeats=repeats,
         threads=threads,
+        resident=resident,
     ).measurements
