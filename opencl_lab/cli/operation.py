@@ -173,6 +173,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 repeats=repeats,
                 threads=threads,
                 resident=resident,
+                timed=shown,
                 progress=progress,
             )
         writers = _writers(

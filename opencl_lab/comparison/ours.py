@@ -160,7 +160,7 @@ class OpenCL(Contestant):
     def measure(self) -> None:
         """Make a row of calls, then run for the sake of events."""
         super().measure()
-        if self.device.capabilities.event_timing:
+        if self.timed and self.device.capabilities.event_timing:
             self.attempt(self._time_kernels)
 
     def _time_kernels(self) -> None:

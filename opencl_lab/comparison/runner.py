@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 from opencl_lab.comparison.contestants import Contestant, ReferenceRun, Task
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.ours import OpenCL
+from opencl_lab.comparison.wanted import References, names_of, references_of
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation, Problem
 from opencl_lab.plan import check_plan
 from opencl_lab.processes import default_threads
-from opencl_lab.reference.descriptor import Arrays, Reference
-from opencl_lab.reference.peers import Calls, Resident, residents
+from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.peers import Calls
 from opencl_lab.registry import calls_of, get_operation
 
 __all__ = [
@@ -64,11 +65,6 @@ class Comparison:
         return 1 if wrong else 0
 
 
-def _names(value: str | Sequence[str]) -> list[str]:
-    names = value.split(",") if isinstance(value, str) else list(value)
-    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
-
-
 def _algorithms(
     chosen: Operation[Any], problem: Problem, device: Device, wanted: str | Sequence[str]
 ) -> list[str]:
@@ -77,7 +73,7 @@ def _algorithms(
     All that support the problem and are practical, for ``all``; for ``auto`` the first of
     them. Where none is practical, these are those that support it.
     """
-    names = _names(wanted)
+    names = names_of(wanted)
     if not names:
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
@@ -102,61 +98,13 @@ def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
 
 
 @dataclass(frozen=True)
-class _References:
-    """The references to run: on data of the host, on data of the device."""
-
-    on_host: Sequence[Reference]
-    on_device: Sequence[Resident]
-    by_name: bool
-
-
-def _references(
-    chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
-) -> _References:
-    """Return the references that `wanted` names, as `run_comparison` says."""
-    there = residents(calls_of(chosen))
-    here = () if resident else chosen.references
-    names = [] if wanted is None else _names(wanted)
-    if not names and isinstance(wanted, str):
-        raise InvalidConfig("no reference is named; take a name, all or none")
-    if wanted is None or names == ["all"]:
-        if not resident:
-            every = wanted is not None
-            there = [item for item in there if every and item.unavailable(device) is None]
-        return _References(here, there, False)
-    if names == ["none"] or not names:
-        return _References((), (), False)
-    by_name: dict[str, list[Reference | Resident]] = {}
-    for reference in here:
-        by_name.setdefault(reference.name, []).append(reference)
-    for item in there:
-        by_name.setdefault(item.name, []).append(item)
-        # A library that has both is taken at its word on the host, and on the device if it can.
-        if item.peer not in by_name or item.unavailable(device) is None:
-            by_name.setdefault(item.peer, []).append(item)
-    unknown = [name for name in names if name not in by_name]
-    if unknown:
-        where = " with its data on the device" * resident
-        raise InvalidConfig(
-            f"{chosen.name} has no reference {', '.join(unknown)}{where}; "
-            f"it has: all, none, {', '.join(by_name)}"
-        )
-    named = [item for name in names for item in by_name[name]]
-    return _References(
-        [item for item in named if not isinstance(item, Resident)],
-        [item for item in named if isinstance(item, Resident)],
-        True,
-    )
-
-
-@dataclass(frozen=True)
 class _Request:
     """What a comparison is to run, by name and found to be possible."""
 
     runs: Sequence[tuple[str, str, Mapping[str, Any]]]
     """Algorithm, name of the variant, and parameters."""
     sides: Sequence[Side]
-    references: _References
+    references: References
     threads: int
 
     def contestants(self, task: Task, device: Device, calls: Calls) -> list[Contestant]:
@@ -207,7 +155,7 @@ def check_comparison(
     if not 1 <= threads <= most:
         raise InvalidProblem(f"threads must be from 1 to {most}, not {threads}")
     names = _algorithms(chosen, problem, device, algorithms)
-    references = _references(chosen, against, device, resident)
+    references = references_of(chosen, against, device, resident)
     runs = [
         (name, label, {**(config or {}), **values})
         for name in names
@@ -236,6 +184,7 @@ def run_comparison(
     repeats: int = 5,
     threads: int | None = None,
     resident: bool = False,
+    timed: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
     """Measure algorithms and references on one problem, taking turns.
@@ -271,6 +220,8 @@ def run_comparison(
         For references that use several; default: all processors.
     resident : bool
         With the data on the device only.
+    timed : bool
+        Whether anybody looks at the times; else runs that only make them better are left out.
     progress : callable, optional
 
     Raises
@@ -302,6 +253,7 @@ def run_comparison(
     with ExitStack() as stack:
         contestants = request.contestants(task, device, calls_of(chosen))
         for contestant in contestants:
+            contestant.timed = timed
             stack.callback(contestant.close)
             steps.next(f"{contestant.name}, start")
             contestant.attempt(contestant.start)
