@@ -403,10 +403,22 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
         HostReference("numpy", numpy_sort),
     )
     monkeypatch.setattr(type(SORT), "references", references)
+    monkeypatch.setattr("opencl_lab.reference.peers.LIBRARIES", ())
     problem = SortProblem(100, np.dtype("int32"))
-    comparison = run_comparison(
-        SORT, problem, lambda: SORT.generate(problem, 0), device=device, repeats=1
-    )
+
+    def compared(against):
+        return run_comparison(
+            SORT,
+            problem,
+            lambda: SORT.generate(problem, 0),
+            device=device,
+            repeats=1,
+            against=against,
+        )
+
+    by_default = [r.implementation for r in compared(None).measurements]
+    assert by_default == ["opencl:radix", "wrong", "failing", "numpy"]
+    comparison = compared("all")
     rows = {r.implementation: r for r in comparison.measurements}
     assert rows["wrong"].status == "correctness" and rows["wrong"].difference.max_abs > 0
     assert rows["failing"].status == "runtime" and "on purpose" in rows["failing"].reason

@@ -26,6 +26,10 @@ from opencl_lab.runtime.session import default_queue
 INT32 = np.dtype(np.int32)
 
 
+# In this environment: those in C, and NumPy in its plain form.
+HERE = [item for item in SORT.references if getattr(item, "unavailable", lambda: None)() is None]
+
+
 class There:
     """A device of numbers, as a library has it: arrays are put there, and calls waited for."""
 
@@ -114,7 +118,7 @@ def test_all_shows_both_sides_in_one_table(device, there):
     ("wanted", "resident", "on_host", "on_device"),
     [
         (None, True, 0, ["cupy@device", "torch@device"]),
-        (None, False, len(SORT.references), []),
+        (None, False, HERE, []),
         ("all", False, len(SORT.references), ["cupy@device"]),
         ("none", True, 0, []),
         ("cupy", True, 0, ["cupy@device"]),
@@ -127,7 +131,8 @@ def test_names_say_where_the_data_are(device, there, wanted, resident, on_host, 
     request = check_comparison(
         SORT, SortProblem(9, INT32), device=device, against=wanted, resident=resident
     )
-    assert len(request.references.on_host) == on_host
+    found = list(request.references.on_host)
+    assert found == on_host if isinstance(on_host, list) else len(found) == on_host
     assert [item.name for item in request.references.on_device] == on_device
     host = [] if resident else ["host"]
     assert request.sides == host + ["device"] * bool(on_device or resident)

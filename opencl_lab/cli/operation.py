@@ -83,8 +83,8 @@ def run_options(command: Any) -> Any:
         click.option(
             "--against",
             metavar="NAME[,NAME]|all|none",
-            help="References to compare with; all: also on data of the device, where they can.  "
-            "[default: those on data of the host, where they are shown]",
+            help="References to compare with; all: also those on data of the device, and what is "
+            "missing.  [default: those here on data of the host, where they are shown]",
         ),
         click.option(
             "--resident",

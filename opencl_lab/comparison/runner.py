@@ -208,8 +208,8 @@ def run_comparison(
         Names, comma-separated in a string; ``auto`` or ``all``.
     against : str or sequence of str, optional
         Names, ``none``, or ``all``: with those that have their data on the device and can run
-        here. By default all that have them where the algorithms have. ``NAME@device`` is a
-        reference on data of the device only.
+        here. By default those that are installed, on data of the host; with `resident` all on
+        data of the device. ``NAME@device`` is a reference on data of the device only.
     config : mapping, optional
         Kernel parameters in place of the default ones.
     variants : mapping of str to mapping, optional

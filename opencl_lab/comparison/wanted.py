@@ -9,7 +9,7 @@ from typing import Any
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operation import Operation
-from opencl_lab.reference.descriptor import Reference
+from opencl_lab.reference.descriptor import CReference, Reference
 from opencl_lab.reference.peers import Resident, residents
 from opencl_lab.registry import calls_of
 
@@ -40,11 +40,11 @@ def references_of(
     names = [] if wanted is None else names_of(wanted)
     if not names and isinstance(wanted, str):
         raise InvalidConfig("no reference is named; take a name, all or none")
-    if wanted is None or names == ["all"]:
-        if not resident:
-            every = wanted is not None
-            there = [item for item in there if every and item.unavailable(device) is None]
-        return References(here, there, False)
+    if wanted is None:
+        return References(_there_by_default(here), there if resident else (), False)
+    if names == ["all"]:
+        able = [item for item in there if resident or item.unavailable(device) is None]
+        return References(here, able, False)
     if names == ["none"] or not names:
         return References((), (), False)
     known = [*(item.name for item in here), *(item.peer for item in there)]
@@ -72,3 +72,10 @@ def _can_serve(item: Resident, on_host: Sequence[Reference], device: Device) -> 
     """
     also_there = any(reference.name == item.peer for reference in on_host)
     return not also_there or item.unavailable(device) is None
+
+
+def _there_by_default(references: Sequence[Reference]) -> list[Reference]:
+    """Return those that can be here: who asks for all of them is told what is missing."""
+    return [
+        item for item in references if isinstance(item, CReference) or item.unavailable() is None
+    ]
