@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -89,6 +91,14 @@ def _bitonic(context: cl.Context) -> Any:
     return make(context)
 
 
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Show no warnings: PyOpenCL warns of what its own kernels and calls do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _check(problem: Any) -> None:
     if not problem.rows * problem.n:
         raise ReferenceUnavailable("PyOpenCL sorts no empty arrays")
@@ -105,9 +115,10 @@ def radix_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
     _check(problem)
     if problem.rows != 1:
         raise ReferenceUnavailable("PyOpenCL's RadixSort sorts one row")
-    (keys,), _ = _radix(there.queue.context, problem.dtype)(
-        arrays["keys"].reshape(-1), queue=there.queue, key_bits=8 * problem.dtype.itemsize
-    )
+    with _unwarned():
+        (keys,), _ = _radix(there.queue.context, problem.dtype)(
+            arrays["keys"].reshape(-1), queue=there.queue, key_bits=8 * problem.dtype.itemsize
+        )
     return _of(problem, keys)
 
 
@@ -150,7 +161,6 @@ def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
             src_pitches=(width,),
             dst_pitches=(length * dtype.itemsize,),
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyOpenCL warns of what its own code does
+    with _unwarned():
         result, _ = _bitonic(queue.context)(copy, queue=queue, axis=1)
     return _of(problem, result)
