@@ -79,7 +79,9 @@ def run_options(command: Any) -> Any:
         click.option(
             "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
         ),
-        click.option("--repeats", type=int, help=f"Timed runs of each.  [default: {REPEATS}]"),
+        click.option(
+            "--repeats", type=int, help=f"Timed rows of calls of each.  [default: {REPEATS}]"
+        ),
         click.option(
             "--against",
             metavar="NAME[,NAME]|all|none",
