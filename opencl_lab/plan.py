@@ -39,10 +39,15 @@ Role: TypeAlias = Literal["in", "out", "scratch", "table", "zeros"]
 
 @dataclass(frozen=True)
 class Work:
-    """The least work a problem needs: arithmetic, and bytes moved through device memory."""
+    """The least work a problem needs: arithmetic, and bytes moved through device memory.
+
+    `items` counts what `item` names, such as keys, where people count these.
+    """
 
     flops: float
     bytes: float
+    items: float = 0.0
+    item: str = ""
 
 
 @dataclass(frozen=True)

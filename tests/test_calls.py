@@ -47,7 +47,7 @@ def test_public_calls_and_peers_solve_the_problem(operation):
         outputs = {**expected, operation.output: given}
         assert operation.compare(problem, inputs, expected, outputs).ok
 
-    ours = calls.ours(problem, inputs)
+    ours = calls.usual(problem, inputs)
     check(ours.function(*ours.arrays, **ours.options))
     check(ours.function(*ours.arrays, **ours.said()))
     tried = 0

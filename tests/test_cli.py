@@ -27,7 +27,7 @@ from opencl_lab.registry import operations
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
     "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "peak_fraction",
-    "peak_note",
+    "peak_note", "data", "calls", "note",
     "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff", "ok",
 }  # fmt: skip
 QUICK = ("--repeats", "1", "--against", "none")
@@ -300,7 +300,7 @@ def test_a_file_that_cannot_be_written_costs_nothing_else(
     assert len(captured.err.splitlines()) == 1 and "results.json" in captured.err
     assert "n=9" in captured.out and "written to" not in captured.out
     assert {path.name for path in out.iterdir()} == {
-        "results.csv", "results.json", "table.txt", "time.png", "speedup.png",
+        "results.csv", "results.json", "table.txt", "time.png", "speedup.png", "throughput.png",
     }  # fmt: skip
 
 
@@ -584,7 +584,7 @@ def test_bench_writes_everything(tmp_path):
         "dtype": "int32", "order": "equal", "descending": False, "seed": 7,
     }  # fmt: skip
     assert "n=3000" in (out / "table.txt").read_text()
-    for name in ("time.png", "speedup.png"):
+    for name in ("time.png", "speedup.png", "throughput.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
 
 

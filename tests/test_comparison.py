@@ -16,7 +16,13 @@ import opencl_lab as ol
 from opencl_lab.cli.common import fit, global_options, progress_bar
 from opencl_lab.comparison.contestants import ReferenceRun, Task
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.plots import plot_speedup, plot_times, set_title
+from opencl_lab.comparison.plots import (
+    large_number,
+    plot_speedup,
+    plot_throughput,
+    plot_times,
+    set_title,
+)
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
@@ -149,6 +155,58 @@ def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_pat
     assert (tmp_path / "x.svg").read_text().count("opencl:fast from") == 2
 
 
+def test_data_on_the_host_and_on_the_device_are_not_set_against_each_other():
+    there = replace(row("opencl:x@device", 1.0), data="device")
+    assert there.against(row("c:seq", 8.0)).speedup is None
+    peer = replace(row("cupy@device", 3.0), data="device")
+    series = [(size, [row("opencl:x"), there, row("numpy"), peer]) for size in (10, 100)]
+    pairs = {(found.implementation, found.reference) for found in crossovers(series)}
+    assert pairs == {("opencl:x", "numpy"), ("opencl:x@device", "cupy@device")}
+
+
+def test_throughput_counts_what_people_count():
+    keys = row(milliseconds=2.0, work=Work(0, 8e6, 1e6, "keys"))
+    assert keys.throughput == pytest.approx(0.5e9) and keys.throughput_unit == "keys/s"
+    product = row(milliseconds=2.0, work=Work(8e9, 1e6))
+    assert product.throughput == pytest.approx(4e3) and product.throughput_unit == "GFLOP/s"
+    copy = row(milliseconds=2.0, work=Work(0, 8e6))
+    assert copy.throughput == pytest.approx(4) and copy.throughput_unit == "GB/s"
+    assert row().throughput is None and row(work=Work(0, 0)).throughput is None
+    assert SortProblem(1000, FLOAT32, 7).work.items == 7000
+    assert [large_number(v) for v in (0.5, 2e3, 1.5e6, 4e9)] == ["0.5", "2 k", "1.5 M", "4 G"]
+
+
+def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    series = []
+    for n, times in ((10, (4.0, 1.0)), (100, (4.0, 3.0)), (1000, (4.0, 16.0))):
+        work = Work(0, n, n, "keys")
+        pairs = zip(("opencl:x", "numpy"), times, strict=True)
+        series.append((n, [row(name, took, work=work) for name, took in pairs]))
+    plot_throughput(tmp_path / "x.svg", series, "n", "title", crossovers(series))
+    (axes,) = saved[0].axes
+    assert axes.get_xscale() == axes.get_yscale() == "log" and "keys/s" in axes.get_ylabel()
+    assert axes.lines[0].get_ydata()[-1] == pytest.approx(1000 / 4e-3)
+    (mark,) = axes.texts
+    size = crossovers(series)[0].size
+    assert mark.get_text() == "1" and mark.xy[0] == pytest.approx(size) and 100 < size < 1000
+    rings = [line for line in axes.lines if line.get_fillstyle() == "none"]
+    (x, y) = rings[0].get_data()
+    assert x[0] == pytest.approx(size) and y[0] == pytest.approx(size / 4e-3, rel=1e-3)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert f"1: opencl:x from {crossovers(series)[0].size_text}, over numpy" in labels
+    plot_throughput(tmp_path / "y.svg", [(0, [row(status="runtime")])], "n", "nothing")
+
+
+def test_the_table_says_where_the_data_were_and_what_is_special():
+    rows = [row(), replace(row("x@device"), data="device", note="padded to 8 keys")]
+    table = comparison_table(rows, "title")
+    assert "the data were on the device" in table.caption
+    assert [str(cell) for cell in table.columns[-1].cells] == ["ok", "ok, padded to 8 keys"]
+    assert comparison_table(rows[:1], "title").caption is None
+
+
 def test_titles_say_what_a_user_asked_for():
     titles = {
         ("sort", ()): "50,000 int32 keys",
@@ -272,7 +330,8 @@ def test_narrow_terminals_keep_what_matters(width, reason):
 @pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
 def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
     class Slow:
-        def run(self):
+        def run(self, calls=1):
+            assert calls == 1
             return 1.6  # seconds
 
         def outputs(self):
@@ -344,10 +403,22 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
         HostReference("numpy", numpy_sort),
     )
     monkeypatch.setattr(type(SORT), "references", references)
+    monkeypatch.setattr("opencl_lab.reference.peers.LIBRARIES", ())
     problem = SortProblem(100, np.dtype("int32"))
-    comparison = run_comparison(
-        SORT, problem, lambda: SORT.generate(problem, 0), device=device, repeats=1
-    )
+
+    def compared(against):
+        return run_comparison(
+            SORT,
+            problem,
+            lambda: SORT.generate(problem, 0),
+            device=device,
+            repeats=1,
+            against=against,
+        )
+
+    by_default = [r.implementation for r in compared(None).measurements]
+    assert by_default == ["opencl:radix", "wrong", "failing", "numpy"]
+    comparison = compared("all")
     rows = {r.implementation: r for r in comparison.measurements}
     assert rows["wrong"].status == "correctness" and rows["wrong"].difference.max_abs > 0
     assert rows["failing"].status == "runtime" and "on purpose" in rows["failing"].reason

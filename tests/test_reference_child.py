@@ -72,6 +72,8 @@ def test_runs_and_returns_outputs():
         child.load(Task("in place"), inputs, 1)
         child.run()
         np.testing.assert_array_equal(child.outputs()["x"], x + 1)
+        child.run(3)  # calls in a row
+        np.testing.assert_array_equal(child.outputs()["x"], x + 4)
 
 
 def test_large_arrays(rng):

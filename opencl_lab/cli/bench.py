@@ -27,7 +27,7 @@ from opencl_lab.cli.common import (
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import REPEATS, problem_options, run_options, used_options
 from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.plots import check_plot, plot_speedup, plot_times
+from opencl_lab.comparison.plots import check_plot, plot_speedup, plot_throughput, plot_times
 from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
 from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
@@ -39,7 +39,7 @@ from opencl_lab.paths import check_target, write_target
 __all__ = ["bench_command"]
 
 RESULTS = ("results.csv", "results.json", "table.txt")
-PLOTS = ("time.png", "speedup.png")
+PLOTS = ("time.png", "speedup.png", "throughput.png")
 
 
 @click.group("bench", cls=LazyGroup, operation_home="opencl_lab.cli.bench:sweep_command")
@@ -72,6 +72,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         repeats: int | None,
         seed: int,
         threads: int | None,
+        resident: bool,
         **given: Any,
     ) -> int:
         if calls and (algorithm != "auto" or vary):
@@ -81,9 +82,10 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                 raise click.UsageError(
                     f"--calls takes no {option}: it measures all peers as they are"
                 )
+        if calls and resident:
+            raise click.UsageError("--calls takes no --resident: it measures both sides")
         if not calls and out is None:
             raise click.UsageError("--out is needed: the folder for tables and plots")
-        against = "all" if against is None else against
         repeats = REPEATS if repeats is None else repeats
         values = sorted(set(whole_numbers(sizes)))
         selection = settings().select()
@@ -102,6 +104,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                 against=against,
                 repeats=repeats,
                 threads=threads,
+                resident=resident,
             )
             problems.append((value, problem, complete))
         used = {**used_options(chosen, options), "seed": seed}
@@ -127,6 +130,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
                             against=against,
                             repeats=repeats,
                             threads=threads,
+                            resident=resident,
                             progress=_part(progress, index, len(problems), label),
                         )
                     except KeyboardInterrupt as error:  # what was measured is written all the same
@@ -197,7 +201,7 @@ def _print_and_write(
     title = f"{chosen.name} on {selection.device}"
     flat = (({name: size, **options}, row) for size, rows in series for row in rows)
     table, data, text = (folder / item for item in RESULTS)
-    time, speedup = (folder / item for item in PLOTS)
+    time, speedup, throughput = (folder / item for item in PLOTS)
     try:
         _print(chosen, selection, series, found, content)
     finally:  # also where nobody reads what is printed
@@ -207,6 +211,7 @@ def _print_and_write(
             lambda: _write_text(text, _tables(chosen, series, title)),
             lambda: plot_times(time, series, name, title, found),
             lambda: plot_speedup(speedup, series, name, BASELINE, title),
+            lambda: plot_throughput(throughput, series, name, title, found),
         )
     if not failed:
         settings().say(f"written to {folder}: {' '.join((*RESULTS, *PLOTS))}")

@@ -39,7 +39,8 @@ from opencl_lab.files import (
 from opencl_lab.operation import Operation, Option, Problem
 from opencl_lab.paths import check_target
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.registry import in_parts_of
+from opencl_lab.reference.peers import residents
+from opencl_lab.registry import calls_of, in_parts_of
 
 __all__ = ["REPEATS", "operation_command", "problem_options", "run_options", "used_options"]
 
@@ -79,11 +80,19 @@ def run_options(command: Any) -> Any:
         click.option(
             "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
         ),
-        click.option("--repeats", type=int, help=f"Timed runs of each.  [default: {REPEATS}]"),
+        click.option(
+            "--repeats", type=int, help=f"Timed rows of calls of each.  [default: {REPEATS}]"
+        ),
         click.option(
             "--against",
             metavar="NAME[,NAME]|all|none",
-            help="References to compare with.  [default: all, where they are shown]",
+            help="References to compare with; all: also those on data of the device, and what is "
+            "missing.  [default: those here on data of the host, where they are shown]",
+        ),
+        click.option(
+            "--resident",
+            is_flag=True,
+            help="Measure with the data on the device, before and after.",
         ),
         click.option(
             "--vary",
@@ -124,6 +133,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         repeats: int | None,
         seed: int,
         threads: int | None,
+        resident: bool,
         memory_limit: float | None = None,
         **given: Any,
     ) -> int:
@@ -148,6 +158,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 algorithm=algorithm,
                 vary=vary,
                 against=against,
+                resident=resident,
                 repeats=repeats,
                 csv_path=csv_path,
                 plot_path=plot_path,
@@ -171,8 +182,8 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
             used = {**used_options(chosen, options), "seed": seed}
         shown = settings().json or not settings().quiet or csv_path is not None
         shown = shown or (plot_path is not None and not draws_result)
-        if against is None:
-            against = "all" if shown else "none"
+        if against is None and not shown:
+            against = "none"
         if repeats is None:  # who sees no times needs a checked result alone
             repeats = REPEATS if shown else 1
         with progress_bar(chosen.name) as progress:
@@ -186,6 +197,8 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
                 against=against,
                 repeats=repeats,
                 threads=threads,
+                resident=resident,
+                timed=shown,
                 progress=progress,
             )
         writers = _writers(
@@ -257,7 +270,8 @@ def _writers(
 
 def _help(chosen: Operation[Any]) -> str:
     names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
-    references = ", ".join(reference.name for reference in chosen.references)
+    there = (item.name for item in residents(calls_of(chosen)))
+    references = ", ".join([*(reference.name for reference in chosen.references), *there])
     return (
         f"{chosen.summary}\n\nRuns on random data, or on files ({' '.join(chosen.formats)}), and "
         f"compares with references.\n\nAlgorithms: {names}\n\nReferences: {references}"

@@ -12,8 +12,8 @@ import click
 from opencl_lab.cli.common import document, print_json, progress_bar, settings, write_files
 from opencl_lab.comparison.measure import Measurement, Times
 from opencl_lab.comparison.plots import plot_comparison
-from opencl_lab.comparison.runner import named_references
 from opencl_lab.comparison.table import write_csv
+from opencl_lab.comparison.wanted import references_of
 from opencl_lab.device import Device, Selection
 from opencl_lab.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
 from opencl_lab.interrupt import interrupt_at_termination
@@ -74,6 +74,7 @@ def run_job(
     algorithm: str,
     vary: Sequence[str],
     against: str | None,
+    resident: bool,
     repeats: int | None,
     csv_path: Path | None,
     plot_path: Path | None,
@@ -87,8 +88,11 @@ def run_job(
     ReferenceUnavailable
         If a reference is asked for by name.
     """
-    references, by_name = named_references(chosen, "all" if against is None else against)
-    if references and by_name:
+    if resident:
+        raise InvalidConfig(f"{job.reason}: leave --resident out")
+    wanted = references_of(chosen, against, selection.device, False)
+    references = [*wanted.on_host, *wanted.on_device]
+    if references and wanted.by_name:
         raise ReferenceUnavailable(f"{references[0].name} cannot run here: {NOT_RUN}")
     if algorithm == "all" or "," in algorithm or vary:
         raise InvalidConfig(f"{job.reason}: name one algorithm, and no --vary")

@@ -20,6 +20,7 @@ from opencl_lab.device import Device
 from opencl_lab.operation import Operation, Problem
 from opencl_lab.prepared import prepare
 from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.in_a_row import REST, calls_for, in_a_row
 from opencl_lab.reference.peers import Calls, libraries
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare
@@ -33,8 +34,7 @@ LAUNCHES = "enqueue only"
 ALLOCATION = "an allocation of its result"
 ROUNDS = 5
 ROW_SECONDS = 0.05
-LEAST_CALLS, MOST_CALLS = 5, 100
-REST = 0.03  # seconds between rows: threads of other libraries spin for some time
+LEAST_CALLS = 5
 KERNEL_RUNS = 9
 
 Side = Literal["device", "host", ""]
@@ -122,18 +122,13 @@ class _Caller:
 
     def row(self, calls: int) -> tuple[float, float]:
         """Return the seconds until the last call has returned, and until all is done."""
-        begin = time.perf_counter()
-        for _ in range(calls):
-            self.call()
-        returned = time.perf_counter() - begin
-        self.finish()
-        return returned, time.perf_counter() - begin
+        return in_a_row(self.call, calls, self.finish)
 
     def calls_in_a_row(self) -> int:
         """Warm up, and return how many calls take long enough to be timed."""
         self.row(2)
         _, seconds = self.row(3)
-        return int(min(max(LEAST_CALLS, ROW_SECONDS * 3 / max(seconds, 1e-9)), MOST_CALLS))
+        return calls_for(ROW_SECONDS, seconds / 3, LEAST_CALLS)
 
 
 def measure_calls(
@@ -193,7 +188,7 @@ def _ours(
     bare = Bare(queue)
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
-    on_host, there = calls.ours(problem, inputs), calls.ours(problem, resident)
+    on_host, there = calls.usual(problem, inputs), calls.usual(problem, resident)
     prepared = prepare(there.function, *there.arrays, **there.said())
     out = prepared(*there.arrays)
     return [

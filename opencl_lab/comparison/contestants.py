@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from opencl_lab.comparison.measure import Measurement, Status, Times
+from opencl_lab.comparison.measure import Measurement, Side, Status, Times
 from opencl_lab.device import Device
-from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, refusal, stored_peaks
 from opencl_lab.errors import (
     BuildError,
     InvalidConfig,
-    LaunchError,
     OclabError,
     ReferenceUnavailable,
 )
 from opencl_lab.operation import Difference, Operation, Problem
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
-from opencl_lab.runtime.execute import Execution
-from opencl_lab.runtime.session import default_queue
+from opencl_lab.reference.in_a_row import calls_for
+from opencl_lab.reference.peers import Resident
 from opencl_lab.words import duration
 
-__all__ = ["Contestant", "OpenCL", "ReferenceRun", "Task"]
+__all__ = ["Contestant", "ReferenceRun", "Task"]
 
 FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
 SAMPLE_RUNS = 3
 PATIENCE = 5.0  # seconds that all runs of a reference may take that nobody asked for by name
-CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
+ROW_MS = 10.0  # that a row of calls takes
+LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
+REST = 0.003  # seconds before a row: threads of others spin for some time
 
 
 @dataclass(frozen=True)
@@ -63,14 +60,22 @@ class Contestant(ABC):
     totals: list[float] = field(default_factory=list)
     difference: Difference | None = None
     error: OclabError | None = None
+    data: Side = "host"
+    calls: int = 1
+    timed: bool = True
+    """Whether its times matter; else a checked result is all that is wanted."""
 
     @abstractmethod
     def start(self) -> None:
         """Get ready: build, load, start a process. May run beside the start of others."""
 
     @abstractmethod
-    def run(self) -> float:
-        """Solve the task once; return the total time in milliseconds."""
+    def first(self) -> float:
+        """Solve the task for the first time; return the total time in milliseconds."""
+
+    @abstractmethod
+    def row(self, calls: int) -> float:
+        """Solve the task so many times in a row; return the total time in milliseconds."""
 
     @abstractmethod
     def outputs(self) -> Arrays:
@@ -96,9 +101,18 @@ class Contestant(ABC):
             return None
 
     def check(self) -> None:
-        """Run once with poisoned outputs and compare the result with the right one."""
-        self.attempt(self.run)
+        """Run once with poisoned outputs, compare the result with the right one, and warm up."""
+        self.attempt(self.first)
         self.verify()
+        if self.timed:
+            self.attempt(self.settle)
+
+    def settle(self) -> None:
+        """Warm up, and settle how many calls make a row."""
+        milliseconds = self.row(1)
+        if milliseconds < LONG_MS:
+            milliseconds = self.row(1)
+        self.calls = calls_for(ROW_MS, milliseconds)
 
     def verify(self) -> None:
         """Compare the outputs of the last run with the right ones."""
@@ -113,10 +127,16 @@ class Contestant(ABC):
             self.reason = f"wrong result: {self.difference}"
 
     def measure(self) -> None:
-        """Run once more and keep the time."""
-        total = self.attempt(self.run)
+        """Make a row of calls and keep the time of one."""
+        total = self.attempt(self._timed_row)
         if total is not None:
             self.totals.append(total)
+
+    def _timed_row(self) -> float:
+        time.sleep(REST)
+        if self.calls > 1:
+            self.row(1)
+        return self.row(self.calls) / self.calls
 
     def _measurement(self, **more: Any) -> Measurement:
         """Return the fields that every kind shares, with `more`."""
@@ -126,6 +146,8 @@ class Contestant(ABC):
             self.algorithm,
             self.status,
             self.reason,
+            data=self.data,
+            calls=self.calls,
             total_ms=Times.of(self.totals) if self.totals else None,
             work=self.task.problem.work,
             difference=self.difference,
@@ -143,96 +165,6 @@ def _status_of(error: OclabError) -> Status:
     return "runtime"
 
 
-class OpenCL(Contestant):
-    """An algorithm of the operation on an OpenCL device, from host array to host array."""
-
-    def __init__(
-        self,
-        task: Task,
-        device: Device,
-        algorithm: str,
-        config: Mapping[str, Any] | None = None,
-        variant: str = "",
-    ):
-        name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
-        super().__init__(task, name, "opencl", algorithm)
-        self.device = device
-        self.config: Mapping[str, Any] = dict(config or {})
-        self._peaks = stored_peaks(device)
-        self._work = task.problem.work
-        self._dtype = getattr(task.problem, "dtype", None)
-        self._kernel_ms: list[float] = []
-        self._transfer_ms: list[float] = []
-        self._outputs: Arrays = {}
-        self._first_ms = 0.0
-        self._execution: Execution | None = None
-
-    def start(self) -> None:
-        """Settle the configuration; the first run builds."""
-        algorithm = self.task.operation.choose(self.task.problem, self.device, self.algorithm)
-        self.config = algorithm.configure(self.task.problem, self.device, self.config)
-        self._work = algorithm.work(self.task.problem)
-
-    def run(self) -> float:
-        """Solve once and read the events."""
-        first = not self._outputs
-        if first:
-            self._outputs = self.task.poisoned_outputs()
-        queue = default_queue(self.device, profiling=True)
-        begin = time.perf_counter()
-        execution = self.task.operation.run(
-            self.task.problem,
-            self.task.inputs,
-            algorithm=self.algorithm,
-            config=self.config,
-            queue=queue,
-            out=self._outputs,
-        )
-        total = (time.perf_counter() - begin) * 1e3
-        if first:
-            self._first_ms = total
-            return total
-        self._execution = execution
-        if self.device.capabilities.event_timing:
-            kernel, transfer = execution.kernel_ms, execution.transfer_ms
-            if kernel > total * CLOCK_SLACK:
-                raise LaunchError(
-                    f"the events claim {kernel:.3g} ms in kernels where the host's clock saw "
-                    f"{total:.3g} ms in all; this timing cannot be believed"
-                )
-            impossible = refusal(self._work, self._dtype, kernel, self._peaks)
-            if impossible is not None:
-                raise LaunchError(impossible)
-            self._kernel_ms.append(kernel)
-            self._transfer_ms.append(transfer)
-        return total
-
-    def outputs(self) -> Arrays:
-        """Return the outputs of the last run."""
-        return self._outputs
-
-    def profile(self) -> list[str]:
-        """Return a line a launch of the last run: its time and what the driver says of it."""
-        if self._execution is None:
-            return []
-        return [f"{time:.4g} ms  {kernel}" for kernel, time in self._execution.profile()]
-
-    def measurement(self) -> Measurement:
-        """Return the row, with event times and the share of the device's peak."""
-        kernel = float(np.median(self._kernel_ms)) if self._kernel_ms else None
-        total = float(np.median(self.totals)) if self.totals else None
-        doing = self._work, self._dtype, kernel or 0.0, self._peaks
-        return self._measurement(
-            config=dict(self.config),
-            workers=self.device.compute_units,
-            kernel_ms=kernel,
-            transfer_ms=float(np.median(self._transfer_ms)) if self._transfer_ms else None,
-            build_ms=None if total is None else max(0.0, self._first_ms - total),
-            peak=fraction_of_peak(*doing),
-            peak_note=above_peak(*doing),
-        )
-
-
 class ReferenceRun(Contestant):
     """A reference implementation of the operation; a patient one runs however long it takes.
 
@@ -243,7 +175,7 @@ class ReferenceRun(Contestant):
     def __init__(
         self,
         task: Task,
-        reference: Reference,
+        reference: Reference | Resident,
         threads: int,
         device: Device | None = None,
         patient: bool = True,
@@ -253,7 +185,8 @@ class ReferenceRun(Contestant):
         self.threads = threads if reference.threaded else 1
         self.device = device
         self.patient = patient
-        self._spent = 0.0
+        self.data = "device" if isinstance(reference, Resident) else "host"
+        self._spent = self._first_ms = 0.0
         self._prepared: Prepared | None = None
 
     def start(self) -> None:
@@ -293,14 +226,24 @@ class ReferenceRun(Contestant):
             raise ReferenceUnavailable(f"{self.name} was not started")
         return self._prepared
 
-    def run(self) -> float:
-        """Solve once."""
-        seconds = self.prepared.run()
+    def first(self) -> float:
+        """Solve once, into poisoned outputs where the reference does not make its own."""
+        self._first_ms = self.row(1)
+        return self._first_ms
+
+    def settle(self) -> None:
+        """Warm up, unless that takes long: the first run was a run as any other."""
+        if self._first_ms < LONG_MS:
+            super().settle()
+
+    def row(self, calls: int) -> float:
+        """Solve so many times in a row."""
+        seconds = self.prepared.run(calls)
         self._spent += seconds
         return seconds * 1e3
 
     def measure(self) -> None:
-        """Run once more and keep the time, unless there is one and patience ends."""
+        """Make one more row and keep the time, unless there is one and patience ends."""
         if self.patient or not self.totals or self._spent + self.totals[-1] / 1e3 <= PATIENCE:
             super().measure()
 
@@ -310,7 +253,12 @@ class ReferenceRun(Contestant):
 
     def measurement(self) -> Measurement:
         """Return the row."""
-        return self._measurement(threads=self.threads, workers=self.threads)
+        note = getattr(self.reference, "note", None)
+        return self._measurement(
+            threads=self.threads,
+            workers=self.threads,
+            note=note(self.task.problem) if note and self.totals else "",
+        )
 
     def close(self) -> None:
         """Stop a child process."""

@@ -12,11 +12,14 @@ from typing import Any, Literal, TypeAlias
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 
-__all__ = ["COLUMNS", "Measurement", "Status", "Times", "interval_of_median"]
+__all__ = ["COLUMNS", "Measurement", "Side", "Status", "Times", "interval_of_median"]
 
 Status: TypeAlias = Literal[
     "correct", "correctness", "compile", "runtime", "timeout", "constraints", "unavailable"
 ]
+
+Side: TypeAlias = Literal["host", "device"]
+"""Where the data are, before and after."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,19 @@ class Measurement:
     status : str
         ``correct``, or what went wrong; `reason` says it in words.
     kernel_ms, transfer_ms : float, optional
-        Medians of the time in kernels and in copies, from events; OpenCL only.
+        Medians of the time in kernels and in copies, from events; OpenCL only. They are of runs
+        of their own, since events slow down the calls that `total_ms` is about.
     total_ms : Times, optional
-        Host clock from arrays in host memory to the result in host memory.
+        Host clock, of one of several calls in a row: from arrays where `data` says to a result
+        there.
     build_ms : float, optional
         Rendering and building, and what the first run took beyond a later one.
+    data : str
+        ``host`` or ``device``: where inputs and results are.
+    calls : int
+        Calls in a row. Each of the runs of `total_ms` is one row.
+    note : str
+        What is special about this call.
     work : Work, optional
         What rates are computed from.
     speedup : float, optional
@@ -117,6 +128,9 @@ class Measurement:
     difference: Difference | None = None
     peak: float | None = None
     peak_note: str = ""
+    data: Side = "host"
+    calls: int = 1
+    note: str = ""
 
     @property
     def ok(self) -> bool:
@@ -144,9 +158,35 @@ class Measurement:
         """Needed memory traffic per total time in GB/s."""
         return None if self.work is None else self._rate(self.work.bytes)
 
+    @property
+    def throughput(self) -> float | None:
+        """What people count of this problem in a second: see `throughput_unit`."""
+        if self.work is None:
+            return None
+        for amount, factor in (
+            (self.work.items, 1e9),
+            (self.work.flops, 1.0),
+            (self.work.bytes, 1.0),
+        ):
+            if amount:
+                rate = self._rate(amount)
+                return None if rate is None else rate * factor
+        return None
+
+    @property
+    def throughput_unit(self) -> str:
+        """Items in a second where the problem counts items, else GFLOP/s, else GB/s."""
+        if self.work is None:
+            return ""
+        if self.work.items:
+            return f"{self.work.item}/s"
+        return "GFLOP/s" if self.work.flops else "GB/s"
+
     def against(self, baseline: Measurement | None) -> Measurement:
         """Return a copy with the speed-up over `baseline`."""
         if baseline is None or baseline.total_ms is None or self.total_ms is None:
+            return self
+        if self.data != baseline.data:  # what brings data to the device is in one of them only
             return self
         if not (self.ok and baseline.ok and self.total_ms.median):
             return self
@@ -159,14 +199,17 @@ class Measurement:
             "implementation": self.implementation,
             "kind": self.kind,
             "algorithm": self.algorithm,
+            "data": self.data,
             "config": dict(self.config),
             "threads": self.threads,
             "workers": self.workers,
             "status": self.status,
             "reason": self.reason,
+            "note": self.note,
             "kernel_ms": self.kernel_ms,
             "transfer_ms": self.transfer_ms,
             "total_ms": None if self.total_ms is None else self.total_ms.as_dict(),
+            "calls": self.calls,
             "build_ms": self.build_ms,
             "gflops": self.gflops,
             "gbps": self.gbps,
@@ -194,17 +237,20 @@ COLUMNS = (
     "implementation",
     "kind",
     "algorithm",
+    "data",
     "config",
     "threads",
     "workers",
     "status",
     "reason",
+    "note",
     "kernel_ms",
     "transfer_ms",
     "total_ms",
     "total_ms_min",
     "total_ms_max",
     "total_ms_runs",
+    "calls",
     "build_ms",
     "gflops",
     "gbps",

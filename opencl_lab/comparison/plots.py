@@ -28,6 +28,7 @@ __all__ = [
     "plot_comparison",
     "plot_curves",
     "plot_speedup",
+    "plot_throughput",
     "plot_times",
     "set_title",
 ]
@@ -98,19 +99,32 @@ def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
     axes.set_title("\n".join(lines), loc="left", fontsize=TITLE_POINTS, pad=pad)
 
 
-def plain_scale(axes: Axes, unit: str = "") -> None:
+def plain_number(value: float) -> str:
+    """Return 0.1 and not a power of ten."""
+    return f"{value:g}"
+
+
+def large_number(value: float) -> str:
+    """Return a number in thousands, millions or thousands of millions: 500 k, 2 M, 40 G."""
+    for factor, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= factor:
+            return f"{value / factor:g}{letter}"
+    return f"{value:g}"
+
+
+def plain_scale(axes: Axes, unit: str = "", write: Callable[[float], str] = plain_number) -> None:
     """Make the y axis logarithmic, with plain numbers: 0.1 and not a power of ten."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}{unit}")
-    axes.yaxis.set_minor_formatter(partial(_minor_label, axes, unit))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{write(value)}{unit}")
+    axes.yaxis.set_minor_formatter(partial(_minor_label, axes, unit, write))
     axes.tick_params(axis="y", which="minor", labelsize=7)
 
 
-def _minor_label(axes: Axes, unit: str, value: float, _: int) -> str:
+def _minor_label(axes: Axes, unit: str, write: Callable[[float], str], value: float, _: int) -> str:
     """Return a label between the powers of ten where an axis spans hardly more than one."""
     low, high = axes.get_ylim()
     shown = "2346" if high < 10 * low else "25" if high < 50 * low else ""
-    text = f"{value:g}"
+    text = write(value)
     return f"{text}{unit}" if text.strip("0.")[0] in shown else ""
 
 
@@ -172,7 +186,7 @@ def plot_comparison(
                 fontsize=8,
             )
         axes.set_yticks(range(len(measured)), [row.implementation for row in measured])
-        axes.set_xlabel("total time in ms, from host array to host array (median, min and max)")
+        axes.set_xlabel("total time in ms of a call (median, min and max)")
         axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
         axes.spines[["top", "right"]].set_visible(False)
         set_title(axes, title, 6.2)
@@ -260,8 +274,14 @@ def _total(row: Measurement) -> float | None:
     return row.total_ms.median if row.total_ms else None
 
 
-def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> int:
-    """Mark where lines cross beyond noise, and number those of two algorithms of ours.
+def _rings(
+    axes: Axes,
+    series: Series,
+    crossings: Sequence[Crossover],
+    value: Callable[[Measurement], float | None],
+    every: bool = False,
+) -> int:
+    """Mark where lines cross beyond noise, and number those of two algorithms of ours, or all.
 
     The numbers stand above the diagram, in as many rows as they need, which are returned; the
     legend explains them.
@@ -273,17 +293,18 @@ def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> int:
     for crossing in sorted(known, key=lambda item: item.size or 0):
         assert crossing.size is not None  # kept above
         points = {
-            size: total
+            size: middle
             for size, rows in series
             for row in rows
             if size > 0 and row.ok and row.implementation == crossing.implementation
-            if (total := _total(row))
+            if (middle := value(row))
         }
         logarithms = np.log(list(points)), np.log(list(points.values()))
-        time = math.exp(float(np.interp(math.log(crossing.size), *logarithms)))
+        height = math.exp(float(np.interp(math.log(crossing.size), *logarithms)))
         both = crossing.reference.startswith("opencl:")
-        axes.plot(crossing.size, time, "o", color="0.2", fillstyle="none", markersize=11 - 4 * both)
-        if not both:
+        size = 11 - 4 * both
+        axes.plot(crossing.size, height, "o", color="0.2", fillstyle="none", markersize=size)
+        if not (both or every):
             continue
         number = f"{1 + sum(map(len, places))}"
         share = math.log(crossing.size / sizes[0]) / (math.log(sizes[-1] / sizes[0]) or 1.0)
@@ -303,6 +324,7 @@ def _rings(axes: Axes, series: Series, crossings: Sequence[Crossover]) -> int:
             fontsize=7,
         )
         text = f"{number}: {crossing.implementation} from {crossing.size_text}"
+        text += f", over {crossing.reference}" * every
         axes.plot([], [], linestyle=":", color="0.6", linewidth=0.8, label=text)
     return len(places)
 
@@ -317,10 +339,33 @@ def plot_times(
 
     def draw(axes: Axes) -> None:
         _lines(axes, series, _total)
-        rows = _rings(axes, series, crossings)
+        rows = _rings(axes, series, crossings, _total)
         plain_scale(axes)
         axes.set_xlabel(size_name)
         axes.set_ylabel("total time in ms (median, min and max)")
+        legend_beside(axes)
+        set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
+
+    _figure(path, draw, WIDTH, 5)
+
+
+def plot_throughput(
+    path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
+) -> None:
+    """Draw what is done in a second against size, both logarithmic, one line an implementation.
+
+    Where one overtakes another for good, `crossings`, is a ring with a number that the legend
+    explains.
+    """
+
+    def draw(axes: Axes) -> None:
+        _lines(axes, series, lambda row: row.throughput)
+        rows = _rings(axes, series, crossings, lambda row: row.throughput, every=True)
+        units = dict.fromkeys(row.throughput_unit for _, rows in series for row in rows)
+        if axes.lines:
+            plain_scale(axes, write=large_number)
+        axes.set_xlabel(size_name)
+        axes.set_ylabel(f"{next(filter(None, units), '')} (by total time; median, min and max)")
         legend_beside(axes)
         set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeAlias
 
-from opencl_lab.comparison.contestants import Contestant, OpenCL, ReferenceRun, Task
-from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.contestants import Contestant, ReferenceRun, Task
+from opencl_lab.comparison.measure import Measurement, Side
+from opencl_lab.comparison.ours import OpenCL
+from opencl_lab.comparison.wanted import References, names_of, references_of
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation, Problem
 from opencl_lab.plan import check_plan
 from opencl_lab.processes import default_threads
-from opencl_lab.reference.descriptor import Arrays, Reference
-from opencl_lab.registry import get_operation
+from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.peers import Calls
+from opencl_lab.registry import calls_of, get_operation
 
 __all__ = [
     "BASELINE",
@@ -24,7 +27,6 @@ __all__ = [
     "Progress",
     "check_comparison",
     "compare",
-    "named_references",
     "run_comparison",
 ]
 
@@ -63,11 +65,6 @@ class Comparison:
         return 1 if wrong else 0
 
 
-def _names(value: str | Sequence[str]) -> list[str]:
-    names = value.split(",") if isinstance(value, str) else list(value)
-    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
-
-
 def _algorithms(
     chosen: Operation[Any], problem: Problem, device: Device, wanted: str | Sequence[str]
 ) -> list[str]:
@@ -76,7 +73,7 @@ def _algorithms(
     All that support the problem and are practical, for ``all``; for ``auto`` the first of
     them. Where none is practical, these are those that support it.
     """
-    names = _names(wanted)
+    names = names_of(wanted)
     if not names:
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
@@ -100,42 +97,30 @@ def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
     return first.name
 
 
-def named_references(
-    chosen: Operation[Any], wanted: str | Sequence[str]
-) -> tuple[list[Reference], bool]:
-    """Return the references to run, and whether each was asked for by name.
-
-    Raises
-    ------
-    InvalidConfig
-        For an unknown name, or none.
-    """
-    names = _names(wanted)
-    if not names and isinstance(wanted, str):
-        raise InvalidConfig("no reference is named; take a name, all or none")
-    if names == ["none"] or not names:
-        return [], False
-    if names == ["all"]:
-        return list(chosen.references), False
-    known = {reference.name: reference for reference in chosen.references}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise InvalidConfig(
-            f"{chosen.name} has no reference {', '.join(unknown)}; "
-            f"it has: all, none, {', '.join(known)}"
-        )
-    return [known[name] for name in names], True
-
-
 @dataclass(frozen=True)
 class _Request:
     """What a comparison is to run, by name and found to be possible."""
 
     runs: Sequence[tuple[str, str, Mapping[str, Any]]]
     """Algorithm, name of the variant, and parameters."""
-    references: list[Reference]
-    by_name: bool
+    sides: Sequence[Side]
+    references: References
     threads: int
+
+    def contestants(self, task: Task, device: Device, calls: Calls) -> list[Contestant]:
+        """Return all that take part: ours, then the others, first those on the host."""
+        found: list[Contestant] = []
+        others = {"host": self.references.on_host, "device": self.references.on_device}
+        for side in self.sides:
+            found += [
+                OpenCL(task, device, name, values, label, calls, side)
+                for name, label, values in self.runs
+            ]
+            found += [
+                ReferenceRun(task, item, self.threads, device, patient=self.references.by_name)
+                for item in others[side]
+            ]
+        return found
 
 
 class _Steps:
@@ -155,11 +140,12 @@ def check_comparison(
     *,
     device: Device,
     algorithms: str | Sequence[str] = "auto",
-    against: str | Sequence[str] = "all",
+    against: str | Sequence[str] | None = None,
     config: Mapping[str, Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
     threads: int | None = None,
+    resident: bool = False,
 ) -> _Request:
     """Check what `run_comparison` would check, and run nothing."""
     if repeats < 1:
@@ -169,7 +155,7 @@ def check_comparison(
     if not 1 <= threads <= most:
         raise InvalidProblem(f"threads must be from 1 to {most}, not {threads}")
     names = _algorithms(chosen, problem, device, algorithms)
-    references, by_name = named_references(chosen, against)
+    references = references_of(chosen, against, device, resident)
     runs = [
         (name, label, {**(config or {}), **values})
         for name in names
@@ -179,7 +165,10 @@ def check_comparison(
         algorithm = chosen.algorithm(name)
         settled = algorithm.configure(problem, device, values)
         check_plan(algorithm.plan(problem, settled, device), device)
-    return _Request(runs, references, by_name, threads)
+    sides: list[Side] = [] if resident else ["host"]
+    if resident or references.on_device:
+        sides.append("device")
+    return _Request(runs, sides, references, threads)
 
 
 def run_comparison(
@@ -189,18 +178,23 @@ def run_comparison(
     *,
     device: Device,
     algorithms: str | Sequence[str] = "auto",
-    against: str | Sequence[str] = "all",
+    against: str | Sequence[str] | None = None,
     config: Mapping[str, Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
     threads: int | None = None,
+    resident: bool = False,
+    timed: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
     """Measure algorithms and references on one problem, taking turns.
 
     Every implementation first runs once with poisoned outputs and is checked
-    against `Operation.expected`; then all run `repeats` times, one after the other
+    against `Operation.expected`; then all make `repeats` rows of calls, one after the other
     in each round, so that a change in the machine's speed meets all of them.
+
+    Where references have their data on the device, so have further runs of the algorithms:
+    data on the host and on the device are never set against each other.
 
     Parameters
     ----------
@@ -210,16 +204,24 @@ def run_comparison(
         Makes the input arrays; called only after the problem was found to fit
         the device.
     device : Device
-    algorithms, against : str or sequence of str
-        Names, comma-separated in a string; ``auto`` or ``all``; ``all`` or ``none``.
+    algorithms : str or sequence of str
+        Names, comma-separated in a string; ``auto`` or ``all``.
+    against : str or sequence of str, optional
+        Names, ``none``, or ``all``: with those that have their data on the device and can run
+        here. By default those that are installed, on data of the host; with `resident` all on
+        data of the device. ``NAME@device`` is a reference on data of the device only.
     config : mapping, optional
         Kernel parameters in place of the default ones.
     variants : mapping of str to mapping, optional
         More such parameters, by a name for the rows: every algorithm runs once with each.
     repeats : int
-        Timed runs of each.
+        Timed rows of calls of each.
     threads : int, optional
         For references that use several; default: all processors.
+    resident : bool
+        With the data on the device only.
+    timed : bool
+        Whether anybody looks at the times; else runs that only make them better are left out.
     progress : callable, optional
 
     Raises
@@ -239,29 +241,24 @@ def run_comparison(
         variants=variants,
         repeats=repeats,
         threads=threads,
+        resident=resident,
     )
-    runs, references = request.runs, request.references
-
-    total = 2 + (len(runs) + len(references)) * (repeats + 3)
-    steps = _Steps(total, progress or (lambda done, total, label: None))
+    others = (*request.references.on_host, *request.references.on_device)
+    count = len(request.runs) * len(request.sides) + len(others)
+    steps = _Steps(2 + count * (repeats + 3), progress or (lambda done, total, label: None))
     steps.next("input")
     inputs = make_inputs()
     steps.next("right result on the host")
     task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        contestants: list[Contestant] = [
-            OpenCL(task, device, name, values, label) for name, label, values in runs
-        ]
-        contestants += [
-            ReferenceRun(task, reference, request.threads, device, patient=request.by_name)
-            for reference in references
-        ]
+        contestants = request.contestants(task, device, calls_of(chosen))
         for contestant in contestants:
+            contestant.timed = timed
             stack.callback(contestant.close)
             steps.next(f"{contestant.name}, start")
             contestant.attempt(contestant.start)
             if (
-                request.by_name
+                request.references.by_name
                 and contestant.status == "unavailable"
                 and contestant.error is not None
             ):
@@ -293,10 +290,11 @@ def compare(
     operation: str,
     *,
     algorithms: str | Sequence[str] = "auto",
-    against: str | Sequence[str] = "all",
+    against: str | Sequence[str] | None = "all",
     repeats: int = 5,
     seed: int = 0,
     threads: int | None = None,
+    resident: bool = False,
     config: Mapping[str, Any] | None = None,
     device: str | int | Device | None = None,
     **problem: Any,
@@ -310,13 +308,16 @@ def compare(
     algorithms : str or sequence of str
         Names, ``"auto"`` (the one the library would take) or ``"all"``.
     against : str or sequence of str
-        Names of references, ``"all"`` or ``"none"``, as is an empty list.
+        Names of references, ``"all"`` or ``"none"``, as is an empty list. All are also those
+        that have their data on the device; None leaves them out.
     repeats : int
-        Timed runs of each implementation.
+        Timed rows of calls of each implementation.
     seed : int
         Seed of the data.
     threads : int, optional
         Threads of references that use several; default: all processors.
+    resident : bool
+        Measure with the data on the device only.
     config : mapping, optional
         Kernel parameters in place of the default ones.
     device : str, int or Device, optional
@@ -347,4 +348,5 @@ def compare(
         config=config,
         repeats=repeats,
         threads=threads,
+        resident=resident,
     ).measurements

@@ -53,18 +53,22 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
     """Return the crossovers of OpenCL algorithms with each other, and with all references.
 
     Of two algorithms the one that is faster at the largest size is named first; variants
-    of one algorithm are not set against each other.
+    of one algorithm are not set against each other, nor data on the host and on the device.
     """
     times: dict[str, dict[int, Times]] = {}
     algorithms: dict[str, str] = {}
+    sides: dict[str, str] = {}
     for size, rows in series:
         for row in rows:
             if row.ok and row.total_ms is not None and row.total_ms.median > 0:
                 times.setdefault(row.implementation, {})[size] = row.total_ms
+                sides[row.implementation] = row.data
                 if row.kind == "opencl":
                     algorithms[row.implementation] = row.algorithm
 
     def pairs(name: str, other: str) -> list[_Pair]:
+        if sides[name] != sides[other]:
+            return []
         # Logarithms of sizes have no 0, where there is nothing to do.
         sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
         return [_Pair(size, times[name][size], times[other][size]) for size in sizes]

@@ -27,6 +27,7 @@ OPTIONAL_COLUMNS = (
     *("GB/s", "GFLOP/s", "speed-up"),
 )
 """What a narrow terminal does without, in this order."""
+DEVICE_ROWS = "@device: the data were on the device, before and after"
 RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
 
@@ -47,10 +48,12 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     of a whole result in the Euclidean norm, or else the largest of an element. The share of the
     device's peak is by the kernel time, and shown where `oclab doctor` has measured that.
     """
-    failed = any(not row.ok for row in rows)
+    wide = any(not row.ok or row.note for row in rows)
     flops = any(row.gflops for row in rows)
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
-    table.caption = peak_caption(row.peak_note for row in rows)
+    captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
+    peak = peak_caption(row.peak_note for row in rows)
+    table.caption = "\n".join([*captions, *([peak] if peak else [])]) or None
     table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
     by_norm = any(row.difference and row.difference.rel_l2 is not None for row in rows)
@@ -58,10 +61,11 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
     for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", error):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if failed else None)
+    table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:
         times = row.total_ms
-        verdict = Text("ok", "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
+        right = "ok" + (f", {row.note}" if row.note else "")
+        verdict = Text(right, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
         table.add_row(
             row.implementation + (f" x{row.threads}" if row.threads > 1 else ""),
             number(row.kernel_ms),

@@ -5,8 +5,8 @@ imports the function at once, while the parent goes on; then it answers requests
 until its stdin closes:
 
     ("load", problem, inputs, threads) -> None
-    ("run",)                           -> seconds, by the child's clock
-    ("outputs",)                       -> arrays of the last run
+    ("run", calls)                     -> seconds of calls in a row, by the child's clock
+    ("outputs",)                       -> arrays of the last call
 
 A request is a pickled tuple, an answer ``("ok", value)`` or ``("error", text)``.
 A message is a count of frames, then each frame after its length: the pickle, then
@@ -23,7 +23,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
@@ -31,6 +30,7 @@ from typing import IO, Any
 from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.processes import end
 from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.in_a_row import in_a_row
 
 __all__ = ["ChildProcess"]
 
@@ -130,15 +130,15 @@ class ChildProcess:
         self._ask("load", problem, inputs, threads)
         self._loaded = True
 
-    def run(self) -> float:
-        """Call the function once; return the seconds that the child measured.
+    def run(self, calls: int = 1) -> float:
+        """Call the function so many times in a row; return the seconds that the child measured.
 
         Raises
         ------
         LaunchError
             If the function fails, or the child ended.
         """
-        return float(self._ask("run"))
+        return float(self._ask("run", calls))
 
     def outputs(self) -> Arrays:
         """Return the outputs of the last run."""
@@ -197,6 +197,11 @@ def _answer(
     """Answer requests until there are no more."""
     arguments: tuple[Any, ...] = ()
     outputs: Arrays = {}
+
+    def call() -> None:
+        nonlocal outputs
+        outputs = function(*arguments)
+
     while True:
         try:
             try:
@@ -207,9 +212,7 @@ def _answer(
             if request == "load":
                 arguments = tuple(rest)
             elif request == "run":
-                begin = time.perf_counter()
-                outputs = function(*arguments)
-                reply = time.perf_counter() - begin
+                _, reply = in_a_row(call, *rest)
             else:
                 reply = outputs
             _send(answers, ("ok", reply))

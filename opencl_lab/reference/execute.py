@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +21,8 @@ from opencl_lab.reference.descriptor import (
     HostReference,
     Reference,
 )
+from opencl_lab.reference.in_a_row import in_a_row
+from opencl_lab.reference.peers import Resident
 
 __all__ = ["OutputsLike", "Prepared", "poisoned", "prepare"]
 
@@ -41,8 +44,8 @@ class Prepared(ABC):
     workers: int
 
     @abstractmethod
-    def run(self) -> float:
-        """Solve the problem once; return the seconds that the call alone took.
+    def run(self, calls: int = 1) -> float:
+        """Solve the problem so many times in a row; return the seconds that the calls alone took.
 
         Raises
         ------
@@ -70,10 +73,8 @@ class _PreparedC(Prepared):
         self._outputs = {name: poisoned(shape, dtype) for name, (shape, dtype) in like.items()}
         self._call = function.bind(*reference.arguments(problem, inputs, self._outputs, workers))
 
-    def run(self) -> float:
-        begin = time.perf_counter()
-        self._call()
-        return time.perf_counter() - begin
+    def run(self, calls: int = 1) -> float:
+        return in_a_row(self._call, calls)[1]
 
     def outputs(self) -> Arrays:
         return self._outputs
@@ -88,16 +89,17 @@ class _PreparedHost(Prepared):
         self._arguments = arguments
         self._outputs: Arrays = {}
 
-    def run(self) -> float:
-        begin = time.perf_counter()
+    def run(self, calls: int = 1) -> float:
         try:
-            self._outputs = self._reference.function(*self._arguments)
+            return in_a_row(self._call, calls)[1]
         except OclabError:
             raise
         except Exception as error:
             name = self._reference.name
             raise LaunchError(f"{name}: {type(error).__name__}: {error}") from error
-        return time.perf_counter() - begin
+
+    def _call(self) -> None:
+        self._outputs = self._reference.function(*self._arguments)
 
     def outputs(self) -> Arrays:
         return self._outputs
@@ -112,9 +114,9 @@ class _PreparedChild(Prepared):
         self._executor = ThreadPoolExecutor(1)
         self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
 
-    def run(self) -> float:
+    def run(self, calls: int = 1) -> float:
         self._loading.result()
-        return self._child.run()
+        return self._child.run(calls)
 
     def outputs(self) -> Arrays:
         return self._child.outputs()
@@ -122,6 +124,56 @@ class _PreparedChild(Prepared):
     def close(self) -> None:
         self._child.close()
         self._executor.shutdown()
+
+
+class _PreparedResident(Prepared):
+    """Another library with its inputs on the device; whatever it cannot do makes it unavailable."""
+
+    workers = 1
+
+    def __init__(
+        self,
+        reference: Resident,
+        problem: Any,
+        inputs: Arrays,
+        like: OutputsLike,
+        device: Any,
+    ):
+        self._reference, self._library = reference, reference.library
+        self._problem = problem
+        ((self._name, (self._shape, _)),) = like.items()
+        self._result: Any = None
+        self._module = self._library.open(device)
+        with self._explained():
+            self._arrays = {n: self._library.put(self._module, a) for n, a in inputs.items()}
+            self._library.finish(self._module)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Libraries say in many ways what they cannot do."""
+        try:
+            yield
+        except ReferenceUnavailable:
+            raise
+        except Exception as error:
+            words = str(error).strip().split("\n")[0]
+            reason = f"{self._reference.name}: {type(error).__name__}: {words}"
+            raise ReferenceUnavailable(reason) from error
+
+    def run(self, calls: int = 1) -> float:
+        with self._explained():
+            return in_a_row(self._call, calls, partial(self._library.finish, self._module))[1]
+
+    def _call(self) -> None:
+        self._result = self._reference.call(self._problem, self._module, self._arrays)
+
+    def outputs(self) -> Arrays:
+        with self._explained():
+            result = self._library.get(self._module, self._result)
+            return {self._name: result.reshape(self._shape)}
+
+    def close(self) -> None:
+        self._arrays, self._result = {}, None
 
 
 def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -132,7 +184,7 @@ def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, An
 
 
 def prepare(
-    reference: Reference,
+    reference: Reference | Resident,
     problem: Any,
     inputs: Arrays,
     outputs_like: OutputsLike,
@@ -143,7 +195,7 @@ def prepare(
 
     Parameters
     ----------
-    reference : CReference, HostReference or DeviceReference
+    reference : CReference, HostReference, DeviceReference or Resident
     problem : object
         What the reference was written for.
     inputs : dict of arrays
@@ -167,9 +219,14 @@ def prepare(
     workers = threads if reference.threaded else 1
     if isinstance(reference, CReference):
         return _PreparedC(reference, problem, inputs, outputs_like, workers)
-    reason = reference.unavailable()
+    if isinstance(reference, Resident):
+        reason = reference.unavailable(device)
+    else:
+        reason = reference.unavailable()
     if reason is not None:
         raise ReferenceUnavailable(f"{reference.name}: {reason}")
+    if isinstance(reference, Resident):
+        return _PreparedResident(reference, problem, inputs, outputs_like, device)
     if isinstance(reference, DeviceReference):
         return _PreparedHost(reference, problem, inputs, device, workers=workers)
     if reference.environment:

@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.reference.descriptor import Arrays, needs
 
-__all__ = ["no_avx512_sort", "numpy_avx2_environment", "numpy_sort"]
+__all__ = [
+    "cupy_sort",
+    "no_avx512_sort",
+    "no_cupy",
+    "numpy_avx2_environment",
+    "numpy_sort",
+    "torch_sort",
+]
+
+
+def no_cupy() -> str | None:
+    """Return why CuPy cannot serve, or None."""
+    reason = needs("cupy", "cupy-cuda12x")()
+    if reason is not None:
+        return reason
+    try:
+        if importlib.import_module("cupy").cuda.runtime.getDeviceCount():
+            return None
+    except Exception as error:  # of CUDA's own kinds
+        return f"CuPy finds no CUDA device: {error}"
+    return "CuPy finds no CUDA device"
 
 
 def numpy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Sort rows as a NumPy user does; descending is the ascending result, reversed."""
     keys = np.sort(inputs["keys"], axis=-1)
+    return {"sorted": keys[:, ::-1] if problem.descending else keys}
+
+
+def torch_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+    """Sort rows by `torch.sort` on the processor, which makes indices, too.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        For types that PyTorch does not sort.
+    """
+    torch = importlib.import_module("torch")
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+    try:
+        result = torch.sort(torch.from_numpy(inputs["keys"]), descending=problem.descending)
+    except (RuntimeError, TypeError) as error:
+        reason = f"PyTorch sorts no {problem.dtype}: {str(error).splitlines()[0]}"
+        raise ReferenceUnavailable(reason) from error
+    return {"sorted": result.values.numpy()}
+
+
+def cupy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+    """Sort rows by CUB, through CuPy, on its CUDA device, from host to host."""
+    cupy = importlib.import_module("cupy")
+    keys = cupy.asnumpy(cupy.sort(cupy.asarray(inputs["keys"]), axis=-1))
     return {"sorted": keys[:, ::-1] if problem.descending else keys}
 
 

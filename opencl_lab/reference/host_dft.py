@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.reference.descriptor import Arrays, needs
+from opencl_lab.reference.descriptor import Arrays
 
 __all__ = [
     "cupy_dft",
     "fftw_dft",
-    "no_cupy",
     "numpy_dft",
     "scipy_dft",
     "torch_dft",
@@ -24,19 +23,6 @@ __all__ = [
 
 AXIS = 1
 """Signals are batch x n x inner."""
-
-
-def no_cupy() -> str | None:
-    """Return why CuPy cannot serve, or None."""
-    reason = needs("cupy", "cupy-cuda12x")()
-    if reason is not None:
-        return reason
-    try:
-        if importlib.import_module("cupy").cuda.runtime.getDeviceCount():
-            return None
-    except Exception as error:  # of CUDA's own kinds
-        return f"CuPy finds no CUDA device: {error}"
-    return "CuPy finds no CUDA device"
 
 
 def _name(problem: Any) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["LIBRARIES", "Call", "Calls", "Library", "OurCall", "libraries"]
+from opencl_lab.errors import ReferenceUnavailable
 
-Call: TypeAlias = Callable[[Any, ModuleType, Mapping[str, Any]], Any]
+__all__ = ["LIBRARIES", "Call", "Calls", "Library", "OurCall", "Resident", "libraries", "residents"]
+
+Call: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
 """``call(problem, module, arrays)`` returns a library's result, or None where it has none."""
 
 
@@ -28,13 +29,20 @@ class Library:
     module : str
         What is imported and handed to a `Call`.
     side : str
-        ``host``, or ``device`` for a library on a CUDA device.
+        ``host``, or ``device`` for a library whose arrays are on one.
     put : callable
         ``put(module, array)`` returns a NumPy array as one of the library's.
     finish : callable
         ``finish(module)`` waits until all calls are done.
     ready : callable
         ``ready(module)`` returns whether its device is there.
+    get : callable
+        ``get(module, result)`` returns a result as a NumPy array.
+    package : str
+        What pip installs it by, if that is not `name`.
+    opens : callable, optional
+        ``opens(device)`` returns what is handed on in place of the module: by a library that
+        works on the OpenCL device that is measured. Others on a device have CUDA ones.
     """
 
     name: str
@@ -43,16 +51,52 @@ class Library:
     put: Callable[[Any, np.ndarray[Any, Any]], Any] = lambda module, array: array
     finish: Callable[[Any], None] = lambda module: None
     ready: Callable[[Any], bool] = lambda module: True
+    get: Callable[[Any, Any], np.ndarray[Any, Any]] = lambda module, result: np.asarray(result)
+    package: str = ""
+    opens: Callable[[Any], Any] | None = None
 
-    def load(self) -> ModuleType | None:
+    def load(self) -> Any:
         """Return the module, or None where it or its device is missing."""
-        if find_spec(self.module) is None:
+        try:
+            return self._imported()
+        except ReferenceUnavailable:
             return None
+
+    def open(self, device: Any) -> Any:
+        """Return what is handed to a `Call` that is compared on a device.
+
+        Raises
+        ------
+        ReferenceUnavailable
+            Where it is missing or cannot have its arrays there.
+        """
+        if self.opens is None and self.side == "device" and device.compute_capability is None:
+            raise ReferenceUnavailable("it works on CUDA devices only")
+        module = self._imported()
+        return module if self.opens is None else self.opens(device)
+
+    def _imported(self) -> Any:
+        if find_spec(self.module) is None:
+            package = self.package or self.name
+            raise ReferenceUnavailable(f"not installed; pip install {package}")
         try:
             module = importlib.import_module(self.module)
-            return module if self.ready(module) else None
-        except Exception:  # a broken installation says so in many ways
-            return None
+            ready = self.ready(module)
+        except Exception as error:  # a broken installation says so in many ways
+            raise ReferenceUnavailable(f"it does not work here: {_first_line(error)}") from error
+        if not ready:
+            raise ReferenceUnavailable("it finds no device")
+        return module
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0] or type(error).__name__
+
+
+def _on_queue(device: Any) -> Any:
+    """Return what PyOpenCL's own algorithms need, on the queue that our calls take."""
+    runtime = importlib.import_module("opencl_lab.runtime.pyopencl_sorts")
+    return runtime.OnQueue(device)
 
 
 LIBRARIES = (
@@ -67,6 +111,7 @@ LIBRARIES = (
         lambda torch, array: torch.from_numpy(array).cuda(),
         lambda torch: torch.cuda.synchronize(),
         lambda torch: torch.cuda.is_available(),
+        lambda torch, result: result.cpu().numpy(),
     ),
     Library(
         "cupy",
@@ -75,6 +120,17 @@ LIBRARIES = (
         lambda cupy, array: cupy.asarray(array),
         lambda cupy: cupy.cuda.Device().synchronize(),
         lambda cupy: cupy.cuda.runtime.getDeviceCount() > 0,
+        lambda cupy, result: cupy.asnumpy(result),
+        "cupy-cuda12x",
+    ),
+    Library(
+        "pyopencl",
+        "pyopencl",
+        "device",
+        lambda there, array: there.put(array),
+        lambda there: there.finish(),
+        get=lambda there, result: there.get(result),
+        opens=_on_queue,
     ),
 )
 
@@ -103,22 +159,87 @@ class Calls:
     Parameters
     ----------
     ours : callable
-        ``ours(problem, arrays)`` returns the `OurCall` on arrays of either side.
+        ``ours(problem, arrays, algorithm)`` returns the `OurCall` on arrays of either side, with
+        ``algorithm="auto"`` the one that users make. None where no public function returns
+        what this algorithm gives for the problem.
     peers : mapping of str to Call
-        By the names of libraries.
+        By the names of libraries; with something after a colon where a library has several.
     resident : tuple of str
         The inputs that a user has on the device; others stay on the host.
     algorithm : str
         The one that the public function takes.
+    steps : mapping of str to callable
+        For peers that may be very slow, as of a `CReference`.
+    notes : mapping of str to callable
+        ``notes(problem)`` says what is special about the call of a peer, or nothing.
     """
 
-    ours: Callable[[Any, Mapping[str, Any]], OurCall]
+    ours: Callable[[Any, Mapping[str, Any], str], OurCall | None]
     peers: Mapping[str, Call]
     resident: tuple[str, ...]
     algorithm: str = "auto"
+    steps: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
+    notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+
+    def usual(self, problem: Any, arrays: Mapping[str, Any]) -> OurCall:
+        """Return the call that users make."""
+        call = self.ours(problem, arrays, "auto")
+        assert call is not None  # there is a public function for every operation
+        return call
 
 
-def libraries(cuda: bool) -> list[tuple[Library, ModuleType]]:
+@dataclass(frozen=True)
+class Resident:
+    """Another library on arrays that are on its device already: a reference of that kind.
+
+    Parameters
+    ----------
+    peer : str
+        Its name in `Calls.peers`.
+    library : Library
+        Whose `side` is ``device``.
+    call : Call
+    steps : callable, optional
+        As of a `CReference`.
+    note : callable, optional
+        As in `Calls.notes`.
+    """
+
+    peer: str
+    library: Library
+    call: Call
+    steps: Callable[[Any], int] | None = None
+    note: Callable[[Any], str] | None = None
+
+    threaded = False
+    kind = "library"
+
+    @property
+    def name(self) -> str:
+        """Name of its row."""
+        return f"{self.peer}@device"
+
+    def unavailable(self, device: Any) -> str | None:
+        """Return why it cannot run beside this OpenCL device, or None."""
+        try:
+            self.library.open(device)
+        except ReferenceUnavailable as error:
+            return str(error)
+        return None
+
+
+def residents(calls: Calls) -> list[Resident]:
+    """Return the peers that can have their data on a device."""
+    return [
+        Resident(peer, library, call, calls.steps.get(peer), calls.notes.get(peer))
+        for library in LIBRARIES
+        for peer, call in calls.peers.items()
+        if library.side == "device" and peer.partition(":")[0] == library.name
+    ]
+
+
+def libraries(cuda: bool) -> list[tuple[Library, Any]]:
     """Return the libraries that are installed; those on a CUDA device only if `cuda`."""
-    found = ((item, item.load()) for item in LIBRARIES if cuda or item.side == "host")
+    wanted = [item for item in LIBRARIES if item.side == "host" or (cuda and item.opens is None)]
+    found = ((item, item.load()) for item in wanted)
     return [(item, module) for item, module in found if module is not None]

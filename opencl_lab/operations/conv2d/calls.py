@@ -17,9 +17,9 @@ __all__ = ["CALLS"]
 OPTIONS = ("mode", "boundary", "cval", "flip", "saturate")
 
 
-def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any]) -> OurCall:
+def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
     options = {name: getattr(problem, name) for name in OPTIONS}
-    options |= {"weights": arrays["weights"], "channels_last": True}
+    options |= {"weights": arrays["weights"], "channels_last": True, "algorithm": algorithm}
     return OurCall(conv2d, (arrays["image"],), options)
 
 

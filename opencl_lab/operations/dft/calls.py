@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opencl_lab import fft
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.operations.dft.fft import Fft
+from opencl_lab.operations.dft.functions import dft
+from opencl_lab.operations.dft.problem import NORMS, DftProblem, scale_of
 from opencl_lab.reference.peers import Calls, OurCall
 
 __all__ = ["CALLS"]
@@ -25,17 +27,33 @@ def _transform(problem: DftProblem, module: Any, arrays: Mapping[str, Any], **op
     return _function(problem, module)(arrays["signal"], problem.n, AXIS, **options)
 
 
-def _ours(problem: DftProblem, arrays: Mapping[str, Any]) -> OurCall:
-    options = {"n": problem.n, "axis": AXIS}
-    return OurCall(_function(problem, fft), (arrays["signal"],), options)
+def _norm(problem: DftProblem) -> str | None:
+    """Return the norm that scales as the problem says, or None."""
+    scales = {norm: scale_of(problem.n, norm, problem.inverse) for norm in NORMS}
+    return next((norm for norm, scale in scales.items() if scale == problem.scale), None)
+
+
+def _ours(problem: DftProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall | None:
+    """Return the fast transform, or the direct one: which gives whole spectra of real signals."""
+    norm = _norm(problem)
+    if algorithm in ("auto", Fft.name):
+        options = {"n": problem.n, "axis": AXIS, "norm": norm}
+        if norm is not None or algorithm == "auto":
+            return OurCall(_function(problem, fft), (arrays["signal"],), options)
+    if norm is None or problem.kind != "c2c":
+        return None
+    options = {"inverse": problem.inverse, "norm": norm, "axis": AXIS, "algorithm": algorithm}
+    return OurCall(dft, (arrays["signal"],), options)
 
 
 def _peer(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    return _transform(problem, module.fft, arrays)
+    return _transform(problem, module.fft, arrays, norm=_norm(problem))
 
 
 def _scipy(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    return _transform(problem, importlib.import_module("scipy.fft"), arrays, workers=-1)
+    return _transform(
+        problem, importlib.import_module("scipy.fft"), arrays, norm=_norm(problem), workers=-1
+    )
 
 
 CALLS = Calls(

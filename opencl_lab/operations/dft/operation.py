@@ -34,10 +34,10 @@ from opencl_lab.reference.descriptor import (
     HostReference,
     needs,
 )
+from opencl_lab.reference.host import no_cupy
 from opencl_lab.reference.host_dft import (
     cupy_dft,
     fftw_dft,
-    no_cupy,
     numpy_dft,
     scipy_dft,
     torch_dft,

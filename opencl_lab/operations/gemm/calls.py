@@ -15,8 +15,9 @@ __all__ = ["CALLS"]
 OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "precision")
 
 
-def _ours(problem: GemmProblem, arrays: Mapping[str, Any]) -> OurCall:
+def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
     options = {"c": arrays.get("c"), **{name: getattr(problem, name) for name in OPTIONS}}
+    options["algorithm"] = algorithm
     return OurCall(gemm, (arrays["a"], arrays["b"]), options)
 
 

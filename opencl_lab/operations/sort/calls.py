@@ -8,12 +8,14 @@ from typing import Any
 from opencl_lab.operations.sort.functions import sort
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference.peers import Calls, OurCall
+from opencl_lab.runtime.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
 
 __all__ = ["CALLS"]
 
 
-def _ours(problem: SortProblem, arrays: Mapping[str, Any]) -> OurCall:
-    return OurCall(sort, (arrays["keys"],), {"descending": problem.descending})
+def _ours(problem: SortProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
+    options = {"descending": problem.descending, "algorithm": algorithm}
+    return OurCall(sort, (arrays["keys"],), options)
 
 
 def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
@@ -25,4 +27,32 @@ def _torch(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
     return module.sort(arrays["keys"], descending=problem.descending).values
 
 
-CALLS = Calls(_ours, {"numpy": _array_module, "cupy": _array_module, "torch": _torch}, ("keys",))
+def _radix_steps(problem: SortProblem) -> int:
+    """Return steps of PyOpenCL's RadixSort: two bits in each pass, at four steps a bit."""
+    return 8 * problem.dtype.itemsize * 4 * problem.rows * problem.n
+
+
+def _bitonic_steps(problem: SortProblem) -> int:
+    """Return steps of a network of comparisons."""
+    bits = padded_length(problem).bit_length() - 1
+    return problem.rows * padded_length(problem) * bits * (bits + 1) // 2
+
+
+def _padding(problem: SortProblem) -> str:
+    length = padded_length(problem)
+    return "" if length == problem.n else f"padded to {length:,} keys"
+
+
+CALLS = Calls(
+    _ours,
+    {
+        "numpy": _array_module,
+        "cupy": _array_module,
+        "torch": _torch,
+        "pyopencl:radix": radix_sort,
+        "pyopencl:bitonic": bitonic_sort,
+    },
+    ("keys",),
+    steps={"pyopencl:radix": _radix_steps, "pyopencl:bitonic": _bitonic_steps},
+    notes={"pyopencl:bitonic": _padding},
+)

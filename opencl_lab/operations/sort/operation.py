@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,8 +15,15 @@ from opencl_lab.operation import Algorithm, Difference, Operation, Option, axis_
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.operations.sort.radix import Radix
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
-from opencl_lab.reference.host import no_avx512_sort, numpy_avx2_environment, numpy_sort
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.reference.host import (
+    cupy_sort,
+    no_avx512_sort,
+    no_cupy,
+    numpy_avx2_environment,
+    numpy_sort,
+    torch_sort,
+)
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
 
@@ -26,6 +34,7 @@ ONE_GROUP = 2048
 """Keys of a row up to which GPUs sort rows by radix in one short launch."""
 MERGED = 1 << 17
 """Keys up to which merging takes a GPU less time: 50,000 take an H200 52 us in place of 72."""
+SAMPLE_KEYS = 1 << 18
 C_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double"}
 
 
@@ -76,6 +85,8 @@ class Sort(Operation[SortProblem]):
         CReference("c:qsort", "sort.c", "sort_qsort", _c_defines, _c_arguments),
         HostReference("numpy", numpy_sort),
         HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
+        HostReference("torch", torch_sort, needs("torch"), threaded=True),
+        HostReference("cupy", cupy_sort, no_cupy),
     )
 
     def choose(
@@ -153,6 +164,11 @@ class Sort(Operation[SortProblem]):
             limits = np.iinfo(problem.dtype)
             keys = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)
         return {"keys": _arrange(keys, order, rng)}
+
+    def sample(self, problem: SortProblem) -> SortProblem:
+        """Return no more keys than tell how fast a peer is, and not how long it takes to launch."""
+        n = min(problem.n, SAMPLE_KEYS)
+        return replace(problem, n=n, rows=min(problem.rows, max(1, SAMPLE_KEYS // max(n, 1))))
 
     def expected(self, problem: SortProblem, inputs: Arrays) -> Arrays:
         """Return what NumPy's stable sort gives."""

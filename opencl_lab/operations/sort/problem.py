@@ -90,4 +90,5 @@ class SortProblem(Problem):
         moved = 2 * (self.dtype.itemsize + self.value_bytes)
         if self.indices:
             moved = self.dtype.itemsize + 8
-        return Work(flops=0, bytes=float(self.rows * self.n * moved))
+        keys = self.rows * self.n
+        return Work(flops=0, bytes=float(keys * moved), items=keys, item="keys")

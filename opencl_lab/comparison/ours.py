@@ -1,0 +1,226 @@
+"""An algorithm of ours in a comparison: public calls in a row, and its kernels in other runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.comparison.contestants import Contestant, Task
+from opencl_lab.comparison.measure import Measurement, Side
+from opencl_lab.device import Device
+from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, refusal, stored_peaks
+from opencl_lab.errors import LaunchError
+from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.in_a_row import in_a_row
+from opencl_lab.reference.peers import Calls
+from opencl_lab.runtime.arrays import is_device_array, to_device
+from opencl_lab.runtime.execute import Execution
+from opencl_lab.runtime.session import default_queue
+
+__all__ = ["OpenCL"]
+
+CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
+KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the median counts
+KERNEL_MS = 50.0  # after which a round has no further one
+KERNELS_MS = 1000.0  # after which no further round has any, if there were two
+
+
+class OpenCL(Contestant):
+    """An algorithm of the operation on an OpenCL device, by public calls as users repeat them.
+
+    The first run takes the whole road, into poisoned outputs, and builds. Timed are calls of the
+    public function that return new results, as those of NumPy do, in a row. Events come from
+    further runs on a queue that has them.
+
+    Parameters
+    ----------
+    task : Task
+    device : Device
+    algorithm : str
+    config : mapping, optional
+        Kernel parameters in place of the default ones.
+    variant : str
+        What these are called.
+    calls : Calls, optional
+        The public call; without one, whole runs are timed.
+    data : str
+        ``host``, or ``device``: inputs and results stay there, and a row is waited for at its end.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        device: Device,
+        algorithm: str,
+        config: Mapping[str, Any] | None = None,
+        variant: str = "",
+        calls: Calls | None = None,
+        data: Side = "host",
+    ):
+        name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
+        name += "@device" * (data == "device")
+        super().__init__(task, name, "opencl", algorithm, data=data)
+        self.device = device
+        self.config: Mapping[str, Any] = dict(config or {})
+        self._public = calls
+        self._peaks = stored_peaks(device)
+        self._work = task.problem.work
+        self._dtype = getattr(task.problem, "dtype", None)
+        self._kernel_ms: list[float] = []
+        self._transfer_ms: list[float] = []
+        self._spent_ms = 0.0
+        self._inputs: Mapping[str, Any] = task.inputs
+        self._outputs: dict[str, Any] = {}
+        self._result: Any = None
+        self._first_ms = 0.0
+        self._queue: Any = None
+        self._call: Callable[[], Any] = self._whole_run
+        self._execution: Execution | None = None
+
+    def start(self) -> None:
+        """Settle the configuration; the first run builds."""
+        operation, problem = self.task.operation, self.task.problem
+        algorithm = operation.choose(problem, self.device, self.algorithm)
+        given = self.config
+        self.config = algorithm.configure(problem, self.device, given)
+        self._work = algorithm.work(problem)
+        self._outputs = self.task.poisoned_outputs()
+        self._queue = default_queue(self.device)
+        if self.data == "device":
+            self._inputs, self._outputs = self._there(self.task.inputs), self._there(self._outputs)
+        self._call = self._public_call(given) or self._whole_run
+
+    def _there(self, arrays: Arrays) -> dict[str, Any]:
+        return {
+            name: to_device(np.ascontiguousarray(array), self._queue)
+            for name, array in arrays.items()
+        }
+
+    def _public_call(self, config: Mapping[str, Any]) -> Callable[[], Any] | None:
+        """Return the public function with its arguments, None where none gives these outputs."""
+        if self._public is None:
+            return None
+        resident = self._public.resident
+        arrays = {
+            name: self._inputs[name] if name in resident else array
+            for name, array in self.task.inputs.items()
+        }
+        ours = self._public.ours(self.task.problem, arrays, self.algorithm)
+        if ours is None:
+            return None
+        said = ours.said()
+        if config:
+            said["config"] = dict(config)
+        if self.data == "host":
+            said["queue"] = self._queue
+        return partial(ours.function, *ours.arrays, **said)
+
+    def _whole_run(self) -> Any:
+        outputs = self._run(self._queue).outputs
+        return outputs[self.task.operation.output]
+
+    def _run(self, queue: Any, out: Mapping[str, Any] | None = None) -> Execution:
+        return self.task.operation.run(
+            self.task.problem,
+            self._inputs,
+            algorithm=self.algorithm,
+            config=self.config,
+            queue=queue,
+            out=out,
+        )
+
+    def first(self) -> float:
+        """Take the whole road into poisoned outputs, which builds."""
+        self._first_ms, _ = self._profiled()
+        return self._first_ms
+
+    def _profiled(self) -> tuple[float, Execution]:
+        """Run on the queue that has events; return milliseconds until the outputs are there."""
+        queue = default_queue(self.device, profiling=True)
+        if self.data == "device":
+            self._queue.finish()  # what was put there
+        begin = time.perf_counter()
+        execution = self._run(queue, self._outputs)
+        queue.finish()
+        return (time.perf_counter() - begin) * 1e3, execution
+
+    def row(self, calls: int) -> float:
+        """Make public calls in a row, and wait at the end."""
+
+        def call() -> None:
+            self._result = self._call()
+
+        _, seconds = in_a_row(call, calls, self._queue.finish)
+        return seconds * 1e3
+
+    def measure(self) -> None:
+        """Make a row of calls, then run for the sake of events."""
+        super().measure()
+        if self.timed and self.device.capabilities.event_timing:
+            self.attempt(self._time_kernels)
+
+    def _time_kernels(self) -> None:
+        if self._spent_ms > KERNELS_MS and len(self._kernel_ms) > 1:
+            return
+        round_ms = 0.0
+        for _ in range(KERNEL_RUNS):
+            total, self._execution = self._profiled()
+            kernel, transfer = self._execution.kernel_ms, self._execution.transfer_ms
+            if kernel > total * CLOCK_SLACK:
+                raise LaunchError(
+                    f"the events claim {kernel:.3g} ms in kernels where the host's clock saw "
+                    f"{total:.3g} ms in all; this timing cannot be believed"
+                )
+            impossible = refusal(self._work, self._dtype, kernel, self._peaks)
+            if impossible is not None:
+                raise LaunchError(impossible)
+            self._kernel_ms.append(kernel)
+            self._transfer_ms.append(transfer)
+            round_ms += total
+            if round_ms > KERNEL_MS:
+                break
+        self._spent_ms += round_ms
+
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last public call; of the first run, if there was none."""
+        outputs = {name: _on_host(array) for name, array in self._outputs.items()}
+        if self._result is not None:
+            name = self.task.operation.output
+            right = self.task.expected[name]
+            outputs[name] = np.asarray(_on_host(self._result)).reshape(right.shape)
+        return outputs
+
+    def profile(self) -> list[str]:
+        """Return a line a launch of the last run: its time and what the driver says of it."""
+        if self._execution is None:
+            return []
+        return [f"{time:.4g} ms  {kernel}" for kernel, time in self._execution.profile()]
+
+    def measurement(self) -> Measurement:
+        """Return the row, with event times and the share of the device's peak."""
+        kernel = float(np.median(self._kernel_ms)) if self._kernel_ms else None
+        total = float(np.median(self.totals)) if self.totals else None
+        doing = self._work, self._dtype, kernel or 0.0, self._peaks
+        return self._measurement(
+            config=dict(self.config),
+            workers=self.device.compute_units,
+            kernel_ms=kernel,
+            transfer_ms=float(np.median(self._transfer_ms)) if self._transfer_ms else None,
+            build_ms=None if total is None else max(0.0, self._first_ms - total),
+            peak=fraction_of_peak(*doing),
+            peak_note=above_peak(*doing),
+        )
+
+    def close(self) -> None:
+        """Let go of what is on the device."""
+        self._inputs, self._outputs, self._result = {}, {}, None
+        self._call = self._whole_run
+
+
+def _on_host(array: Any) -> np.ndarray[Any, Any]:
+    found: np.ndarray[Any, Any] = array.get() if is_device_array(array) else array
+    return found

@@ -1,0 +1,81 @@
+"""Which references a comparison is to run, by the names that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opencl_lab.device import Device
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.operation import Operation
+from opencl_lab.reference.descriptor import CReference, Reference
+from opencl_lab.reference.peers import Resident, residents
+from opencl_lab.registry import calls_of
+
+__all__ = ["References", "names_of", "references_of"]
+
+
+def names_of(value: str | Sequence[str]) -> list[str]:
+    """Return names that are given as a list or as text with commas, each once."""
+    names = value.split(",") if isinstance(value, str) else list(value)
+    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+@dataclass(frozen=True)
+class References:
+    """The references to run: on data of the host, on data of the device."""
+
+    on_host: Sequence[Reference]
+    on_device: Sequence[Resident]
+    by_name: bool
+
+
+def references_of(
+    chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
+) -> References:
+    """Return the references that `wanted` names, as `run_comparison` says."""
+    there = residents(calls_of(chosen))
+    here = () if resident else chosen.references
+    names = [] if wanted is None else names_of(wanted)
+    if not names and isinstance(wanted, str):
+        raise InvalidConfig("no reference is named; take a name, all or none")
+    if wanted is None:
+        return References(_there_by_default(here), there if resident else (), False)
+    if names == ["all"]:
+        able = [item for item in there if resident or item.unavailable(device) is None]
+        return References(here, able, False)
+    if names == ["none"] or not names:
+        return References((), (), False)
+    known = [*(item.name for item in here), *(item.peer for item in there)]
+    known = list(dict.fromkeys([*known, *(item.name for item in there)]))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        where = " with its data on the device" * resident
+        raise InvalidConfig(
+            f"{chosen.name} has no reference {', '.join(unknown)}{where}; "
+            f"it has: all, none, {', '.join(known)}"
+        )
+    on_host = [item for name in names for item in here if item.name == name]
+    on_device = [
+        item
+        for item in there
+        if item.name in names or (item.peer in names and _can_serve(item, on_host, device))
+    ]
+    return References(on_host, on_device, True)
+
+
+def _can_serve(item: Resident, on_host: Sequence[Reference], device: Device) -> bool:
+    """Return whether a library that is named without a side is run on the device, too.
+
+    Where it runs on the host it need not; else it must, or say why it cannot.
+    """
+    also_there = any(reference.name == item.peer for reference in on_host)
+    return not also_there or item.unavailable(device) is None
+
+
+def _there_by_default(references: Sequence[Reference]) -> list[Reference]:
+    """Return those that can be here: who asks for all of them is told what is missing."""
+    return [
+        item for item in references if isinstance(item, CReference) or item.unavailable() is None
+    ]
