@@ -113,13 +113,17 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
         code_t codes[ITEM_KEYS];
         uint less = 0, hits = 0;
 % if alone:
-        if (here == ITEM_KEYS)
+        code_t differ = 1;
+        if (here == ITEM_KEYS) {
+            const code_t one = (code_t)code(keys[first]) >> shift;
+            differ = 0;
             for (uint j = 0; j < ITEM_KEYS; ++j) {
                 codes[j] = (code_t)code(keys[first + j]) >> shift;
                 less += codes[j] < low;
                 hits += codes[j] <= high;
+                differ |= codes[j] ^ one;
             }
-        else
+        } else
             for (uint j = 0; j < here; ++j) {
                 codes[j] = (code_t)code(keys[first + j]) >> shift;
                 less += codes[j] < low;
@@ -149,6 +153,14 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
         less_done += *total & 0xffff;
         equal_done += *total >> 16;
         barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+% if alone and counting:
+        /* To count in one word again and again takes long. */
+        if (!differ${' && !wanted' if taking else ''}) {
+            if (hits && !less)
+                counts[(uint)(codes[0] - low)] += ITEM_KEYS;
+            hits = 0;
+        }
 % endif
         if (hits) {
 % if PTX:

@@ -28,7 +28,7 @@ WHOLE = 1 << 14
 """Keys of a row that a group reads alone: from a cache, after the first time."""
 WHOLE_OF_MANY = 1 << 17
 """The same where there are rows for all units."""
-FEW_SHARE = 8
+FEW_SHARE = 4
 """A row's keys are written down as soon as no more than one of so many is left."""
 
 
