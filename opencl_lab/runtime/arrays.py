@@ -269,10 +269,11 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
     if not is_device_array(array):
         return array[:count].copy()
     made = new_array(queue, (count,), array.dtype, array.allocator)
+    target: Any = made.data
     with session_of(queue).alone(queue):
         event = cl.enqueue_copy(
             queue,
-            made.base_data,
+            target,
             memory_of(array, queue),
             byte_count=count * array.dtype.itemsize,
             wait_for=array.events,

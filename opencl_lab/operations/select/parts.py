@@ -31,7 +31,7 @@ POWER = (
     ),
     Constraint(
         lambda c: (
-            2 <= c.integer("ITEM_KEYS") and c.integer("ITEM_KEYS") * c.integer("WG_SIZE") < 1 << 16
+            c.integer("ITEM_KEYS") >= 2 and c.integer("ITEM_KEYS") * c.integer("WG_SIZE") < 1 << 16
         ),
         "ITEM_KEYS must be at least 2, and a group have fewer than 65,536 keys",
     ),
