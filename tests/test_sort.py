@@ -423,9 +423,7 @@ def test_values_by_index(axis, side, rng, queue):
 
     order = np.argsort(keys, axis=axis, kind="stable")
     strided = values[:, ::2]
-    expected = (
-        strided.ravel()[order] if axis is None else np.take_along_axis(strided, order, axis)
-    )
+    expected = strided.ravel()[order] if axis is None else np.take_along_axis(strided, order, axis)
     given = put(keys), put(values)[:, ::2]
     results = ol.sort_by_key(*given, axis=axis, queue=queue)
     out = put(np.zeros_like(np.sort(keys, axis=axis))), put(np.zeros(expected.shape, dtype))

@@ -19,7 +19,9 @@ void select_rows(__global const ukey_t *keys,
     known.left = k;
     known.equal = n;
     keys += row * n;
-    for (uint d = 0; d < DIGITS; ++d) {
+    /* Where all that share the digits so far are wanted, further digits say nothing. */
+    uint d = 0;
+    for (; d < DIGITS && known.left < known.equal; ++d) {
         index_t own[OWN_WORDS];
         const code_t low = known.prefix * values_of(d);
         clear_counts(counts, &below);
@@ -32,6 +34,6 @@ void select_rows(__global const ukey_t *keys,
         }
         known = settle(known, d, own, space, answer);
     }
-    take_part(keys, 0, n, 0, 0, 0, 0, known.left, values + row * k, places + row * k, sums, &total,
-              known.prefix, known.prefix);
+    take_part(keys, 0, n, d ? shift_of(d - 1) : 0, 0, 0, 0, known.left, values + row * k, places + row * k, sums, &total,
+              known.prefix, d ? known.prefix : ~(code_t)0);
 }

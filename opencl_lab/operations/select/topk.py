@@ -28,6 +28,8 @@ WHOLE = 1 << 14
 """Keys of a row that a group reads alone: from a cache, after the first time."""
 WHOLE_OF_MANY = 1 << 17
 """The same where there are rows for all units."""
+SHORT = 1 << 12
+"""Keys of a row for which counts of many values would take longer than another pass."""
 FEW_SHARE = 4
 """A row's keys are written down as soon as no more than one of so many is left."""
 
@@ -57,7 +59,7 @@ class RadixSelect(Algorithm[TopkProblem]):
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
         """Return groups of one item and long digits for CPUs, unless rows are short."""
         if device.kind == "cpu":
-            return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=11 if problem.n > WHOLE else 8)
+            return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=11 if problem.n > SHORT else 8)
         return Config(WG_SIZE=largest_group(device), ITEM_KEYS=8, DIGIT_BITS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
