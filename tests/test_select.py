@@ -254,6 +254,23 @@ def test_topk_plans_fit(dtype, n):
                 assert [launch.kernel for launch in plan.launches] == ["select_rows"]
 
 
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"WG_SIZE": 48}, "WG_SIZE must be a power of two"),
+        ({"WG_SIZE": 16}, "WG_SIZE must be a multiple of 32 on this device"),
+        ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ({"ITEM_KEYS": 512}, "fewer than 65,536 keys"),
+        ({"DIGIT_BITS": 12}, "DIGIT_BITS must be 1 to 11"),
+    ],
+)
+def test_topk_configurations_that_cannot_run(config, message):
+    device = replace(GPU, capabilities=replace(GPU.capabilities, inline_ptx=True))
+    problem = TopkProblem(10**6, 10, np.dtype(np.int32))
+    with pytest.raises(ol.InvalidConfig, match=message):
+        SELECT.plan(problem, SELECT.configure(problem, device, config), device)
+
+
 def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):
     mine = own_queue(device.handle)
     keys = rng.integers(0, 10**6, N)

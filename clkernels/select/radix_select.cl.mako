@@ -153,6 +153,10 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
         less_done += *total & 0xffff;
         equal_done += *total >> 16;
         barrier(CLK_LOCAL_MEM_FENCE);
+% if not counting:
+        if (equal_rank >= limit) /* there may be many more */
+            hits = less;
+% endif
 % endif
 % if alone and counting:
         /* To count in one word again and again takes long. */

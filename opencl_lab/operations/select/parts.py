@@ -7,9 +7,18 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.space import Constraint, Parameter
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.space import Config, Constraint, Parameter
 
-__all__ = ["INDEX_LIMIT", "PARAMETERS", "POWER", "index_of", "largest_group", "parts_of"]
+__all__ = [
+    "INDEX_LIMIT",
+    "PARAMETERS",
+    "POWER",
+    "check_group",
+    "index_of",
+    "largest_group",
+    "parts_of",
+]
 
 INDEX_LIMIT = 1 << 31
 """Keys of a row from which counts and places have 64 bits."""
@@ -57,3 +66,9 @@ def parts_of(n: int, rows: int, tile: int, device: Device) -> int:
     most = -(-n // tile)
     least = -(-n // LARGEST_PART)
     return max(min(groups // max(rows, 1), most), least, 1)
+
+
+def check_group(config: Config, device: Device) -> None:
+    """Raise `InvalidConfig` if groups are no whole warps where these add up by shuffles."""
+    if device.capabilities.inline_ptx and config.integer("WG_SIZE") % 32:
+        raise InvalidConfig("WG_SIZE must be a multiple of 32 on this device")

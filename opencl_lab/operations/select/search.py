@@ -18,6 +18,8 @@ __all__ = ["SEARCH", "BinarySearch"]
 
 TEMPLATE = "select/search.cl.mako"
 LONG = np.dtype(np.int64)
+MANY = 1024
+"""Values from which a CPU makes many searches at once, however few there are in the last group."""
 
 
 class BinarySearch(Algorithm[SearchProblem]):
@@ -28,7 +30,7 @@ class BinarySearch(Algorithm[SearchProblem]):
     space = SearchSpace(
         (
             Parameter("WG_SIZE", (1, 64, 128, 256), "items in a group; CPUs: 1"),
-            Parameter("VALUES", (1, 2, 4, 8, 16, 32), "values that an item looks for at once"),
+            Parameter("VALUES", (1, 2, 4, 8, 16, 64), "values that an item looks for at once"),
         ),
         (
             Constraint(lambda c: c.integer("WG_SIZE") > 0, "WG_SIZE must be positive"),
@@ -40,7 +42,7 @@ class BinarySearch(Algorithm[SearchProblem]):
         """Return groups of one item for CPUs, and enough items for all units of others."""
         wg_size = largest_group(device)
         if wg_size == 1:
-            return Config(WG_SIZE=1, VALUES=16)
+            return Config(WG_SIZE=1, VALUES=64 if problem.m >= MANY else 16)
         busy = 2048 * device.compute_units
         return Config(WG_SIZE=wg_size, VALUES=4 if problem.m >= 4 * busy else 1)
 

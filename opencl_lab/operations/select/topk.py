@@ -11,6 +11,7 @@ from opencl_lab.operation import Algorithm, Solver
 from opencl_lab.operations.select.parts import (
     PARAMETERS,
     POWER,
+    check_group,
     index_of,
     largest_group,
     parts_of,
@@ -60,10 +61,11 @@ class RadixSelect(Algorithm[TopkProblem]):
         """Return groups of one item and long digits for CPUs, unless rows are short."""
         if device.kind == "cpu":
             return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=11 if problem.n > SHORT else 8)
-        return Config(WG_SIZE=largest_group(device), ITEM_KEYS=8, DIGIT_BITS=8)
+        return Config(WG_SIZE=largest_group(device), ITEM_KEYS=4, DIGIT_BITS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
         """Plan a launch for rows that a group reads alone, else the passes."""
+        check_group(config, device)
         n, k, rows = problem.n, problem.k, problem.rows
         buffers = [
             Buffer("keys", "in", (rows, n), problem.dtype),

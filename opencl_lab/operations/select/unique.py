@@ -11,6 +11,7 @@ from opencl_lab.operation import Algorithm, Solver
 from opencl_lab.operations.select.parts import (
     PARAMETERS,
     POWER,
+    check_group,
     index_of,
     largest_group,
     parts_of,
@@ -42,10 +43,11 @@ class Heads(Algorithm[UniqueProblem]):
     def default_config(self, problem: UniqueProblem, device: Device) -> Config:
         """Return groups of one item for CPUs."""
         wg_size = largest_group(device)
-        return Config(WG_SIZE=wg_size, ITEM_KEYS=64 if wg_size == 1 else 8)
+        return Config(WG_SIZE=wg_size, ITEM_KEYS=64 if wg_size == 1 else 4)
 
     def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
         """Plan two launches, and a third one for counts."""
+        check_group(config, device)
         n = problem.n
         buffers = [
             Buffer("keys", "in", (n,), problem.dtype),
