@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyopencl as cl
@@ -281,6 +282,13 @@ def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):
     check(results, right_topk(keys, 5))
 
 
+def test_prepared_topk(rng, queue):
+    prepared = ol.prepare("topk", shape=(300,), dtype=np.int32, k=5, queue=queue)
+    for _ in range(3):
+        keys = rng.integers(0, 50, 300, np.int32)
+        check(prepared(cl.array.to_device(queue, keys)), right_topk(keys, 5))
+
+
 # -------------------------------------------------------------------- unique
 
 
@@ -326,6 +334,30 @@ def test_unique_of_any_shape(rng, queue):
     for wrong in ([1j], np.array([1j])[:0]):
         with pytest.raises(ol.InvalidProblem, match="cannot"):
             ol.unique(wrong, queue=queue)
+
+
+def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, queue, monkeypatch):
+    """They go there once, and only results come back."""
+    apart = SimpleNamespace(device=SimpleNamespace(unified_memory=False))
+    monkeypatch.setattr("opencl_lab.operations.select.functions.session_of", lambda queue: apart)
+    keys = rng.integers(0, 300, (30, 40), np.int32)
+    results = ol.unique(keys[:, ::-1], True, queue=queue)
+    for got, right in zip(results, np.unique(keys, return_counts=True), strict=True):
+        assert type(got) is np.ndarray and got.dtype == right.dtype
+        np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.parametrize("n", [1, 10**6, 2**31 + 5])
+def test_unique_plans(n):
+    heads = UNIQUE.algorithm("heads")
+    for kind in ("cpu", "gpu"):
+        device = replace(GPU, kind=kind)
+        problem = UniqueProblem(n, np.dtype(np.int64), True)
+        plan = heads.plan(problem, heads.default_config(problem, device), device)
+        check_plan(plan, device)
+        assert plan.launches[0].params["WIDE"] == (n >= 2**31)
+        assert plan.by_name["starts"].dtype == (np.uint64 if n >= 2**31 else np.uint32)
+        assert n / int(plan.launches[0].arguments["parts"]) < 2**32  # what a part counts
 
 
 def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
