@@ -274,7 +274,7 @@ def test_topk_configurations_that_cannot_run(config, message):
 
 def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):
     mine = own_queue(device.handle)
-    keys = rng.integers(0, 10**6, N)
+    keys = rng.integers(0, 10**6, N, np.int32)
     given_keys = cl.array.to_device(mine, keys)
     ol.topk(given_keys, 5)
     with held_back(mine):
@@ -292,7 +292,7 @@ def test_prepared_topk(rng, queue):
 # -------------------------------------------------------------------- unique
 
 
-@pytest.mark.parametrize("dtype", ["int32", "float32", "bool"])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
 @pytest.mark.parametrize("side", ["host", "device"])
 def test_unique(side, dtype, rng, queue):
     for n in (0, 1, 2, 777, *((N,) * (dtype == "int32"))):
@@ -300,7 +300,7 @@ def test_unique(side, dtype, rng, queue):
             if dtype == "float32":
                 keys = hard_floats(rng, n) if few == 5 else rng.integers(0, few, n).astype(dtype)
             else:
-                keys = rng.integers(0, min(few, 2 if dtype == "bool" else 256), n).astype(dtype)
+                keys = rng.integers(0, few, n).astype(dtype)
             given_keys = cl.array.to_device(queue, keys) if side == "device" else keys
             expected = np.unique(keys, return_counts=True)
             results = ol.unique(given_keys, True, queue=queue)
