@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from opencl_lab.operations.conv2d.functions import conv2d
     from opencl_lab.operations.dft.functions import dft
     from opencl_lab.operations.gemm.functions import gemm
+    from opencl_lab.operations.select.functions import searchsorted, topk, unique
     from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
     from opencl_lab.prepared import Prepared, prepare
     from opencl_lab.replay import free_memory
@@ -74,11 +75,14 @@ __all__ = [
     "gemm",
     "prepare",
     "scipy_backend",
+    "searchsorted",
     "select_device",
     "sort",
     "sort_by_key",
+    "topk",
     "tune",
     "tune_kernel",
+    "unique",
 ]
 
 _HOMES = {
@@ -97,6 +101,7 @@ _HOMES = {
     "operations.dft.functions": ("dft",),
     "operations.conv2d.functions": ("conv2d",),
     "operations.gemm.functions": ("gemm",),
+    "operations.select.functions": ("searchsorted", "topk", "unique"),
     "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
     "prepared": ("Prepared", "prepare"),
     "replay": ("free_memory",),

@@ -22,7 +22,10 @@ from opencl_lab.runtime.results import PooledArray, block_of
 
 __all__ = ["MOST_CONSTANT", "Signature", "kinds_of"]
 
-DATA = {"a", "b", "c", "x", "image", "keys", "values", "out", "out_keys", "out_values"}
+DATA = {
+    "a", "b", "c", "v", "x", "image", "keys", "values",
+    "out", "out_keys", "out_values", "out_indices",
+}  # fmt: skip
 """Parameters that are data: a kind of call knows their shape and type. All others are options."""
 SIMPLE = {type(None), str, bool, int, bytes}
 """Types of options whose values are equal only if they say the same."""

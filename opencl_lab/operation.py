@@ -1,4 +1,4 @@
-"""What a problem, an algorithm and an operation are."""
+"""What a problem, an algorithm, a solver and an operation are."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ __all__ = [
     "Operation",
     "Option",
     "Problem",
+    "Solver",
     "axis_of",
     "real_number",
 ]
@@ -269,14 +270,102 @@ class Algorithm(ABC, Generic[P]):
         return None
 
 
-class Operation(ABC, Generic[P]):
+class Solver(ABC, Generic[P]):
+    """What solves problems of a kind: its algorithms, and the one road to a result."""
+
+    name: ClassVar[str]
+    algorithms: ClassVar[tuple[Algorithm[Any], ...]]
+    """In order of preference: ``auto`` takes the first that supports the problem."""
+
+    def algorithm(self, name: str) -> Algorithm[P]:
+        """Return an algorithm by name.
+
+        Raises
+        ------
+        InvalidConfig
+            If there is none of that name.
+        """
+        for algorithm in self.algorithms:
+            if algorithm.name == name:
+                return algorithm
+        names = ", ".join(algorithm.name for algorithm in self.algorithms)
+        raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: auto, {names}")
+
+    def choose(self, problem: P, device: Device, name: str = "auto") -> Algorithm[P]:
+        """Return the algorithm `name`, or for ``auto`` the first that supports the problem.
+
+        Raises
+        ------
+        InvalidConfig
+            If there is no such algorithm, or it does not support this problem here.
+        """
+        candidates = self.algorithms if name == "auto" else (self.algorithm(name),)
+        reasons = []
+        for algorithm in candidates:
+            reason = algorithm.supports(problem, device)
+            if reason is None:
+                return algorithm
+            reasons.append(f"{algorithm.name}: {reason}")
+        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
+
+    def run(
+        self,
+        problem: P,
+        inputs: Mapping[str, Any],
+        *,
+        algorithm: str = "auto",
+        config: Mapping[str, Any] | None = None,
+        queue: Any = None,
+        out: Mapping[str, Any] | None = None,
+    ) -> Execution:
+        """Solve a problem on contiguous arrays of the host or of the device.
+
+        This is the one road from a problem to its result: the public functions,
+        the comparison, the tuner and the tests all take it.
+
+        Parameters
+        ----------
+        problem : Problem
+        inputs : mapping
+            An array for every input buffer of the plan.
+        algorithm : str
+            Name of an algorithm, or ``auto``.
+        config : mapping, optional
+            Parameters that replace those of the default configuration.
+        queue : pyopencl.CommandQueue, optional
+            Where to run; by default the library's queue on `select_device()`.
+        out : mapping, optional
+            Arrays that receive outputs; they must not overlap the inputs.
+
+        Raises
+        ------
+        InvalidProblem, InvalidConfig, BuildError, LaunchError
+        """
+        for name, array in {**inputs, **(out or {})}.items():
+            if is_device_array(array) and array.size and array.offset:
+                raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
+        if queue is None:
+            queue = default_queue(select_device())
+        session = session_of(queue)
+        chosen = self.choose(problem, session.device, algorithm)
+        settled = chosen.configure(problem, session.device, config)
+        definition = _definition(chosen.plan)
+        note_condition(partial(_is_defined_so, chosen, *definition))
+        executable = session.executable(
+            (chosen, definition, problem, settled),
+            lambda: chosen.plan(problem, settled, session.device),
+            replan=chosen.replanned,
+        )
+        return execute(executable, inputs, queue, out)
+
+
+class Operation(Solver[P]):
     """A kind of problem with its algorithms, references, data and tolerance.
 
     The command line, the comparison, the tuner and the tests know operations
     through this class alone.
     """
 
-    name: ClassVar[str]
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]]
     size_option: ClassVar[str]
@@ -292,8 +381,6 @@ class Operation(ABC, Generic[P]):
     Every configuration is checked with the first of them, and with all before it can win."""
     default_name: ClassVar[str] = "built-in"
     """What a configuration is called that nobody has tuned or asked for."""
-    algorithms: ClassVar[tuple[Algorithm[Any], ...]]
-    """In order of preference: ``auto`` takes the first that supports the problem."""
     references: ClassVar[tuple[Reference, ...]]
 
     def __init_subclass__(cls) -> None:
@@ -389,87 +476,6 @@ class Operation(ABC, Generic[P]):
             if value is not known[name].default and not isinstance(value, kind):
                 raise InvalidProblem(f"{name} must be a {kind_name} number, not {value!r}")
         return {name: options.get(name, option.default) for name, option in known.items()}
-
-    def algorithm(self, name: str) -> Algorithm[P]:
-        """Return an algorithm by name.
-
-        Raises
-        ------
-        InvalidConfig
-            If there is none of that name.
-        """
-        for algorithm in self.algorithms:
-            if algorithm.name == name:
-                return algorithm
-        names = ", ".join(algorithm.name for algorithm in self.algorithms)
-        raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: auto, {names}")
-
-    def choose(self, problem: P, device: Device, name: str = "auto") -> Algorithm[P]:
-        """Return the algorithm `name`, or for ``auto`` the first that supports the problem.
-
-        Raises
-        ------
-        InvalidConfig
-            If there is no such algorithm, or it does not support this problem here.
-        """
-        candidates = self.algorithms if name == "auto" else (self.algorithm(name),)
-        reasons = []
-        for algorithm in candidates:
-            reason = algorithm.supports(problem, device)
-            if reason is None:
-                return algorithm
-            reasons.append(f"{algorithm.name}: {reason}")
-        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
-
-    def run(
-        self,
-        problem: P,
-        inputs: Mapping[str, Any],
-        *,
-        algorithm: str = "auto",
-        config: Mapping[str, Any] | None = None,
-        queue: Any = None,
-        out: Mapping[str, Any] | None = None,
-    ) -> Execution:
-        """Solve a problem on contiguous arrays of the host or of the device.
-
-        This is the one road from a problem to its result: the public functions,
-        the comparison, the tuner and the tests all take it.
-
-        Parameters
-        ----------
-        problem : Problem
-        inputs : mapping
-            An array for every input buffer of the plan.
-        algorithm : str
-            Name of an algorithm, or ``auto``.
-        config : mapping, optional
-            Parameters that replace those of the default configuration.
-        queue : pyopencl.CommandQueue, optional
-            Where to run; by default the library's queue on `select_device()`.
-        out : mapping, optional
-            Arrays that receive outputs; they must not overlap the inputs.
-
-        Raises
-        ------
-        InvalidProblem, InvalidConfig, BuildError, LaunchError
-        """
-        for name, array in {**inputs, **(out or {})}.items():
-            if is_device_array(array) and array.size and array.offset:
-                raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
-        if queue is None:
-            queue = default_queue(select_device())
-        session = session_of(queue)
-        chosen = self.choose(problem, session.device, algorithm)
-        settled = chosen.configure(problem, session.device, config)
-        definition = _definition(chosen.plan)
-        note_condition(partial(_is_defined_so, chosen, *definition))
-        executable = session.executable(
-            (chosen, definition, problem, settled),
-            lambda: chosen.plan(problem, settled, session.device),
-            replan=chosen.replanned,
-        )
-        return execute(executable, inputs, queue, out)
 
 
 def _is_defined_so(algorithm: Algorithm[Any], function: Any, code: Any) -> bool:

@@ -21,6 +21,7 @@ from opencl_lab.kinds import kinds_of
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.gemm.functions import gemm
+from opencl_lab.operations.select.functions import searchsorted, topk
 from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
 from opencl_lab.replay import Recipe, data_and_values, is_replayed, record
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
@@ -31,7 +32,7 @@ FUNCTIONS = {
     function.__name__: function
     for function in (
         *(getattr(fft, name) for name in fft.__all__),
-        *(sort, argsort, sort_by_key, gemm, conv2d, dft),
+        *(sort, argsort, sort_by_key, topk, searchsorted, gemm, conv2d, dft),
     )
     if is_replayed(function)
 }

@@ -349,6 +349,8 @@ def _recipe(
         return None
     results = []
     for array in returned:
+        if not (isinstance(array, np.ndarray) or is_device_array(array)):
+            return None  # a number
         same_side = is_device_array(array) == is_device_array(arrays[0])
         place = recorder.place(array) if same_side else None
         if place is None:

@@ -362,7 +362,7 @@ def test_float64_needs_double_precision():
 # ------------------------------------------------------------- strided copies
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8", "c16", "V16"])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8", "c16", "V16", "V3", "V12"])
 @pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 4, 5), (0, 5)])
 def test_plan_of_a_strided_copy(dtype, shape):
     strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
@@ -374,12 +374,12 @@ def test_plan_of_a_strided_copy(dtype, shape):
         return
     (item,) = plan.launches
     assert_arguments_match(plan, item)
-    count = math.prod(shape)
+    count = math.prod(shape) * {"V3": 3, "V12": 3}.get(dtype, 1)  # words
     assert int(item.arguments["count"]) == count
     assert count <= item.global_size[0] < count + item.local_size[0]
 
 
-def test_copies_of_odd_elements_are_refused():
+def test_copies_of_empty_elements_are_refused():
     view = View((4,), (1,), 0)
     with pytest.raises(InvalidProblem, match="cannot copy strided device arrays of dtype"):
-        Copy(view, view, np.dtype("V3"), np.dtype("V3")).plan()
+        Copy(view, view, np.dtype([]), np.dtype([])).plan()

@@ -24,6 +24,7 @@ def complexes(*shape):
 CASES = {
     "sort": ([lambda rng: rng.integers(-99, 99, (4, 50), np.int32)], {"axis": 0}),
     "argsort": ([floats(300)], {"descending": True}),
+    "searchsorted": ([lambda rng: np.sort(floats(90)(rng)), floats(4, 5)], {"side": "right"}),
     "gemm": ([floats(20, 30), floats(30, 10)], {"alpha": 2.0}),
     "conv2d": ([floats(30, 40)], {"weights": np.arange(9.0).reshape(3, 3), "mode": "valid"}),
     "dft": ([complexes(3, 50)], {}),

@@ -60,6 +60,15 @@ CALLS = {
     "sort columns": (ol.sort, [integers(70, 5)], {"axis": 0}),
     "argsort": (ol.argsort, [floats(300)], {}),
     "sort_by_key": (ol.sort_by_key, [integers(90), floats(90)], {}),
+    "sort_by_key by index": (
+        ol.sort_by_key,
+        [integers(90), lambda rng: rng.integers(0, 9, 270, np.int32).view("V12")],
+        {},
+    ),
+    "topk": (ol.topk, [integers(300)], {"k": 7}),
+    "topk of columns": (ol.topk, [integers(70, 5)], {"k": 2, "axis": 0, "largest": False}),
+    "topk of many": (ol.topk, [integers(40_000)], {"k": 7}),
+    "searchsorted": (ol.searchsorted, [lambda rng: np.sort(integers(90)(rng)), integers(5, 6)], {}),
     "gemm": (ol.gemm, [floats(20, 30), floats(30, 10)], {}),
     "gemm scaled": (ol.gemm, [floats(20, 30), floats(10, 30)], {"alpha": -2.0, "trans_b": True}),
     "conv2d": (ol.conv2d, [floats(30, 40), lambda rng: BOX], {}),
@@ -96,7 +105,8 @@ CALLS = {
     "convolve": (ol.fft.convolve, [floats(30), floats(8)], {"mode": "same"}),
     "convolve full": (ol.fft.convolve, [floats(30), floats(8)], {}),
 }
-KEPT = {"sort", "sort rows", "argsort", "sort_by_key", "gemm", "conv2d", "dft", "fft", "rfft"}
+KEPT = {"topk", "topk of many", "searchsorted", "sort_by_key by index"}
+KEPT |= {"sort", "sort rows", "argsort", "sort_by_key", "gemm", "conv2d", "dft", "fft", "rfft"}
 """Calls that must not take the long road twice on the host; on the device, that is all of them."""
 
 

@@ -48,6 +48,9 @@ BOUNDARIES = ("constant", "nearest", "reflect", "mirror", "wrap")
 ALIASES = ("same", "view", "shifted", "turned")
 MARGIN = 32  # bytes around the elements of an array
 
+PAIRS = {"sort_by_key", "topk"}
+"""Functions that return two arrays, and take two as `out`."""
+
 RECIPE: Any = getattr(replay, "Recipe", None) or replay._Recipe
 
 _once: set[str] = set()
@@ -517,7 +520,7 @@ class Drawer:
     def with_out(self, call: Call, right: Outcome) -> Call:
         """Return the call with an out that fits the results of a call without one, or nearly."""
         made: list[Data] = []
-        several = call.function == "sort_by_key"
+        several = call.function in PAIRS
         results = right.results if several else right.results[-1:]
         for place, result in enumerate(results):
             shape, dtype = tuple(result.shape), result.dtype.str[1:]
@@ -586,6 +589,23 @@ def _sorts(d: Drawer, name: str, resident: bool) -> Call:
         descending=lambda: d.chance(0.5),
     )
     return Call(name, tuple(data), options)
+
+
+def _topk(d: Drawer, name: str, resident: bool) -> Call:
+    shape = (int(d.pick((70, 300, 1000, 20_000))),) if d.chance(0.3) else d.shape()
+    a = d.data("a", shape, d.dtype(KEYS), resident)
+    options = d.options(
+        axis=lambda: d.pick((None, d.axis(len(shape)), d.axis(len(shape)))),
+        largest=lambda: d.chance(0.5),
+    )
+    return Call(name, (a,), {**options, "k": int(d.pick((0, 1, 2, 3, 5, 40)))})
+
+
+def _searchsorted(d: Drawer, name: str, resident: bool) -> Call:
+    key = d.dtype(KEYS)
+    a = d.data("a", (int(d.pick((0, 1, 5, 70, 300))),), key, resident)
+    v = d.data("v", d.shape(), key if d.chance(0.8) else d.dtype(KEYS), resident, (a,))
+    return Call(name, (a, v), d.options(side=lambda: d.pick(("left", "right", "up"))))
 
 
 def _gemm(d: Drawer, name: str, resident: bool) -> Call:
@@ -697,6 +717,8 @@ FOURIER = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 COSINE = ("dct", "idct", "dst", "idst")
 MAKERS: tuple[tuple[Callable[[Drawer, str, bool], Call], tuple[str, ...]], ...] = (
     (_sorts, ("sort", "argsort", "sort_by_key")),
+    (_topk, ("topk",)),
+    (_searchsorted, ("searchsorted",)),
     (_gemm, ("gemm",)),
     (_conv2d, ("conv2d",)),
     (_one_axis, (*FOURIER, "dft")),

@@ -1,11 +1,13 @@
 """Measure sorts on a GPU, on arrays of the device, beside those of CuPy (CUB) and PyTorch.
 
     python tools/gpu_sort.py [--device SPEC] [--cases NAME,NAME] [--configs] [--limit SECONDS]
+    python tools/gpu_sort.py --select [--device SPEC] [--cases NAME,NAME]
 
 Times are those of calls in a row with one synchronisation at the end, in turns, medians of rounds;
 in brackets what the kernels took by their events, in one call. Each result is checked, bit for bit,
 against PyTorch's stable sort or, without it, NumPy's. A peer that is not installed is left out.
-`--configs` tries tiles of other sizes, too; after `--limit` seconds no case is begun.
+`--configs` tries tiles of other sizes, too; after `--limit` seconds no case is begun. `--select`
+measures topk, unique and searchsorted in place of sorts.
 """
 
 from __future__ import annotations
@@ -47,6 +49,30 @@ CONFIGS = tuple(
         *((384, 12, looks) for looks in (1, 8, 16)),
     )
 )
+SELECTIONS: dict[str, tuple[str, str, tuple[int, ...]]] = {
+    "topk-50k": ("topk", "int32", (50_000,)),
+    "topk-1M": ("topk", "int32", (1_000_000,)),
+    "topk-10M": ("topk", "int32", (10_000_003,)),
+    "topk-64M": ("topk", "int32", (64 << 20,)),
+    "topk-float32-10M": ("topk", "float32", (10_000_000,)),
+    "topk-equal-10M": ("topk", "equal", (10_000_000,)),
+    "topk-int64-10M": ("topk", "int64", (10_000_000,)),
+    "topk-rows": ("topk", "float32", (16_384, 1000)),
+    "topk-long-rows": ("topk", "float32", (64, 300_000)),
+    "unique-1M": ("unique", "int32", (1_000_000,)),
+    "unique-10M": ("unique", "int32", (10_000_003,)),
+    "searchsorted-1M": ("searchsorted", "int32", (1_000_000,)),
+    "searchsorted-10M": ("searchsorted", "int32", (10_000_003,)),
+}
+TOPK_CONFIGS = tuple(
+    {"WG_SIZE": wg_size, "ITEM_KEYS": items, "DIGIT_BITS": bits}
+    for wg_size, items, bits in (
+        *((wg_size, items, 8) for wg_size in (128, 256, 512) for items in (4, 8, 16)),
+        (256, 4, 11),
+    )
+)
+TOP = 100
+"""How many elements `topk` looks for."""
 ROUNDS = 5
 
 
@@ -112,6 +138,13 @@ class Peer:
             self.source = torch.from_numpy(keys).cuda()
             self.call = lambda: torch.sort(self.source, stable=True)
             self.finish = torch.cuda.synchronize
+
+
+class Call:
+    """One call of anything, and how its library is waited for."""
+
+    def __init__(self, call: Callable[[], Any], finish: Callable[[], Any]) -> None:
+        self.call, self.finish = call, finish
 
 
 def in_turns(contestants: dict[str, Any], calls: int) -> dict[str, float]:
@@ -183,11 +216,91 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
         print(line, flush=True)
 
 
+def peers_of(name: str, **arrays: np.ndarray) -> dict[str, Call]:
+    """Return what CuPy and PyTorch offer for a selection, on arrays of their own."""
+    calls: dict[str, Call] = {}
+    try:
+        import cupy
+
+        on = {key: cupy.asarray(array) for key, array in arrays.items()}
+        finish = cupy.cuda.Device().synchronize
+        functions = {
+            "topk": lambda: cupy.argpartition(on["a"], on["a"].shape[-1] - TOP),
+            "unique": lambda: cupy.unique(on["a"], return_counts=True),
+            "searchsorted": lambda: cupy.searchsorted(on["a"], on["v"]),
+        }
+        calls["cupy"] = Call(functions[name], finish)
+    except ImportError:
+        pass
+    try:
+        import torch
+
+        there = {key: torch.from_numpy(array).cuda() for key, array in arrays.items()}
+        functions = {
+            "topk": lambda: torch.topk(there["a"], TOP),
+            "unique": lambda: torch.unique(there["a"], return_counts=True),
+            "searchsorted": lambda: torch.searchsorted(there["a"], there["v"]),
+        }
+        calls["torch"] = Call(functions[name], torch.cuda.synchronize)
+    except ImportError:
+        pass
+    return calls
+
+
+def expected_of(name: str, **arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return what NumPy gives for a selection."""
+    a = arrays["a"]
+    if name == "unique":
+        return np.unique(a, return_counts=True)
+    if name == "searchsorted":
+        return (np.searchsorted(a, arrays["v"]),)
+    n = a.shape[-1]
+    order = n - 1 - np.flip(np.argsort(np.flip(a, -1), axis=-1, kind="stable"), -1)[..., :TOP]
+    return np.take_along_axis(a, order, -1), order
+
+
+def run_selection(case: str, queue: Any, configs: bool) -> None:
+    """Check and time one selection, and the sort that one would take in its place."""
+    name, kind, shape = SELECTIONS[case]
+    arrays = {"a": keys_of(kind, shape)}
+    if name == "unique":
+        arrays["a"] %= np.int32(shape[0] // 10)
+    if name == "searchsorted":
+        arrays["a"] = np.sort(arrays["a"])
+        arrays["v"] = np.random.default_rng(1).permutation(keys_of(kind, shape))
+    given = [pyopencl.array.to_device(queue, array) for array in arrays.values()]
+    calls = {
+        "topk": lambda: ol.topk(given[0], TOP),
+        "unique": lambda: ol.unique(given[0], True),
+        "searchsorted": lambda: ol.searchsorted(*given),
+    }
+    results = calls[name]()
+    results = results if isinstance(results, tuple) else (results,)
+    for got, right in zip(results, expected_of(name, **arrays), strict=True):
+        if not np.array_equal(got.get(), right):
+            print(f"{case:20} WRONG RESULT")
+            return
+    contestants = {
+        "ours": Call(calls[name], queue.finish),
+        "our sort": Call(lambda: ol.sort(given[0]), queue.finish),
+        **peers_of(name, **arrays),
+    }
+    for config in TOPK_CONFIGS if configs and name == "topk" else ():
+        label = " ".join(map(str, config.values()))
+        options = {"config": config}
+        contestants[label] = Call(lambda kw=options: ol.topk(given[0], TOP, **kw), queue.finish)
+    repeats = max(1, min(50, 40_000_000 // arrays["a"].size))
+    for label, milliseconds in in_turns(contestants, repeats).items():
+        rate = arrays["a"].size / milliseconds * 1e-6
+        print(f"{case:20} {label:10} {milliseconds:9.4f} ms {rate:8.2f} Gkey/s", flush=True)
+
+
 def main() -> None:
     """Print a row a case and contestant."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="gpu")
-    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--select", action="store_true")
+    parser.add_argument("--cases")
     parser.add_argument("--configs", action="store_true")
     parser.add_argument("--limit", type=float, default=200)
     arguments = parser.parse_args()
@@ -195,9 +308,13 @@ def main() -> None:
     print(device)
     queue = default_queue(device)
     begin = time.monotonic()
-    for name in arguments.cases.split(","):
+    known = SELECTIONS if arguments.select else CASES
+    for name in arguments.cases.split(",") if arguments.cases else known:
         if time.monotonic() - begin > arguments.limit:
             print(f"{name:12} left out: {arguments.limit:.0f} s have passed")
+            continue
+        if arguments.select:
+            run_selection(name, queue, arguments.configs)
             continue
         run_case(name, queue, arguments.configs)
         print(f"# {time.monotonic() - begin:.0f} s", flush=True)

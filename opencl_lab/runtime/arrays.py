@@ -14,11 +14,14 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh
+from opencl_lab.runtime.results import memory_of
+from opencl_lab.runtime.session import session_of
 
 __all__ = [
     "AnyArray",
     "as_array",
     "assign",
+    "beginning",
     "check_out",
     "contiguous",
     "copied",
@@ -257,6 +260,26 @@ def roll(
         parts.append(pairs if s else pairs[:1])
     for chosen in itertools.product(*parts):
         target[tuple(to for to, _ in chosen)] = source[tuple(of for _, of in chosen)]
+
+
+def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
+    """Return the first elements of a plain array of one dimension, in memory of their own size."""
+    if count == array.size:
+        return array
+    if not is_device_array(array):
+        return array[:count].copy()
+    made = new_array(queue, (count,), array.dtype, array.allocator)
+    target: Any = made.data
+    with session_of(queue).alone(queue):
+        event = cl.enqueue_copy(
+            queue,
+            target,
+            memory_of(array, queue),
+            byte_count=count * array.dtype.itemsize,
+            wait_for=array.events,
+        )
+    made.add_event(event)
+    return made
 
 
 def reshaped(

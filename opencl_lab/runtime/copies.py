@@ -189,8 +189,26 @@ class Copy:
             "COMPLEX": target.kind == "c",
         }
 
+    def _by_words(self) -> Copy:
+        """Return the same copy of elements that no type of a word has: of their words."""
+        size = self.source_type.itemsize
+        if self.source_type != self.target_type or self.conjugate or size in WORDS or not size:
+            return self
+        word = next(item for item in sorted(WORDS, reverse=True) if not size % item)
+
+        def cut(view: View) -> View:
+            words = size // word
+            strides = (*(words * stride for stride in view.strides), 1)
+            return View((*view.shape, words), strides, words * view.offset)
+
+        dtype, shifts = np.dtype(f"V{word}"), (*self.shifts, 0) if self.shifts else ()
+        return Copy(cut(self.source), cut(self.target), dtype, dtype, shifts=shifts)
+
     def plan(self, wg_size: int = COPY_GROUP) -> Plan:
         """Return what to launch: nothing for an empty target."""
+        by_words = self._by_words()
+        if by_words is not self:
+            return by_words.plan(wg_size)
         types = self._types()
         buffers = (
             Buffer("source", "in", self.source.shape, self.source_type),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.out_of_core import sort_array
 from opencl_lab.operations.sort.parting import needs_parts
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
+from opencl_lab.operations.sort.take import TAKE, TakeProblem
 from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -155,7 +157,8 @@ def sort_by_key(
         As in `sort`.
     values : array_like or pyopencl.array.Array
         Of the shape of `keys` and on the same side, host or device; any dtype
-        of 1, 2, 4, 8 or 16 bytes.
+        but objects. Those of 1, 2, 4, 8 or 16 bytes travel with the keys; others, such as
+        structured ones, are brought in order at the end, by index.
     out : tuple of two arrays, optional
         Receive the results, of whose shape and dtypes they are. They may share memory with the
         inputs, also crosswise, but not with each other.
@@ -220,27 +223,56 @@ def _sort_by_key(
     value_target = value_rows.target(out_values, value_array.dtype, *apart)
     if out_keys is not None and out_values is not None and overlap(out_keys, out_values):
         raise InvalidProblem("the two arrays of out share memory")
-    problem = SortProblem(
-        key_rows.length,
-        key_array.dtype,
-        key_rows.count,
-        descending,
-        value_bytes=value_array.dtype.itemsize,
-    )
-    targets = {"sorted": key_target, "sorted_values": value_target}
-    run = SORT.run(
+    problem = SortProblem(key_rows.length, key_array.dtype, key_rows.count, descending)
+    sort_pairs = _travelling if value_array.dtype.itemsize in VALUE_TYPES else _by_index
+    result, moved = sort_pairs(
         problem,
-        {"keys": key_rows.data, "values": value_rows.data},
-        algorithm=algorithm,
-        config=config,
-        queue=queue,
-        out={name: target for name, target in targets.items() if target is not None},
+        key_rows.data,
+        value_rows.data,
+        {"algorithm": algorithm, "config": config, "queue": queue},
+        key_target,
+        value_target,
     )
-    moved = run.outputs["sorted_values"].view(value_array.dtype)
-    result = run.outputs["sorted"]
+    moved = moved.view(value_array.dtype)
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
     return (
         key_rows.restore(result, out_keys, queue, *apart),
         value_rows.restore(moved, out_values, queue, *apart),
     )
+
+
+def _travelling(
+    problem: SortProblem,
+    keys: AnyArray,
+    values: AnyArray,
+    options: Mapping[str, Any],
+    *targets: AnyArray | None,
+) -> tuple[AnyArray, AnyArray]:
+    """Sort keys, with values of a size that kernels move along with them."""
+    problem = replace(problem, value_bytes=values.dtype.itemsize)
+    out = dict(zip(("sorted", "sorted_values"), targets, strict=True))
+    out = {name: target for name, target in out.items() if target is not None}
+    outputs = SORT.run(problem, {"keys": keys, "values": values}, out=out, **options).outputs
+    return outputs["sorted"], outputs["sorted_values"]
+
+
+def _by_index(
+    problem: SortProblem,
+    keys: AnyArray,
+    values: AnyArray,
+    options: Mapping[str, Any],
+    *targets: AnyArray | None,
+) -> tuple[AnyArray, AnyArray]:
+    """Sort positions, and bring keys and values of any size in their order."""
+    order = SORT.run(replace(problem, indices=True), {"keys": keys}, **options).outputs
+    results = []
+    for source, target in zip((keys, values), targets, strict=True):
+        taken = TAKE.run(
+            TakeProblem(problem.n, problem.rows, source.dtype.itemsize),
+            {"source": source, "order": order["sorted_values"]},
+            queue=options["queue"],
+            out={} if target is None else {"target": target},
+        )
+        results.append(taken.outputs["target"])
+    return results[0].view(keys.dtype), results[1]

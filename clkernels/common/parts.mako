@@ -1,0 +1,60 @@
+## Rows that several groups read by parts, and sums of counts over items and parts.
+##
+##     row      |<- part 0 ->|<- part 1 ->|<- part 2 ->|..|     whole tiles each, but for the last one
+##     counts        c0            c1           c2              a word each, by whoever has the part
+##
+##   part_begin(..)        where a part of a row begins; the last one ends with the row
+##   scan_index(..)        like scan_group of scan.mako, but of index_t: sums of items before this one
+##   sum_before(..)        the sum of the words of all parts before one, the same for all items
+##
+## Each item of a group calls the last two; `space` has SPACE words of local memory, which may be used
+## again at once.
+##
+## Source: W. D. Hillis, G. L. Steele, "Data parallel algorithms", CACM 1986.
+##
+## WIDE      whether index_t needs 64 bits
+## WG_SIZE   items of a group
+<%page args="WIDE, WG_SIZE"/>\
+typedef ${"ulong" if WIDE else "uint"} index_t;
+#define SPACE ${2 * WG_SIZE}
+
+static inline index_t part_begin(const index_t count, const uint part, const uint parts, const uint tile)
+{
+    const index_t tiles = count / tile + (count % tile != 0);
+    const index_t each = tiles / parts + (tiles % parts != 0);
+    const ulong begin = (ulong)each * tile * part;
+    return begin < count ? (index_t)begin : count;
+}
+
+static inline index_t scan_index(const index_t value, __local index_t *space)
+{
+    const uint item = (uint)get_local_id(0);
+    index_t sum = value;
+    uint half_ = 0;
+    for (uint step = 1; step < ${WG_SIZE}; step *= 2) {
+        space[half_ + item] = sum;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item >= step)
+            sum += space[half_ + item - step];
+        half_ = ${WG_SIZE} - half_;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return sum - value;
+}
+
+static inline index_t sum_before(__global const uint *words, const uint part, __local index_t *space)
+{
+    const uint item = (uint)get_local_id(0);
+    index_t own = 0;
+    for (uint first = 0; first < part; first += ${WG_SIZE}) {
+        const uint p = first + item;
+        own += p < part ? words[p] : 0;
+    }
+    const index_t before = scan_index(own, space);
+    if (item == ${WG_SIZE - 1})
+        space[0] = before + own;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const index_t sum = space[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return sum;
+}

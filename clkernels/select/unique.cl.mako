@@ -1,0 +1,129 @@
+/*
+ * Of sorted keys the first of each run of equal ones, and how long the run is.
+ *
+ *     keys         2 2 2 5 7 7
+ *     heads        1 0 0 1 1 0      keys that differ from the one before
+ *     values       2 5 7            place of a head: heads before it
+ *     starts       0 3 4            lengths: what is between two of them
+ *
+ *     count_heads  a part a group: how many heads it has
+ *     write_heads  values and starts; where a part begins is the sum of the parts before
+ *     write_counts lengths, with as many items as the device runs, as the host does not know yet
+ *                  how many there are
+ *
+ * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN. Source: own.
+ *
+ * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
+ * `values` and `starts` have room for n.
+ *
+ * KEY_T        see sort/radix_keys.mako
+ * WIDE         whether there may be 2^31 keys or more
+ * WG_SIZE      work-items of a group, a power of two
+ * ITEM_KEYS    neighbours that an item looks at together
+ * COUNTS       whether lengths are wanted
+ * PTX          whether the device takes inline PTX
+ */
+<%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, PTX"/>\
+<%include file="/prelude.cl.mako"/>\
+<%include file="/sort/radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
+<%include file="/common/warps.mako" args="PTX=PTX"/>\
+<%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
+<%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\
+#define WG_SIZE ${WG_SIZE}
+#define ITEM_KEYS ${ITEM_KEYS}
+#define TILE (WG_SIZE * ITEM_KEYS)
+
+/* How many keys of the item's neighbours are heads; `here` are there. */
+static inline uint heads_of(__global const ukey_t *keys, const index_t first, const uint here)
+{
+    uint heads = here && first == 0;
+    if (first && here == ITEM_KEYS)
+        for (uint j = 0; j < ITEM_KEYS; ++j)
+            heads += code(keys[first + j]) != code(keys[first + j - 1]);
+    else
+        for (uint j = first == 0; j < here; ++j)
+            heads += code(keys[first + j]) != code(keys[first + j - 1]);
+    return heads;
+}
+
+static inline uint keys_here(const index_t first, const index_t end)
+{
+    return first < end ? (uint)LESSER(end - first, (index_t)ITEM_KEYS) : 0;
+}
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void count_heads(__global const ukey_t *restrict keys,
+                 __global uint *restrict table,
+                 const index_t n,
+                 const uint parts)
+{
+    __local index_t space[SPACE];
+    const uint item = (uint)get_local_id(0), part = (uint)get_group_id(0);
+    const index_t end = part_begin(n, part + 1, parts, TILE);
+    index_t heads = 0;
+    for (index_t tile = part_begin(n, part, parts, TILE); tile < end; tile += TILE) {
+        const index_t first = tile + item * ITEM_KEYS;
+        heads += heads_of(keys, first, keys_here(first, end));
+    }
+    const index_t before = scan_index(heads, space);
+    if (item == WG_SIZE - 1)
+        table[part] = (uint)(before + heads);
+}
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void write_heads(__global const ukey_t *restrict keys,
+                 __global const uint *restrict table,
+                 __global ukey_t *restrict values,
+% if COUNTS:
+                 __global index_t *restrict starts,
+% endif
+                 __global long *restrict found,
+                 const index_t n,
+                 const uint parts)
+{
+    __local index_t space[SPACE];
+    __local uint sums[SCAN_WORDS];
+    __local uint total;
+    const uint item = (uint)get_local_id(0), part = (uint)get_group_id(0);
+    const index_t end = part_begin(n, part + 1, parts, TILE);
+    index_t done = sum_before(table, part, space);
+    for (index_t tile = part_begin(n, part, parts, TILE); tile < end; tile += TILE) {
+        const index_t first = tile + item * ITEM_KEYS;
+        const uint here = keys_here(first, end);
+        const uint heads = heads_of(keys, first, here);
+        const uint before = scan_group(heads, sums);
+        if (item == WG_SIZE - 1)
+            total = before + heads;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        index_t to = done + before;
+        done += total;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (heads)
+            for (uint j = 0; j < here; ++j) {
+                const index_t i = first + j;
+                if (i == 0 || code(keys[i]) != code(keys[i - 1])) {
+                    values[to] = keys[i];
+% if COUNTS:
+                    starts[to] = i;
+% endif
+                    ++to;
+                }
+            }
+    }
+    if (part + 1 == parts && item == 0)
+        found[0] = (long)done;
+}
+% if COUNTS:
+
+__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+void write_counts(__global const index_t *restrict starts,
+                  __global const long *restrict found,
+                  __global long *restrict counts,
+                  const index_t n)
+{
+    const index_t m = (index_t)found[0], each = (m + get_num_groups(0) - 1) / get_num_groups(0);
+    const index_t begin = LESSER(each * get_group_id(0), m), end = LESSER(begin + each, m);
+    for (index_t j = begin + get_local_id(0); j < end; j += WG_SIZE)
+        counts[j] = (long)((j + 1 < m ? starts[j + 1] : n) - starts[j]);
+}
+% endif

@@ -1,0 +1,1 @@
+"""Selecting among keys: the first k, each key once, where keys would go."""

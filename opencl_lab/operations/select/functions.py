@@ -1,0 +1,346 @@
+"""The public functions that select among keys."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import select_device
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
+from opencl_lab.operations.select.search import SEARCH
+from opencl_lab.operations.select.topk import TOPK
+from opencl_lab.operations.select.unique import UNIQUE
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.replay import replayed
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    assign,
+    beginning,
+    check_out,
+    contiguous,
+    direct_target,
+    empty,
+    is_device_array,
+    native,
+    overlap,
+    queue_for,
+    reshaped,
+    to_device,
+)
+from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.session import default_queue, session_of
+
+__all__ = ["searchsorted", "topk", "unique"]
+
+LONG = np.dtype(np.int64)
+
+
+@replayed()
+def topk(
+    a: Any,
+    k: int,
+    *,
+    largest: bool = True,
+    axis: int | None = -1,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: tuple[AnyArray, AnyArray] | None = None,
+    queue: Any = None,
+) -> tuple[AnyArray, AnyArray]:
+    """Return the `k` largest elements along an axis, the largest first, and where they are.
+
+    It is a radix select: what a sort would take for the other elements is not spent. Nothing is
+    waited for on a device.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+        Booleans, integers of 8 to 64 bits, float16, float32 or float64; any shape, any
+        strides. It is not changed.
+    k : int
+        0 to the length of the axis.
+    largest : bool
+        If not, the smallest elements are wanted, the smallest first.
+    axis : int, optional
+        Axis to look along; None flattens first.
+    algorithm : str
+        ``"auto"`` or ``"radix-select"``.
+    config : mapping, optional
+        Kernel parameters of the selection that replace the default ones.
+    out : tuple of two arrays, optional
+        Receive values and indices, of whose shape and dtypes they are. They may share memory
+        with `a`, but not with each other.
+    queue : pyopencl.CommandQueue, optional
+        Where to run for a host array; default: the library's queue on `select_device()`.
+
+    Returns
+    -------
+    values : numpy.ndarray or pyopencl.array.Array
+        Of the dtype of `a`, with `k` elements along `axis`, in order: what
+        ``numpy.sort(kind="stable")`` puts last, last first, or first. NaN counts as larger than
+        any number, as for `sort` and `torch.topk`.
+    indices : the same, int64
+        Positions along `axis`; of equal elements the first position comes first, and those
+        taken are the first ones.
+
+    Raises
+    ------
+    InvalidProblem
+        If `k` is negative or more than there are, and as for `sort`.
+    InvalidConfig, BuildError, LaunchError
+        As for `sort`.
+    """
+    if out is None:
+        out_values = out_indices = None
+    elif isinstance(out, (tuple, list)) and len(out) == 2:
+        out_values, out_indices = out
+    else:
+        raise InvalidProblem("out must be a pair of arrays, for the values and for the indices")
+    return _topk(
+        a,
+        k=k,
+        largest=largest,
+        axis=axis,
+        algorithm=algorithm,
+        config=config,
+        out_values=out_values,
+        out_indices=out_indices,
+        queue=queue,
+    )
+
+
+@replayed()
+def _topk(
+    a: Any,
+    *,
+    k: int,
+    largest: bool,
+    axis: int | None,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    out_values: AnyArray | None,
+    out_indices: AnyArray | None,
+    queue: Any,
+) -> tuple[AnyArray, AnyArray]:
+    """Do what `topk` says; with outs that the kind of a call knows one by one."""
+    try:
+        k = operator.index(k)
+    except TypeError:
+        raise InvalidProblem(f"k must be a whole number, not {k!r}") from None
+    given = as_array(a)
+    array = native(given)
+    queue = queue_for(array, queue)
+    rows = Rows.of(array, axis, queue)
+    problem = TopkProblem(rows.length, k, array.dtype, rows.count, largest)
+    # The result as rows: shorter ones, which share no memory with the data.
+    shape = tuple(k if d == rows.axis else size for d, size in enumerate(rows.shape))
+    short = replace(rows, shape=shape)
+    if out_values is not None and out_indices is not None and overlap(out_values, out_indices):
+        raise InvalidProblem("the two arrays of out share memory")
+    out = {
+        "sorted": short.target(out_values, given.dtype),
+        "sorted_values": short.target(out_indices, LONG),
+    }
+    if rows.count * k:
+        inputs = {"keys": rows.data}
+        found = TOPK.run(problem, inputs, algorithm=algorithm, config=config, queue=queue).outputs
+        order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
+        few = {"keys": found["values"], "values": found["places"]}
+        targets = {name: target for name, target in out.items() if target is not None}
+        ordered = SORT.run(order, few, queue=queue, out=targets).outputs
+        values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
+    else:
+        values, indices = (
+            empty(array, (rows.count, k), dtype, queue) for dtype in (array.dtype, LONG)
+        )
+    if not given.dtype.isnative:
+        values = values.astype(given.dtype)
+    return (
+        short.restore(values, out_values, queue),
+        short.restore(indices, out_indices, queue),
+    )
+
+
+def unique(
+    a: Any,
+    return_counts: bool = False,
+    *,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+) -> AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the elements of an array in order, each once, as `numpy.unique` does.
+
+    How many there are is known when the device has counted them. So this waits once, also for
+    arrays of a device.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+        As in `sort`, of any shape.
+    return_counts : bool
+        Whether to return how often each of them is there, too.
+    algorithm, config : optional
+        Of the sort inside.
+    queue : pyopencl.CommandQueue, optional
+        Where to run for a host array; default: the library's queue on `select_device()`.
+
+    Returns
+    -------
+    values : numpy.ndarray or pyopencl.array.Array, one-dimensional
+        Of the dtype of `a`. All NaN count as one, as -0.0 and 0.0 do: that which comes first in
+        `a` is taken.
+    counts : the same, int64
+        Only with `return_counts`.
+
+    Raises
+    ------
+    InvalidProblem, InvalidConfig, BuildError, LaunchError
+        As for `sort`.
+    """
+    given = as_array(a)
+    array = native(given)
+    queue = queue_for(array, queue)
+    if queue is None:
+        queue = default_queue(select_device())
+    on_device = is_device_array(array)
+    if not on_device and array.size and not session_of(queue).device.unified_memory:
+        UniqueProblem(array.size, array.dtype)  # before anything is sent
+        array = to_device(np.ascontiguousarray(array), queue)
+    counted = bool(return_counts)
+    if array.size:
+        values, found, *rest = _unique(
+            array, counts=counted, algorithm=algorithm, config=config, queue=queue
+        )
+        m = int(found.get()[0] if is_device_array(found) else found[0])
+        results = [beginning(part, m, queue) for part in (values, *rest)]
+    else:
+        UniqueProblem(0, array.dtype)
+        results = [empty(array, (0,), dtype, queue) for dtype in (array.dtype, LONG)[: 1 + counted]]
+    if is_device_array(array) and not on_device:
+        results = [part.get() for part in results]
+    if not given.dtype.isnative:
+        results[0] = results[0].astype(given.dtype)
+    return (results[0], results[1]) if counted else results[0]
+
+
+@replayed()
+def _unique(
+    a: AnyArray, *, counts: bool, algorithm: str, config: Mapping[str, Any] | None, queue: Any
+) -> tuple[AnyArray, ...]:
+    """Return arrays as long as `a`, whose first elements are the results, and how many are."""
+    rows = Rows.of(a, None, queue)
+    problem = SortProblem(rows.length, a.dtype)
+    run = SORT.run(problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue)
+    keys = reshaped(run.outputs["sorted"], (rows.length,), queue)
+    problem_of_runs = UniqueProblem(rows.length, a.dtype, counts)
+    outputs = UNIQUE.run(problem_of_runs, {"keys": keys}, queue=queue).outputs
+    return tuple(outputs[name] for name in ("values", "found", "counts")[: 2 + counts])
+
+
+@replayed()
+def searchsorted(
+    a: Any,
+    v: Any,
+    side: str = "left",
+    *,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+) -> AnyArray:
+    """Return where elements would go to keep a sorted array in order, as `numpy.searchsorted`.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array, one-dimensional
+        In the order of `sort`, NaN last; of its dtypes. Not checked: else results mean nothing.
+    v : array_like or pyopencl.array.Array
+        Of any shape, on the same side as `a`. On a device both have one dtype; on the host both
+        are converted as NumPy does.
+    side : str
+        ``"left"``: before equal elements, or ``"right"``: behind them.
+    algorithm : str
+        ``"auto"`` or ``"binary-search"``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, int64, optional
+        Receives the result; of the shape of `v`.
+    queue : pyopencl.CommandQueue, optional
+        Where to run for host arrays; default: the library's queue on `select_device()`.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array, int64
+        Of the shape of `v`: how many elements of `a` are less (``left``), or not greater
+        (``right``). A number for a single `v` on the host, as NumPy's.
+
+    Raises
+    ------
+    InvalidProblem
+        If `a` is not one-dimensional, for an unknown `side`, and as for `sort`.
+    InvalidConfig, BuildError, LaunchError
+        As for `sort`.
+    """
+    keys, values = as_array(a), as_array(v)
+    if is_device_array(keys) != is_device_array(values):
+        raise InvalidProblem("a and v must both be host arrays or both device arrays")
+    if keys.ndim != 1:
+        raise InvalidProblem(f"a must have one dimension, not {keys.ndim}")
+    if side not in ("left", "right"):
+        raise InvalidProblem(f"side must be 'left' or 'right', not {side!r}")
+    queue = queue_for(keys, queue)
+    queue_for(values, queue)
+    keys, values = _of_one_type(keys, values)
+    if out is not None:
+        check_out(out, keys, tuple(values.shape), LONG)
+    n, m = keys.size, values.size
+    problem = SearchProblem(n, m, keys.dtype, side == "right")
+    target = direct_target(out, tuple(values.shape), LONG, (keys, values))
+    if n and m:
+        flat = reshaped(contiguous(values, queue), (m,), queue)
+        result = SEARCH.run(
+            problem,
+            {"keys": contiguous(keys, queue), "values": flat},
+            algorithm=algorithm,
+            config=config,
+            queue=queue,
+            out={} if target is None else {"places": reshaped(target, (m,), queue)},
+        ).outputs["places"]
+        if target is not None:
+            return out
+        result = reshaped(result, tuple(values.shape), queue)
+    else:
+        result = np.zeros(tuple(values.shape), LONG)
+        if is_device_array(keys):
+            result = to_device(result, queue)
+    if out is not None:
+        assign(out, result, queue)
+        return out
+    return result[()] if values.ndim == 0 and not is_device_array(result) else result
+
+
+def _of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return both in the type in which NumPy compares them, and the machine's byte order."""
+    if is_device_array(keys):
+        if keys.dtype != values.dtype:
+            raise InvalidProblem(
+                f"on a device a and v must have one dtype, not {keys.dtype} and {values.dtype}"
+            )
+        return keys, values
+    if keys.dtype != values.dtype and keys.dtype.kind in "iu" and values.dtype.kind in "iu":
+        limits = np.iinfo(keys.dtype)
+        if values.size and limits.min <= values.min() and values.max() <= limits.max:
+            return native(keys), values.astype(keys.dtype.newbyteorder("="))  # mostly fewer
+    try:
+        common = np.result_type(keys.dtype, values.dtype).newbyteorder("=")
+    except TypeError as error:
+        raise InvalidProblem(f"cannot compare {keys.dtype} and {values.dtype}") from error
+    return keys.astype(common, copy=False), values.astype(common, copy=False)

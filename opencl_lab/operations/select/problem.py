@@ -1,0 +1,126 @@
+"""The problems of selecting among keys: some of them, each once, and where others would go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Problem
+from opencl_lab.operations.sort.problem import KEY_TYPES
+from opencl_lab.plan import Work
+
+__all__ = ["SearchProblem", "TopkProblem", "UniqueProblem"]
+
+
+def _check(dtype: np.dtype[Any], *sizes: int) -> None:
+    if min(sizes) < 0:
+        raise InvalidProblem(f"sizes must not be negative, not {min(sizes)}")
+    if max(sizes) >= 2**63:
+        raise InvalidProblem(f"{max(sizes)} keys are more than a 64-bit index counts")
+    if dtype.name not in KEY_TYPES or not dtype.isnative:
+        raise InvalidProblem(
+            f"cannot order keys of dtype {dtype}; supported: {', '.join(KEY_TYPES)}"
+        )
+
+
+@dataclass(frozen=True)
+class TopkProblem(Problem):
+    """Find the first `k` keys of each row, in sorted order, and where they are.
+
+    Parameters
+    ----------
+    n : int
+        Keys in a row.
+    k : int
+        Keys wanted of it, at most `n`.
+    dtype : numpy.dtype
+        Type of the keys, in the machine's byte order.
+    rows : int
+    largest : bool
+        The first are the largest ones, and any NaN before them.
+    """
+
+    sizes = ("n", "k", "rows")
+    layout = ("dtype",)
+
+    n: int
+    k: int
+    dtype: np.dtype[Any]
+    rows: int = 1
+    largest: bool = True
+
+    def __post_init__(self) -> None:
+        _check(self.dtype, self.n, self.rows, self.n * self.rows)
+        if not 0 <= self.k <= self.n:
+            raise InvalidProblem(f"k must be 0 to {self.n}, the keys that there are, not {self.k}")
+
+    @property
+    def work(self) -> Work:
+        """One read of every key, and one write of each result."""
+        item = self.dtype.itemsize
+        return Work(0, float(self.rows * (self.n * item + self.k * (item + 8))))
+
+
+@dataclass(frozen=True)
+class UniqueProblem(Problem):
+    """Take of sorted keys the first of each run of equal ones, and its length.
+
+    Parameters
+    ----------
+    n : int
+    dtype : numpy.dtype
+        Type of the keys, in the machine's byte order.
+    counts : bool
+        Whether the lengths are wanted.
+    """
+
+    sizes = ("n",)
+    layout = ("dtype", "counts")
+
+    n: int
+    dtype: np.dtype[Any]
+    counts: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self.dtype, self.n)
+
+    @property
+    def work(self) -> Work:
+        """Two reads of every key, which the number of results asks for."""
+        return Work(0, 2.0 * self.n * self.dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class SearchProblem(Problem):
+    """Find where values would go among `n` sorted keys.
+
+    Parameters
+    ----------
+    n : int
+        Keys.
+    m : int
+        Values that are looked for.
+    dtype : numpy.dtype
+        Type of both, in the machine's byte order.
+    right : bool
+        Whether values go after equal keys.
+    """
+
+    sizes = ("n", "m")
+    layout = ("dtype",)
+
+    n: int
+    m: int
+    dtype: np.dtype[Any]
+    right: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self.dtype, self.n, self.m)
+
+    @property
+    def work(self) -> Work:
+        """One read of every value, and one write of its place."""
+        return Work(0, float(self.m * (self.dtype.itemsize + 8)))

@@ -1,0 +1,90 @@
+"""Where values would go among sorted keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operation import Algorithm, Solver
+from opencl_lab.operations.select.parts import index_of, largest_group
+from opencl_lab.operations.select.problem import SearchProblem
+from opencl_lab.operations.sort.problem import KEY_TYPES
+from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+
+__all__ = ["SEARCH", "BinarySearch"]
+
+TEMPLATE = "select/search.cl.mako"
+LONG = np.dtype(np.int64)
+MANY = 1024
+"""Values from which a CPU makes many searches at once, however few there are in the last group."""
+
+
+class BinarySearch(Algorithm[SearchProblem]):
+    """A binary search for each value, several at once."""
+
+    name = "binary-search"
+    templates = (TEMPLATE,)
+    space = SearchSpace(
+        (
+            Parameter("WG_SIZE", (1, 64, 128, 256), "items in a group; CPUs: 1"),
+            Parameter("VALUES", (1, 2, 4, 8, 16, 64), "values that an item looks for at once"),
+        ),
+        (
+            Constraint(lambda c: c.integer("WG_SIZE") > 0, "WG_SIZE must be positive"),
+            Constraint(lambda c: c.integer("VALUES") > 0, "VALUES must be positive"),
+        ),
+    )
+
+    def default_config(self, problem: SearchProblem, device: Device) -> Config:
+        """Return groups of one item for CPUs, and enough items for all units of others."""
+        wg_size = largest_group(device)
+        if wg_size == 1:
+            return Config(WG_SIZE=1, VALUES=64 if problem.m >= MANY else 16)
+        busy = 2048 * device.compute_units
+        return Config(WG_SIZE=wg_size, VALUES=4 if problem.m >= 4 * busy else 1)
+
+    def plan(self, problem: SearchProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch."""
+        buffers = (
+            Buffer("keys", "in", (problem.n,), problem.dtype),
+            Buffer("values", "in", (problem.m,), problem.dtype),
+            Buffer("places", "out", (problem.m,), LONG),
+        )
+        if not problem.m or not problem.n:
+            return Plan(buffers, ())
+        wide, index = index_of(problem.n)
+        wg_size, values = config.integer("WG_SIZE"), config.integer("VALUES")
+        params: dict[str, Any] = {
+            "KEY_T": KEY_TYPES[problem.dtype.name],
+            "RIGHT": problem.right,
+            "WIDE": wide,
+            **config,
+        }
+        launch = Launch(
+            template=TEMPLATE,
+            kernel="search",
+            params=params,
+            global_size=(round_up(-(-problem.m // values), wg_size),),
+            local_size=(wg_size,),
+            arguments={
+                "keys": "keys",
+                "values": "values",
+                "places": "places",
+                "n": index(problem.n),
+                "m": np.uint64(problem.m),
+            },
+        )
+        return Plan(buffers, (launch,))
+
+
+class Search(Solver[SearchProblem]):
+    """Where values would go among sorted keys."""
+
+    name = "searchsorted"
+    algorithms = (BinarySearch(),)
+
+
+SEARCH = Search()

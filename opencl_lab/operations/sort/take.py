@@ -1,0 +1,95 @@
+"""Elements of any type in the order that an argsort gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Algorithm, Problem, Solver
+from opencl_lab.operations.sort.problem import VALUE_TYPES
+from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+
+__all__ = ["TAKE", "TakeProblem"]
+
+TEMPLATE = "sort/take.cl.mako"
+
+
+@dataclass(frozen=True)
+class TakeProblem(Problem):
+    """Bring `rows` rows of `n` elements of `nbytes` bytes in a given order."""
+
+    sizes = ("n", "rows")
+    layout = ("nbytes",)
+
+    n: int
+    rows: int
+    nbytes: int
+
+    def __post_init__(self) -> None:
+        if min(self.n, self.rows) < 0 or self.nbytes < 1:
+            raise InvalidProblem("sizes must not be negative, and elements not empty")
+
+    @property
+    def work(self) -> Work:
+        """One read and one write of every element, and one read of its place."""
+        return Work(0, float(self.rows * self.n * (2 * self.nbytes + 8)))
+
+
+class Words(Algorithm[TakeProblem]):
+    """Move words of the longest type that elements are made of, an item each."""
+
+    name = "words"
+    templates = (TEMPLATE,)
+    space = SearchSpace(
+        (Parameter("WG_SIZE", (64, 128, 256), "items in a group"),),
+        (Constraint(lambda c: c.integer("WG_SIZE") > 0, "WG_SIZE must be positive"),),
+    )
+
+    def default_config(self, problem: TakeProblem, device: Device) -> Config:
+        """Return large groups, where the device takes them."""
+        return Config(WG_SIZE=min(256, device.capabilities.max_work_group))
+
+    def plan(self, problem: TakeProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch."""
+        shape, element = (problem.rows, problem.n), np.dtype(f"V{problem.nbytes}")
+        buffers = (
+            Buffer("source", "in", shape, element),
+            Buffer("order", "in", shape, np.dtype(np.int64)),
+            Buffer("target", "out", shape, element),
+        )
+        count = problem.rows * problem.n
+        if not count:
+            return Plan(buffers, ())
+        word = next(size for size in sorted(VALUE_TYPES, reverse=True) if not problem.nbytes % size)
+        words, wg_size = problem.nbytes // word, config.integer("WG_SIZE")
+        params: dict[str, Any] = {"WORD_T": VALUE_TYPES[word], "WORDS": words, "WG_SIZE": wg_size}
+        launch = Launch(
+            template=TEMPLATE,
+            kernel="take",
+            params=params,
+            global_size=(round_up(count * words, wg_size),),
+            local_size=(wg_size,),
+            arguments={
+                "source": "source",
+                "order": "order",
+                "target": "target",
+                "n": np.uint64(problem.n),
+                "count": np.uint64(count),
+            },
+        )
+        return Plan(buffers, (launch,))
+
+
+class Take(Solver[TakeProblem]):
+    """Elements in another order."""
+
+    name = "take"
+    algorithms = (Words(),)
+
+
+TAKE = Take()
