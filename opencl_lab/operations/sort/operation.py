@@ -11,6 +11,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.operation import Algorithm, Difference, Operation, Option, axis_of
+from opencl_lab.operations.sort.merge_path import MergePath
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.operations.sort.radix import Radix
@@ -69,7 +70,7 @@ class Sort(Operation[SortProblem]):
     )
     inputs = ("keys",)
     output = "sorted"
-    algorithms = (Radix(), OddEvenMerge())
+    algorithms = (Radix(), MergePath(), OddEvenMerge())
     references = (
         CReference("c:seq", "sort.c", "sort_merge_seq", _c_defines, _c_arguments),
         CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_threaded, threaded=True),

@@ -1,0 +1,97 @@
+"""The merge sort for CPUs: groups of one item that go through phases of tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operations.sort.elements import Elements, index_type
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.space import Config
+
+__all__ = ["TEMPLATE", "units_config", "units_plan"]
+
+TEMPLATE = "sort/merge_path_units.cl.mako"
+
+CACHED = 1 << 18
+"""Bytes of a tile: two of them are in the cache of a unit."""
+TASKS_OF_UNIT = 4
+LEAST, MOST = 1024, 32768
+"""Elements of a tile that is sorted by itself, where there are so many."""
+PATIENCE = 1 << 20
+
+
+def _power(number: int) -> int:
+    """Return the largest power of two that is not above `number`, at least 1."""
+    return 1 << max(number, 1).bit_length() - 1
+
+
+def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
+    """Return tiles for which the cache has room, and which give each unit some."""
+    total = problem.n * problem.rows
+    share = _power(total // (TASKS_OF_UNIT * device.compute_units))
+    most = min(MOST, _power(CACHED // Elements(problem).nbytes))
+    tile = max(min(share, most), LEAST)
+    return {"TILE": tile, "STRETCH": tile}
+
+
+def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+    """Plan one launch, or one a phase where items do not see what others have written."""
+    elements = Elements(problem)
+    buffers = elements.buffers
+    n, rows = problem.n, problem.rows
+    if n * rows == 0:
+        return Plan(tuple(buffers), ())
+    tile, stretch = config.integer("TILE"), config.integer("STRETCH")
+    index = index_type(n * rows)
+    tiles = -(-n // tile)
+    merges = (tiles - 1).bit_length()
+    capacity = max(tile, stretch) if merges else min(tile, n)
+    items = min(device.compute_units, rows * tiles)
+    element = np.dtype(f"V{elements.nbytes}")
+
+    def elements_of(name: str, needed: bool) -> Buffer:
+        return Buffer(name, "scratch", (n * rows if needed else 1,), element)
+
+    buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
+    buffers.append(elements_of("first", merges > 0))
+    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares", "first": "first"}
+    if elements.value_type is not None:
+        buffers.append(elements_of("second", merges > 1))
+        arguments["second"] = "second"
+    phases = 1 + merges
+    buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
+    params: dict[str, Any] = {
+        **elements.params,
+        "INDICES": problem.indices,
+        "INDEX_T": "uint" if index is np.uint32 else "ulong",
+        "TILE": tile,
+        "STRETCH": stretch,
+        "CAPACITY": capacity,
+        "PATIENCE": PATIENCE,
+    }
+    joined = device.capabilities.visible_writes
+    spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
+    launches = tuple(
+        Launch(
+            template=TEMPLATE,
+            kernel="merge_units",
+            params=params,
+            global_size=(items,),
+            local_size=(1,),
+            arguments={
+                **arguments,
+                "n": np.uint64(n),
+                "rows": np.uint64(rows),
+                "from": np.uint32(begin),
+                "to": np.uint32(end),
+                "last": np.uint32(phases),
+                "counters": "counters",
+            },
+        )
+        for begin, end in spans
+    )
+    return Plan(tuple(buffers), launches)
