@@ -27,14 +27,15 @@
  * elements are keys. Launches begin with phase 0, or have one each.
  *
  * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
- * INDICES    whether values are positions in the row, and keys are not wanted
+ * MOVED      what elements are: keys; codes, which are not the whole of their keys, with the keys as
+ *            values; codes with indices, positions in the row; or pairs of keys and the user's values
  * INDEX_T    unsigned type that counts the elements of all rows
  * TILE       elements that one item sorts in its cache
  * STRETCH    elements of a task of merging, not more than two tiles, which it divides
  * CAPACITY   elements that `spares` has twice for each item: a tile, and a stretch if there are merges
  * PATIENCE   how often an item looks for others to finish
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, TILE, STRETCH, CAPACITY, PATIENCE"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, MOVED, INDEX_T, TILE, STRETCH, CAPACITY, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 <%include file="/prelude.cl.mako"/>\
@@ -47,17 +48,17 @@
     unsigned = "u" + rank_t
 %>\
 typedef ${INDEX_T} index_t;
-typedef ${"long" if INDICES else VALUE_T or "uchar"} out_value_t;
-#define CODE_OF(e) code(KEY_OF(e))
+typedef ${"long" if MOVED == "indices" else VALUE_T or "uchar"} out_value_t;
+#define CODE_OF(e) ${"KEY_OF(e)" if MOVED in ("codes", "indices") else "code(KEY_OF(e))"}
 
 ${paths.ends("index_t")}
 ${paths.search("rank_of_path", "__global", "elem_t", "index_t", "CODE_OF")}
 /* Sort up to ${BLOCK} elements by counting: the place of one is how many go before it. */
 static inline void sort_block(__global const ukey_t *keys,
-% if VALUE_T is not None and not INDICES:
+% if MOVED == "pairs":
                               __global const value_t *values,
 % endif
-% if INDICES:
+% if MOVED == "indices":
                               const index_t position,
 % endif
                               const uint count, __global elem_t *target)
@@ -77,96 +78,118 @@ static inline void sort_block(__global const ukey_t *keys,
 % if VALUE_T is None:
         target[ranks[i]] = keys[i];
 % else:
-        target[ranks[i]].key = keys[i];
-        target[ranks[i]].value = ${"(value_t)(position + i)" if INDICES else "values[i]"};
+        target[ranks[i]].key = ${"keys[i]" if MOVED == "pairs" else "codes[i]"};
+        target[ranks[i]].value = \
+${{"codes": "keys[i]", "indices": "(value_t)(position + i)", "pairs": "values[i]"}[MOVED]};
 % endif
     }
 }
 
-/* One step of merging from the front: equal elements of a go first. */
-#define FRONT(k)                                                                                   \
+/* Four merges of elements of `runs`, as many steps each: from the fronts to outputs `front` + 0, 1, ..
+   and from the rears to those before `rear`. Of each merge it is known what comes next of run b, and
+   the sum of that and what comes next of run a: fewer numbers than processors have registers. */
+#define MERGE_FOUR(runs, target, steps)                                                            \
     do {                                                                                           \
-        const bool right = CODE_OF(*front_b##k) < CODE_OF(*front_a##k);                            \
-        *out_front##k++ = right ? *front_b##k : *front_a##k;                                       \
-        front_b##k += right;                                                                       \
-        front_a##k += !right;                                                                      \
+        for (index_t step = 0; step < (steps); ++step) {                                           \
+            FRONT(runs, target, 0);                                                                \
+            FRONT(runs, target, 1);                                                                \
+            REAR(runs, target, 0);                                                                 \
+            REAR(runs, target, 1);                                                                 \
+        }                                                                                          \
     } while (0)
-/* The same from the rear: equal elements of b go last. */
-#define REAR(k)                                                                                    \
+/* Equal elements of a go first, .. */
+#define FRONT(runs, target, k)                                                                     \
     do {                                                                                           \
-        const bool left = CODE_OF(rear_b##k[-1]) < CODE_OF(rear_a##k[-1]);                         \
-        *--out_rear##k = left ? rear_a##k[-1] : rear_b##k[-1];                                     \
-        rear_a##k -= left;                                                                         \
+        const elem_t a = runs[front_sum##k + step - front_b##k], b = runs[front_b##k];             \
+        const bool right = CODE_OF(b) < CODE_OF(a);                                                \
+        target[front##k + step] = right ? b : a;                                                   \
+        front_b##k += right;                                                                       \
+    } while (0)
+/* .. and those of b last. */
+#define REAR(runs, target, k)                                                                      \
+    do {                                                                                           \
+        const elem_t a = runs[rear_sum##k - step - rear_b##k], b = runs[rear_b##k];                \
+        const bool left = CODE_OF(b) < CODE_OF(a);                                                 \
+        target[rear##k - step] = left ? a : b;                                                     \
         rear_b##k -= !left;                                                                        \
     } while (0)
 
 /* Merge two pairs of runs, each of `width` elements, that follow each other. */
-static inline void merge_pairs(__global const elem_t *runs, const uint width, __global elem_t *target)
+static inline void merge_pairs(__global const elem_t *runs, const index_t width,
+                               __global elem_t *target)
 {
 % for k in range(2):
-    __global const elem_t *front_a${k} = runs + ${2 * k} * width, *front_b${k} = front_a${k} + width;
-    __global const elem_t *rear_a${k} = front_b${k}, *rear_b${k} = front_b${k} + width;
-    __global elem_t *out_front${k} = target + ${2 * k} * width, *out_rear${k} = out_front${k} + 2 * width;
+    const index_t front${k} = ${2 * k} * width, rear${k} = ${2 * k + 2} * width - 1;
+    index_t front_b${k} = front${k} + width, rear_b${k} = rear${k};
+    const index_t front_sum${k} = front${k} + front_b${k}, rear_sum${k} = rear${k} + front_b${k} - 1;
 % endfor
-    for (uint step = 0; step < width; ++step) {
-        FRONT(0);
-        FRONT(1);
-        REAR(0);
-        REAR(1);
-    }
+    MERGE_FOUR(runs, target, width);
 }
 
 /* Merge what is under the outputs [begin, end) of two runs that follow each other. */
-static void merge_stretch(__global const elem_t *a, const index_t a_count, const index_t b_count,
+static void merge_stretch(__global const elem_t *runs, const index_t a_count, const index_t b_count,
                           const index_t begin, const index_t end, __global elem_t *target)
 {
-    __global const elem_t *b = a + a_count;
+    __global const elem_t *second_run = runs + a_count;
     const index_t middle = begin + (end - begin) / 2;
-    const index_t a_0 = rank_of_path(a, b, begin, least_of_a(begin, b_count), most_of_a(begin, a_count));
-    const index_t a_2 = rank_of_path(a, b, end, least_of_a(end, b_count), most_of_a(end, a_count));
+    const index_t a_0 = rank_of_path(runs, second_run, begin, least_of_a(begin, b_count),
+                                     most_of_a(begin, a_count));
+    const index_t a_2 = rank_of_path(runs, second_run, end, least_of_a(end, b_count),
+                                     most_of_a(end, a_count));
     /* Neither half of the stretch has more of a run than it has outputs. */
     const index_t half_ = middle - begin, rest = end - middle;
-    const index_t a_1 = rank_of_path(a, b, middle, a_2 > a_0 + rest ? a_2 - rest : a_0,
+    const index_t a_1 = rank_of_path(runs, second_run, middle, a_2 > a_0 + rest ? a_2 - rest : a_0,
                                      a_0 + half_ < a_2 ? a_0 + half_ : a_2);
-    __global const elem_t *a_end = b, *b_end = b + b_count;
+    const index_t count = a_count + b_count;
+    /* Of both halves: where fronts are, and rears, which are beyond the last element. */
 % for k, (start, stop) in enumerate((("begin", "middle"), ("middle", "end"))):
-    __global const elem_t *front_a${k} = a + a_${k}, *front_b${k} = b + (${start} - a_${k});
-    __global const elem_t *rear_a${k} = a + a_${k + 1}, *rear_b${k} = b + (${stop} - a_${k + 1});
-    __global elem_t *out_front${k} = target + (${start} - begin), *out_rear${k} = target + (${stop} - begin);
+    index_t a_low${k} = a_${k}, a_high${k} = a_${k + 1};
+    index_t b_low${k} = a_count + ${start} - a_${k}, b_high${k} = a_count + ${stop} - a_${k + 1};
+    index_t front${k} = ${start} - begin, rear${k} = ${stop} - begin;
 % endfor
     for (;;) {
-        size_t steps = (size_t)(out_rear0 - out_front0) / 2;
+        index_t steps = count;
 % for k in range(2):
-% for limit in (f"out_rear{k} - out_front{k}) / 2", f"a_end - front_a{k})", f"b_end - front_b{k})", f"rear_a{k} - a)", f"rear_b{k} - b)"):
-        steps = LESSER(steps, (size_t)(${limit});
+% for limit in (f"(rear{k} - front{k}) / 2", f"a_count - a_low{k}", f"count - b_low{k}", f"a_high{k}", f"b_high{k} - a_count"):
+        steps = LESSER(steps, ${limit});
 % endfor
 % endfor
         if (steps < ${LEAST})
             break;
-        for (size_t step = 0; step < steps; ++step) {
-            FRONT(0);
-            FRONT(1);
-            REAR(0);
-            REAR(1);
-        }
+% for k in range(2):
+        index_t front_b${k} = b_low${k}, rear_b${k} = b_high${k} - 1;
+        const index_t front_sum${k} = a_low${k} + b_low${k}, rear_sum${k} = a_high${k} - 1 + rear_b${k};
+        rear${k} -= 1;
+% endfor
+        MERGE_FOUR(runs, target, steps);
+% for k in range(2):
+        a_low${k} += steps - (front_b${k} - b_low${k});
+        a_high${k} -= steps - (b_high${k} - 1 - rear_b${k});
+        b_low${k} = front_b${k};
+        b_high${k} = rear_b${k} + 1;
+        front${k} += steps;
+        rear${k} = rear${k} + 1 - steps;
+% endfor
     }
     /* What is left: little, or in one run alone. */
 % for k in range(2):
-    while (front_a${k} < rear_a${k} && front_b${k} < rear_b${k})
-        FRONT(${k});
-    while (front_a${k} < rear_a${k})
-        *out_front${k}++ = *front_a${k}++;
-    while (front_b${k} < rear_b${k})
-        *out_front${k}++ = *front_b${k}++;
+    while (a_low${k} < a_high${k} && b_low${k} < b_high${k}) {
+        const bool right = CODE_OF(runs[b_low${k}]) < CODE_OF(runs[a_low${k}]);
+        target[front${k}++] = runs[right ? b_low${k}++ : a_low${k}++];
+    }
+    while (a_low${k} < a_high${k})
+        target[front${k}++] = runs[a_low${k}++];
+    while (b_low${k} < b_high${k})
+        target[front${k}++] = runs[b_low${k}++];
 % endfor
 }
 
 /* Sort a tile. What is last merged goes to `target` if there is one; returns where it is. */
 static __global elem_t *sort_tile(__global const ukey_t *keys,
-% if VALUE_T is not None and not INDICES:
+% if MOVED == "pairs":
                                   __global const value_t *values,
 % endif
-% if INDICES:
+% if MOVED == "indices":
                                   const index_t position,
 % endif
                                   const uint count, __global elem_t *mine, __global elem_t *target)
@@ -175,7 +198,7 @@ static __global elem_t *sort_tile(__global const ukey_t *keys,
     if (target && count <= ${BLOCK})
         from = target;
     for (uint i = 0; i < count; i += ${BLOCK})
-        sort_block(keys + i, ${"position + i, " if INDICES else "" if VALUE_T is None else "values + i, "}\
+        sort_block(keys + i, ${{"indices": "position + i, ", "pairs": "values + i, "}.get(MOVED, "")}\
 LESSER(count - i, ${BLOCK}u), from + i);
     for (uint width = ${BLOCK}; width < count; width *= 2) {
         if (target && 2 * width >= count)
@@ -197,29 +220,34 @@ LESSER(count - i, ${BLOCK}u), from + i);
 % if VALUE_T is not None:
 /* Write sorted elements where the caller wants them. */
 static void emit(__global const elem_t *from,
-% if not INDICES:
+% if MOVED != "indices":
                  __global ukey_t *sorted,
 % endif
-                 __global out_value_t *sorted_values, const uint count)
+% if MOVED != "codes":
+                 __global out_value_t *sorted_values,
+% endif
+                 const uint count)
 {
     for (uint i = 0; i < count; ++i) {
-% if not INDICES:
-        sorted[i] = from[i].key;
+% if MOVED != "indices":
+        sorted[i] = from[i].${"key" if MOVED == "pairs" else "value"};
 % endif
+% if MOVED != "codes":
         sorted_values[i] = from[i].value;
+% endif
     }
 }
 % endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void merge_units(__global const ukey_t *keys,
-% if VALUE_T is not None and not INDICES:
+% if MOVED == "pairs":
                  __global const value_t *values,
 % endif
-% if not INDICES:
+% if MOVED != "indices":
                  __global ukey_t *sorted,
 % endif
-% if VALUE_T is not None:
+% if MOVED in ("indices", "pairs"):
                  __global out_value_t *sorted_values,
 % endif
                  __global elem_t *spares,
@@ -257,7 +285,7 @@ void merge_units(__global const ukey_t *keys,
             __global elem_t *result = ends ? (phase ? mine : 0) : target + at + begin;
 % endif
             if (phase == 0) {
-                result = sort_tile(keys + at + begin, ${"begin, " if INDICES else "" if VALUE_T is None else "values + at + begin, "}\
+                result = sort_tile(keys + at + begin, ${{"indices": "begin, ", "pairs": "values + at + begin, "}.get(MOVED, "")}\
 count, mine, result);
             } else {
                 const index_t width = (index_t)${TILE} << (phase - 1);
@@ -269,7 +297,7 @@ count, mine, result);
             }
 % if VALUE_T is not None:
             if (ends)
-                emit(result, ${"" if INDICES else "sorted + at + begin, "}sorted_values + at + begin, count);
+                emit(result, ${{"codes": "sorted + at + begin", "indices": "sorted_values + at + begin", "pairs": "sorted + at + begin, sorted_values + at + begin"}[MOVED]}, count);
 % endif
         }
     </%phases:run>

@@ -8,7 +8,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.sort.elements import Elements, index_type
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.space import Config
 
@@ -29,11 +29,27 @@ def _power(number: int) -> int:
     return 1 << max(number, 1).bit_length() - 1
 
 
+def _moved(elements: Elements) -> tuple[str, str | None]:
+    """Return what elements are, and the type of OpenCL C of their values."""
+    problem = elements.problem
+    if problem.indices or problem.value_bytes:
+        return "indices" if problem.indices else "pairs", elements.value_type
+    if problem.dtype.kind == "f":  # whose codes take more to compute than to move
+        return "codes", VALUE_TYPES[problem.dtype.itemsize]
+    return "keys", None
+
+
+def _nbytes(problem: SortProblem) -> int:
+    """Return the size of an element."""
+    elements = Elements(problem)
+    return 2 * problem.dtype.itemsize if _moved(elements)[0] == "codes" else elements.nbytes
+
+
 def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
     """Return tiles for which the cache has room, and which give each unit some."""
     total = problem.n * problem.rows
     share = _power(total // (TASKS_OF_UNIT * device.compute_units))
-    most = min(MOST, _power(CACHED // Elements(problem).nbytes))
+    most = min(MOST, _power(CACHED // _nbytes(problem)))
     tile = max(min(share, most), LEAST)
     return {"TILE": tile, "STRETCH": tile}
 
@@ -41,6 +57,7 @@ def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
 def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch, or one a phase where items do not see what others have written."""
     elements = Elements(problem)
+    moved, value_type = _moved(elements)
     buffers = elements.buffers
     n, rows = problem.n, problem.rows
     if n * rows == 0:
@@ -51,7 +68,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     merges = (tiles - 1).bit_length()
     capacity = max(tile, stretch) if merges else min(tile, n)
     items = min(device.compute_units, rows * tiles)
-    element = np.dtype(f"V{elements.nbytes}")
+    element = np.dtype(f"V{_nbytes(problem)}")
 
     def elements_of(name: str, needed: bool) -> Buffer:
         return Buffer(name, "scratch", (n * rows if needed else 1,), element)
@@ -59,14 +76,15 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
     buffers.append(elements_of("first", merges > 0))
     arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares", "first": "first"}
-    if elements.value_type is not None:
+    if moved != "keys":
         buffers.append(elements_of("second", merges > 1))
         arguments["second"] = "second"
     phases = 1 + merges
     buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
     params: dict[str, Any] = {
         **elements.params,
-        "INDICES": problem.indices,
+        "VALUE_T": value_type,
+        "MOVED": moved,
         "INDEX_T": "uint" if index is np.uint32 else "ulong",
         "TILE": tile,
         "STRETCH": stretch,
