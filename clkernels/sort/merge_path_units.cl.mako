@@ -32,7 +32,7 @@
  * INDEX_T    unsigned type that counts the elements of all rows
  * TILE       elements that one item sorts in its cache
  * STRETCH    elements of a task of merging, not more than two tiles, which it divides
- * CAPACITY   elements that `spares` has twice for each item: a tile, and a stretch if there are merges
+ * CAPACITY   elements that `spares` has twice for each item: a tile or a stretch
  * PATIENCE   how often an item looks for others to finish
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, MOVED, INDEX_T, TILE, STRETCH, CAPACITY, PATIENCE"/>\

@@ -57,7 +57,7 @@ class MergePath(Algorithm[SortProblem]):
                 lambda c: _by_units(c) == (c["ITEM_KEYS"] == 1), "ITEM_KEYS is 1 for units alone"
             ),
             Constraint(
-                lambda c: _by_units(c) == (c["TILE"] > 1) == (c["STRETCH"] > 1),
+                lambda c: _by_units(c) == (c["TILE"] != 1) == (c["STRETCH"] != 1),
                 "TILE and STRETCH are for units alone",
             ),
             Constraint(

@@ -66,7 +66,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     index = index_type(n * rows)
     tiles = -(-n // tile)
     merges = (tiles - 1).bit_length()
-    capacity = max(tile, stretch) if merges else min(tile, n)
+    capacity = max(tile, stretch)
     items = min(device.compute_units, rows * tiles)
     element = np.dtype(f"V{_nbytes(problem)}")
 
