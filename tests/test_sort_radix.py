@@ -265,6 +265,24 @@ def test_what_auto_takes(n, rows, name):
     assert SORT.choose(problem, gpu, "radix").name == "radix"
 
 
+@pytest.mark.parametrize(
+    ("n", "dtype", "name"),
+    [
+        (2, "int32", "radix"),
+        (3, "int32", "merge-path"),
+        (64, "float64", "merge-path"),
+        (65, "float64", "radix"),
+        (24, "bool", "merge-path"),
+        (25, "float16", "radix"),
+    ],
+)
+def test_what_auto_takes_for_short_rows(n, dtype, name):
+    for rows in (1, 1000):
+        problem = SortProblem(n, np.dtype(dtype), rows)
+        assert SORT.choose(problem, replace(GPU, kind="cpu")).name == name
+        assert SORT.choose(problem, GPU).name == "radix"
+
+
 def test_rows_share_their_launches():
     for n in (1000, 100_000):
         counts = {
