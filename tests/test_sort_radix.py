@@ -270,8 +270,10 @@ def test_what_auto_takes(n, rows, name):
     [
         (2, "int32", "radix"),
         (3, "int32", "merge-path"),
-        (64, "float64", "merge-path"),
-        (65, "float64", "radix"),
+        (96, "float64", "merge-path"),
+        (97, "float64", "radix"),
+        (112, "int32", "merge-path"),
+        (113, "int64", "radix"),
         (24, "bool", "merge-path"),
         (25, "float16", "radix"),
     ],

@@ -30,12 +30,14 @@
  * MOVED      what elements are: keys; codes, which are not the whole of their keys, with the keys as
  *            values; codes with indices, positions in the row; or pairs of keys and the user's values
  * INDEX_T    unsigned type that counts the elements of all rows
+ * MERGES     whether there is more than one tile in a row
  * TILE       elements that one item sorts in its cache
  * STRETCH    elements of a task of merging, not more than two tiles, which it divides
  * CAPACITY   elements that `spares` has twice for each item: a tile or a stretch
  * PATIENCE   how often an item looks for others to finish
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, MOVED, INDEX_T, TILE, STRETCH, CAPACITY, PATIENCE"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, MOVED, INDEX_T, MERGES, TILE, STRETCH, CAPACITY,
+             PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
@@ -76,9 +78,11 @@ void merge_units(__global const ukey_t *keys,
                  __global out_value_t *sorted_values,
 % endif
                  __global elem_t *spares,
+% if MERGES:
                  __global elem_t *first,
 % if VALUE_T is not None:
                  __global elem_t *second,
+% endif
 % endif
                  const ulong n,
                  const ulong rows,
@@ -89,6 +93,11 @@ void merge_units(__global const ukey_t *keys,
 {
 % if VALUE_T is None:
     __global elem_t *second = (__global elem_t *)sorted;
+% elif not MERGES:
+    __global elem_t *second = 0;
+% endif
+% if not MERGES:
+    __global elem_t *first = 0;
 % endif
     __global elem_t *mine = spares + get_global_id(0) * (size_t)${2 * CAPACITY};
     const ulong tiles = (n - 1) / ${TILE} + 1, stretches = (n - 1) / ${STRETCH} + 1;

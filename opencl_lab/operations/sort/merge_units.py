@@ -70,15 +70,15 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     items = min(device.compute_units, rows * tiles)
     element = np.dtype(f"V{_nbytes(problem)}")
 
-    def elements_of(name: str, needed: bool) -> Buffer:
-        return Buffer(name, "scratch", (n * rows if needed else 1,), element)
-
     buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
-    buffers.append(elements_of("first", merges > 0))
-    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares", "first": "first"}
-    if moved != "keys":
-        buffers.append(elements_of("second", merges > 1))
+    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares"}
+    if merges:
+        # Runs are in two arrays by turns, of which the second may be the result.
+        arguments["first"] = "first"
+        buffers.append(Buffer("first", "scratch", (n * rows,), element))
+    if merges and moved != "keys":
         arguments["second"] = "second"
+        buffers.append(Buffer("second", "scratch", (n * rows if merges > 1 else 1,), element))
     phases = 1 + merges
     buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
     params: dict[str, Any] = {
@@ -86,6 +86,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "VALUE_T": value_type,
         "MOVED": moved,
         "INDEX_T": "uint" if index is np.uint32 else "ulong",
+        "MERGES": merges > 0,
         "TILE": tile,
         "STRETCH": stretch,
         "CAPACITY": capacity,
