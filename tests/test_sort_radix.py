@@ -279,10 +279,22 @@ def test_what_auto_takes(n, rows, name):
     ],
 )
 def test_what_auto_takes_for_short_rows(n, dtype, name):
-    for rows in (1, 1000):
-        problem = SortProblem(n, np.dtype(dtype), rows)
-        assert SORT.choose(problem, replace(GPU, kind="cpu")).name == name
-        assert SORT.choose(problem, GPU).name == "radix"
+    fp64 = replace(GPU.capabilities, fp64=True)
+    cpu = replace(GPU, kind="cpu", capabilities=fp64)
+    problem = SortProblem(n, np.dtype(dtype), 1000)
+    assert SORT.choose(problem, cpu).name == name
+    assert SORT.choose(problem, GPU).name == "radix"
+    few = SortProblem(n, np.dtype(dtype))
+    least = "radix" if dtype == "float16" else "odd-even-merge"
+    assert SORT.choose(few, cpu).name == least
+    assert SORT.choose(replace(few, rows=129 // n + 1), cpu).name == name
+
+
+def test_what_auto_takes_where_doubles_are_not_compared():
+    problem = SortProblem(100, np.dtype(np.float64))
+    cpu = replace(GPU, kind="cpu")
+    assert SORT.algorithm("odd-even-merge").supports(problem, cpu)
+    assert SORT.choose(problem, cpu).name == "radix"
 
 
 def test_rows_share_their_launches():

@@ -1,8 +1,8 @@
 ## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_units.cl.mako
 ## does in its phases, whose header says how.
 ##
-## KEY_T, VALUE_T, MOVED, CAPACITY   see there
-<%page args="KEY_T, VALUE_T, MOVED, CAPACITY"/>\
+## KEY_T, VALUE_T, MOVED, SPACE, CAPACITY   see there
+<%page args="KEY_T, VALUE_T, MOVED, SPACE, CAPACITY"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 <%
     BLOCK = 8
@@ -19,7 +19,7 @@
 #define CODE_OF(e) ${"KEY_OF(e)" if MOVED in ("codes", "indices") else "code(KEY_OF(e))"}
 
 ${paths.ends("index_t")}
-${paths.search("rank_of_path", "__global", "elem_t", "index_t", "CODE_OF")}
+${paths.search("rank_of_path", SPACE, "elem_t", "index_t", "CODE_OF")}
 /* Sort up to ${BLOCK} elements by counting: the place of one is how many go before it. */
 static inline void sort_block(__global const ukey_t *keys,
 % if MOVED == "pairs":
@@ -28,7 +28,7 @@ static inline void sort_block(__global const ukey_t *keys,
 % if MOVED == "indices":
                               const index_t position,
 % endif
-                              const uint count, __global elem_t *target)
+                              const uint count, ${SPACE} elem_t *target)
 {
     ukey_t codes[${BLOCK}];
     ${rank_t} ranks[${BLOCK}];
@@ -82,8 +82,8 @@ ${{"codes": "keys[i]", "indices": "(value_t)(position + i)", "pairs": "values[i]
     } while (0)
 
 /* Merge two pairs of runs, each of `width` elements, that follow each other. */
-static inline void merge_pairs(__global const elem_t *runs, const index_t width,
-                               __global elem_t *target)
+static inline void merge_pairs(${SPACE} const elem_t *runs, const index_t width,
+                               ${SPACE} elem_t *target)
 {
 % for k in range(2):
     const index_t front${k} = ${2 * k} * width, rear${k} = ${2 * k + 2} * width - 1;
@@ -94,10 +94,10 @@ static inline void merge_pairs(__global const elem_t *runs, const index_t width,
 }
 
 /* Merge what is under the outputs [begin, end) of two runs that follow each other. */
-static void merge_stretch(__global const elem_t *runs, const index_t a_count, const index_t b_count,
-                          const index_t begin, const index_t end, __global elem_t *target)
+static void merge_stretch(${SPACE} const elem_t *runs, const index_t a_count, const index_t b_count,
+                          const index_t begin, const index_t end, ${SPACE} elem_t *target)
 {
-    __global const elem_t *second_run = runs + a_count;
+    ${SPACE} const elem_t *second_run = runs + a_count;
     const index_t middle = begin + (end - begin) / 2;
     const index_t a_0 = rank_of_path(runs, second_run, begin, least_of_a(begin, b_count),
                                      most_of_a(begin, a_count));
@@ -152,16 +152,16 @@ static void merge_stretch(__global const elem_t *runs, const index_t a_count, co
 }
 
 /* Sort a tile. What is last merged goes to `target` if there is one; returns where it is. */
-static __global elem_t *sort_tile(__global const ukey_t *keys,
+static ${SPACE} elem_t *sort_tile(__global const ukey_t *keys,
 % if MOVED == "pairs":
                                   __global const value_t *values,
 % endif
 % if MOVED == "indices":
                                   const index_t position,
 % endif
-                                  const uint count, __global elem_t *mine, __global elem_t *target)
+                                  const uint count, ${SPACE} elem_t *mine, ${SPACE} elem_t *target)
 {
-    __global elem_t *from = mine, *to = mine + ${CAPACITY};
+    ${SPACE} elem_t *from = mine, *to = mine + ${CAPACITY};
     if (target && count <= ${BLOCK})
         from = target;
     for (uint i = 0; i < count; i += ${BLOCK})
@@ -177,7 +177,7 @@ LESSER(count - i, ${BLOCK}u), from + i);
             const uint a_count = LESSER(width, count - i), b_count = LESSER(width, count - i - a_count);
             merge_stretch(from + i, a_count, b_count, 0, a_count + b_count, to + i);
         }
-        __global elem_t *free = from;
+        ${SPACE} elem_t *free = from;
         from = to;
         to = free;
     }

@@ -18,6 +18,8 @@ TEMPLATE = "sort/merge_path_units.cl.mako"
 
 CACHED = 1 << 18
 """Bytes of a tile: two of them are in the cache of a unit."""
+LOCAL = 64 << 10
+"""Bytes of local memory for rows that are tiles: they need no buffers then."""
 TASKS_OF_UNIT = 4
 LEAST, MOST = 1024, 32768
 """Elements of a tile that is sorted by itself, where there are so many."""
@@ -50,7 +52,7 @@ def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
     total = problem.n * problem.rows
     share = _power(total // (TASKS_OF_UNIT * device.compute_units))
     most = min(MOST, _power(CACHED // _nbytes(problem)))
-    tile = max(min(share, most), LEAST)
+    tile = max(min(share, most, _power(2 * problem.n - 1)), LEAST)
     return {"TILE": tile, "STRETCH": tile}
 
 
@@ -70,15 +72,15 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     items = min(device.compute_units, rows * tiles)
     element = np.dtype(f"V{_nbytes(problem)}")
 
-    buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
-    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares"}
-    if merges:
-        # Runs are in two arrays by turns, of which the second may be the result.
-        arguments["first"] = "first"
-        buffers.append(Buffer("first", "scratch", (n * rows,), element))
-    if merges and moved != "keys":
-        arguments["second"] = "second"
-        buffers.append(Buffer("second", "scratch", (n * rows if merges > 1 else 1,), element))
+    local_bytes = 2 * capacity * element.itemsize
+    alone = not merges and local_bytes <= min(LOCAL, device.capabilities.local_memory)
+    arguments: dict[str, Argument] = dict(elements.arguments)
+    runs = {"spares": items * 2 * capacity, "first": n * rows if merges else 1}
+    if moved != "keys":  # else this is the result
+        runs["second"] = n * rows if merges > 1 else 1
+    if not alone:
+        arguments.update({name: name for name in runs})
+        buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
     phases = 1 + merges
     buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
     params: dict[str, Any] = {
@@ -86,7 +88,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "VALUE_T": value_type,
         "MOVED": moved,
         "INDEX_T": "uint" if index is np.uint32 else "ulong",
-        "MERGES": merges > 0,
+        "SPACE": "__local" if alone else "__global",
         "TILE": tile,
         "STRETCH": stretch,
         "CAPACITY": capacity,
@@ -110,6 +112,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
                 "last": np.uint32(phases),
                 "counters": "counters",
             },
+            local_bytes=local_bytes if alone else 0,
         )
         for begin, end in spans
     )
