@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pyopencl as cl
+import pyopencl.array
 import pytest
 from test_sort_radix import GPU, SKEWS, skewed, stable_order
 
@@ -118,6 +120,18 @@ def test_rows_that_share_groups(rows, rng, queue):
         np.testing.assert_array_equal(order, stable_order(keys))
 
 
+@pytest.mark.parametrize("form", ["units", "groups"])
+def test_in_place(form, rng, queue):
+    """Rows of which an item or a group writes some while others read theirs; floats twice."""
+    need(form, queue)
+    options = {"algorithm": "merge-path", "config": FORMS[form]}
+    for shape in ((300, 39), (N,)):
+        keys = rng.integers(-9, 9, shape).astype(np.float32)
+        given = cl.array.to_device(queue, keys)
+        assert ol.sort(given, out=given, **options) is given
+        np.testing.assert_array_equal(given.get(), np.sort(keys))
+
+
 def planned(form, problem, queue, device=None):
     """Return the plan of a form."""
     device = device or session_of(queue).device
@@ -152,6 +166,18 @@ def test_a_launch_a_phase(rng, queue):
     for name in ("uniform", "sorted", "uniform"):  # counters must be zero again
         keys = skewed(name, rng, N).reshape(1, -1)
         np.testing.assert_array_equal(sorted_by(plan, keys, queue, "apart"), np.sort(keys))
+
+
+def test_loops_that_are_unrolled(rng, queue):
+    """What devices with inline PTX get, which any compiler takes."""
+    device = session_of(queue).device
+    unrolled = replace(device, capabilities=replace(device.capabilities, inline_ptx=True))
+    problem = SortProblem(N, np.dtype(np.float32))
+    plan = planned("groups", problem, queue, unrolled)
+    launch = plan.launches[0]
+    assert "#pragma unroll" in template.render(launch.template, launch.params).text
+    keys = rng.integers(-9, 9, (1, N)).astype(np.float32)
+    np.testing.assert_array_equal(sorted_by(plan, keys, queue, "unrolled"), np.sort(keys))
 
 
 @pytest.mark.parametrize(

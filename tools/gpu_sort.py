@@ -47,6 +47,12 @@ CONFIGS = tuple(
         *((256, 16, looks) for looks in (1, 4, 16)),
     )
 )
+MERGE_CONFIGS = tuple(
+    {"WG_SIZE": wg_size, "ITEM_KEYS": items}
+    for wg_size in (128, 256, 512)
+    for items in (5, 7, 11, 15, 17, 19)
+)
+TRIED = ("int32-50k", "int32-1M", "int32-64M", "int64-64M")
 ROUNDS = 5
 
 
@@ -147,6 +153,7 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
     keys = keys_of(kind, shape)
     ours = {
         "radix": {"algorithm": "radix"},
+        "merge-path": {"algorithm": "merge-path"},
         "odd-even-merge": {"algorithm": "odd-even-merge"},
     }
     if len(shape) == 1:
@@ -155,6 +162,9 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
             for config in CONFIGS:
                 label = "  " + " ".join(map(str, config.values()))
                 ours[label] = {"algorithm": "radix", "config": config}
+            for config in MERGE_CONFIGS:
+                label = "  merge " + " ".join(map(str, config.values()))
+                ours[label] = {"algorithm": "merge-path", "config": config}
     contestants: dict[str, Any] = {}
     expected = right_result(keys, indices)
     for label, options in ours.items():
@@ -179,7 +189,9 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
         line = f"{name:12} {label:16} {milliseconds:9.4f} ms {rate:8.2f} Gkey/s"
         if isinstance(contestants[label], Ours):
             kernels, parts = contestants[label].kernels()
-            line += f" ({kernels:.4f}" + (f": {parts})" if label.startswith("radix") else ")")
+            line += f" ({kernels:.4f}" + (
+                f": {parts})" if label.startswith(("radix", "merge")) else ")"
+            )
         print(line, flush=True)
 
 
@@ -199,7 +211,7 @@ def main() -> None:
         if time.monotonic() - begin > arguments.limit:
             print(f"{name:12} left out: {arguments.limit:.0f} s have passed")
             continue
-        run_case(name, queue, arguments.configs and name in ("int32-1M", "int32-64M", "int64-64M"))
+        run_case(name, queue, arguments.configs and name in TRIED)
         print(f"# {time.monotonic() - begin:.0f} s", flush=True)
 
 

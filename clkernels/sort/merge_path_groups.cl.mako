@@ -1,7 +1,7 @@
 /*
  * Stable merge sort of rows by work-groups: the form for GPUs.
  *
- * sort_tiles    a group sorts a tile of each of ROWS rows, in registers and local memory
+ * sort_tiles    a group sorts a tile of a row, or several short rows, in registers and local memory
  * merge_tiles   a group merges what is under one tile of the result of two runs
  *
  * An item has ITEM_KEYS neighbours of a tile in registers. It sorts them by an odd-even transposition
@@ -111,15 +111,24 @@ void sort_tiles(__global const ukey_t *restrict source,
     __local ukey_t room[TILE + 1];
     __local ushort spots[${"TILE" if slots else 1}];
     const uint item = (uint)get_local_id(0);
-    const ulong tiles = (n - 1) / ROW_KEYS + 1;
     ukey_t codes[ITEM_KEYS];
     ushort slots[${"ITEM_KEYS" if slots else 1}];
+% if ROW_ITEMS < WG_SIZE:
+    const ulong first_row = get_group_id(0) * (ulong)${WG_SIZE // ROW_ITEMS};
+    const index_t begin = 0;
+% else:
+    const ulong tiles = (n - 1) / ROW_KEYS + 1;
+    const ulong first_row = get_group_id(0) / tiles;
+    const index_t begin = (index_t)(get_group_id(0) % tiles) * ROW_KEYS;
+% endif
+    const ulong first = first_row * n + begin;
+    const uint count = (uint)min((ulong)ROW_KEYS, (ulong)(n - begin)); /* in this part of a row */
+    const uint own_rows = (uint)min(${WG_SIZE // ROW_ITEMS}ul, rows - first_row);
 
     /* Load, coalesced; what a row does not have goes last. */
     for (uint i = item; i < TILE; i += ${WG_SIZE}) {
-        const ulong tile = get_group_id(0) * (ulong)${WG_SIZE // ROW_ITEMS} + i / ROW_KEYS;
-        const ulong row = tile / tiles, place = (tile - row * tiles) * ROW_KEYS + i % ROW_KEYS;
-        room[i] = row < rows && place < n ? code(source[row * n + place]) : LAST_CODE;
+        const uint row = i / ROW_KEYS, place = i % ROW_KEYS;
+        room[i] = row < own_rows && place < count ? code(source[first + (ulong)row * n + place]) : LAST_CODE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 ${unroll()}\
@@ -134,13 +143,13 @@ ${unroll()}\
     /* Merge runs of `width` items. */
     for (uint width = 1; width < ${ROW_ITEMS}; width *= 2) {
         put_back(codes, slots, room, spots);
-        const uint begin = (item & ~(2 * width - 1)) * ITEM_KEYS, count = width * ITEM_KEYS;
-        const uint diagonal = item * ITEM_KEYS - begin;
-        const uint from_a = rank_in_group(room + begin, room + begin + count, diagonal,
-                                          diagonal > count ? diagonal - count : 0,
-                                          LESSER(diagonal, count));
-        ${paths.take("room", "begin + from_a", "begin + count", "begin + count + diagonal - from_a",
-                     "begin + 2 * count", "ukey_t", "codes", "slots" if slots else None,
+        const uint pair = (item & ~(2 * width - 1)) * ITEM_KEYS, keys = width * ITEM_KEYS;
+        const uint diagonal = item * ITEM_KEYS - pair;
+        const uint from_a = rank_in_group(room + pair, room + pair + keys, diagonal,
+                                          diagonal > keys ? diagonal - keys : 0,
+                                          LESSER(diagonal, keys));
+        ${paths.take("room", "pair + from_a", "pair + keys", "pair + keys + diagonal - from_a",
+                     "pair + 2 * keys", "ukey_t", "codes", "slots" if slots else None,
                      "ITEM_KEYS", PTX)}
 % if slots:
 ${unroll()}\
@@ -152,15 +161,14 @@ ${unroll()}\
 
     /* Store, coalesced. */
     for (uint i = item; i < TILE; i += ${WG_SIZE}) {
-        const ulong tile = get_group_id(0) * (ulong)${WG_SIZE // ROW_ITEMS} + i / ROW_KEYS;
-        const ulong row = tile / tiles, begin = (tile - row * tiles) * ROW_KEYS;
-        const ulong at = row * n + begin, place = i % ROW_KEYS;
-        if (row < rows && begin + place < n) {
+        const uint row = i / ROW_KEYS, place = i % ROW_KEYS;
+        const ulong at = first + (ulong)row * n;
+        if (row < own_rows && place < count) {
 % if KEYS_OUT:
             target[at + place] = ${"source[at + spots[i]]" if inexact else "code(room[i])"};
 % endif
 % if POSITIONS:
-            target_values[at + place] = (${VALUE_OUT_T})(begin + spots[i]);
+            target_values[at + place] = (${VALUE_OUT_T})begin + spots[i];
 % elif VALUE_T is not None:
             target_values[at + place] = source_values[at + spots[i]];
 % endif

@@ -31,7 +31,7 @@ SHORT, SHORT_FLOATS, SHORT_NARROW = 112, 96, 24
 """Keys of a row up to which CPUs merge: integers of 4 and 8 bytes, floats of these, and all types
 of less. 6,250 rows of 64 int32 take a core of a Xeon 1.9 ms in place of 5.0."""
 FEW = 128
-"""Keys that take a CPU less than a launch with more arguments does: 25 take 12 us in place of 15."""
+"""Keys that take a CPU less than what a launch with more arguments adds: 25 take 12 us, not 15."""
 C_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double"}
 
 
