@@ -284,7 +284,7 @@ def test_a_file_that_cannot_be_written_costs_nothing_else(
     """The rows are printed first, and the other files are written."""
     monkeypatch.chdir(tmp_path)
     character_device(tmp_path / "full", "full")
-    arguments = ["sort", "--n", "100", "--csv", "full", "--plot", "x.png", "-o", "x.npy", *QUICK]
+    arguments = ["sort", "--n", "1000", "--csv", "full", "--plot", "x.png", "-o", "x.npy", *QUICK]
     for extra in ([], ["--json"]):
         assert main([*arguments, *extra]) == 2
         captured = capsys.readouterr()
@@ -569,7 +569,7 @@ def test_output_that_nobody_takes(arguments):
 def test_bench_writes_everything(tmp_path):
     out = tmp_path / "new" / "folder"
     result = oclab(
-        "bench", "sort", "--sizes", "3000,100,1000,100", "--out", out, "--repeats", 1,
+        "bench", "sort", "--sizes", "2000,200,1000,200", "--out", out, "--repeats", 1,
         "--against", "c:seq,numpy", "--seed", 7, "--order", "equal",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -577,13 +577,13 @@ def test_bench_writes_everything(tmp_path):
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == ("n", "dtype", "order", "descending", "seed", *COLUMNS)
     assert len(rows) == 9 and rows[0]["order"] == "equal" and rows[0]["seed"] == "7"
-    assert [row["n"] for row in rows[::3]] == ["100", "1000", "3000"]
+    assert [row["n"] for row in rows[::3]] == ["200", "1000", "2000"]
     content = json.loads((out / "results.json").read_text())
     assert len(content["results"]) == 9 and len(content["crossovers"]) == 2
     assert content["options"] == {
         "dtype": "int32", "order": "equal", "descending": False, "seed": 7,
     }  # fmt: skip
-    assert "n=3000" in (out / "table.txt").read_text()
+    assert "n=2000" in (out / "table.txt").read_text()
     for name in ("time.png", "speedup.png", "throughput.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
 

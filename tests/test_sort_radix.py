@@ -245,24 +245,63 @@ def test_built_in_configurations_fit(dtype, options, n):
 
 
 @pytest.mark.parametrize(
-    ("n", "rows", "name"),
+    ("n", "rows", "dtype", "name"),
     [
-        (1000, 1, "radix"),
-        (2048, 1, "radix"),
-        (50_000, 1, "odd-even-merge"),
-        (5000, 20, "odd-even-merge"),
-        (5000, 30, "radix"),
-        (1000, 10**6, "radix"),
-        (1 << 17, 1, "odd-even-merge"),
-        ((1 << 17) + 1, 1, "radix"),
+        (256, 1, "int32", "merge-path"),
+        (257, 1, "int32", "radix"),
+        (32, 9, "int8", "merge-path"),
+        (33, 9, "int8", "radix"),
+        (5000, 20, "int32", "radix"),  # a row a group
+        (20_000, 1, "int32", "odd-even-merge"),
+        (1 << 17, 2, "float32", "odd-even-merge"),
+        (1 << 17, 3, "float32", "radix"),
+        ((1 << 17) + 1, 1, "int32", "radix"),
+        (50_000, 1, "int8", "radix"),
+        (1000, 10**6, "int32", "radix"),
+        (3000, 300, "int64", "merge-path"),
+        (1 << 21, 1, "float64", "merge-path"),
+        ((1 << 21) + 1, 1, "int64", "radix"),
     ],
 )
-def test_what_auto_takes(n, rows, name):
-    problem = SortProblem(n, np.dtype(np.int32), rows)
-    gpu = replace(GPU, capabilities=replace(GPU.capabilities, barriers_in_loops=True))
+def test_what_auto_takes(n, rows, dtype, name):
+    problem = SortProblem(n, np.dtype(dtype), rows)
+    able = replace(GPU.capabilities, barriers_in_loops=True, fp64=True)
+    gpu = replace(GPU, capabilities=able)
     assert SORT.choose(problem, gpu).name == name
-    assert SORT.choose(problem, replace(gpu, kind="cpu")).name == "radix"
     assert SORT.choose(problem, gpu, "radix").name == "radix"
+    if n > 256:
+        assert SORT.choose(problem, replace(gpu, kind="cpu")).name == "radix"
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype", "name"),
+    [
+        (2, "int32", "radix"),
+        (3, "int32", "merge-path"),
+        (96, "float64", "merge-path"),
+        (97, "float64", "radix"),
+        (112, "int32", "merge-path"),
+        (113, "int64", "radix"),
+        (24, "bool", "merge-path"),
+        (25, "float16", "radix"),
+    ],
+)
+def test_what_auto_takes_for_short_rows(n, dtype, name):
+    fp64 = replace(GPU.capabilities, fp64=True)
+    cpu = replace(GPU, kind="cpu", capabilities=fp64)
+    problem = SortProblem(n, np.dtype(dtype), 1000)
+    assert SORT.choose(problem, cpu).name == name
+    few = SortProblem(n, np.dtype(dtype))
+    least = "radix" if dtype == "float16" else "odd-even-merge"
+    assert SORT.choose(few, cpu).name == least
+    assert SORT.choose(replace(few, rows=129 // n + 1), cpu).name == name
+
+
+def test_what_auto_takes_where_doubles_are_not_compared():
+    problem = SortProblem(100, np.dtype(np.float64))
+    cpu = replace(GPU, kind="cpu")
+    assert SORT.algorithm("odd-even-merge").supports(problem, cpu)
+    assert SORT.choose(problem, cpu).name == "radix"
 
 
 def test_rows_share_their_launches():

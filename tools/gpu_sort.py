@@ -73,6 +73,12 @@ TOPK_CONFIGS = tuple(
 )
 TOP = 100
 """How many elements `topk` looks for."""
+MERGE_CONFIGS = tuple(
+    {"WG_SIZE": wg_size, "ITEM_KEYS": items}
+    for wg_size in (128, 256, 512)
+    for items in (5, 7, 11, 15, 17, 19)
+)
+TRIED = ("int32-50k", "int32-1M", "int32-64M", "int64-64M", "argsort-10M")
 ROUNDS = 5
 
 
@@ -180,6 +186,7 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
     keys = keys_of(kind, shape)
     ours = {
         "radix": {"algorithm": "radix"},
+        "merge-path": {"algorithm": "merge-path"},
         "odd-even-merge": {"algorithm": "odd-even-merge"},
     }
     if len(shape) == 1:
@@ -188,6 +195,9 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
             for config in CONFIGS:
                 label = "  " + " ".join(map(str, config.values()))
                 ours[label] = {"algorithm": "radix", "config": config}
+            for config in MERGE_CONFIGS:
+                label = "  merge " + " ".join(map(str, config.values()))
+                ours[label] = {"algorithm": "merge-path", "config": config}
     contestants: dict[str, Any] = {}
     expected = right_result(keys, indices)
     for label, options in ours.items():
@@ -212,7 +222,9 @@ def run_case(name: str, queue: Any, configs: bool) -> None:
         line = f"{name:12} {label:16} {milliseconds:9.4f} ms {rate:8.2f} Gkey/s"
         if isinstance(contestants[label], Ours):
             kernels, parts = contestants[label].kernels()
-            line += f" ({kernels:.4f}" + (f": {parts})" if label.startswith("radix") else ")")
+            line += f" ({kernels:.4f}" + (
+                f": {parts})" if label.startswith(("radix", "merge")) else ")"
+            )
         print(line, flush=True)
 
 
@@ -316,7 +328,7 @@ def main() -> None:
         if arguments.select:
             run_selection(name, queue, arguments.configs)
             continue
-        run_case(name, queue, arguments.configs)
+        run_case(name, queue, arguments.configs and name in TRIED)
         print(f"# {time.monotonic() - begin:.0f} s", flush=True)
 
 

@@ -12,7 +12,16 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.space import Config
 
-__all__ = ["LOOKS", "PATIENCE", "ROWS", "TEMPLATE", "groups_config", "groups_plan", "local_bytes"]
+__all__ = [
+    "LOOKS",
+    "PATIENCE",
+    "ROWS",
+    "TEMPLATE",
+    "groups_config",
+    "groups_plan",
+    "in_one_launch",
+    "local_bytes",
+]
 
 TEMPLATE = "sort/radix_groups.cl.mako"
 ROWS = "sort/radix_rows.cl.mako"
@@ -31,6 +40,8 @@ TILE_KEYS, TILE_PAIRS = 20, 18
 """The most keys of an item in a tile, and with values: they stay in registers."""
 FEWEST_KEYS = 8
 """Smaller tiles spend more time on looking back than others save by starting earlier."""
+FEW_TILES = 4
+"""Tiles a compute unit, below which their number is made to suit the number of units."""
 ITEM_KEYS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
 UINT = np.dtype(np.uint32)
 
@@ -67,30 +78,52 @@ def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     chosen: dict[str, Any] = {
         "FORM": "onesweep" if limits.forward_progress and not wide else "scan"
     }
-    pairs = Elements(problem).value_dtype is not None
-    light = limits.inline_ptx and _moved(problem) <= 4 and not pairs
-    most = TILE_PAIRS if pairs else TILE_KEYS
-    wg_size, items = _largest(problem, device, 512 if light else 256, most)
+    wg_size, items = _for_rows(problem, device)
     if problem.n <= wg_size * items:
         # Small groups for short rows; a few keys an item hide what it waits for.
         while wg_size > WARP and wg_size * 4 >= 2 * problem.n:
             wg_size //= 2
         items = next(i for i in ITEM_KEYS if wg_size * i >= problem.n)
     else:
-        # Measured on an H200, as all of these figures.
-        wg_size, items = _largest(problem, device, 384 if limits.inline_ptx else 256, most)
-        keys = problem.rows * problem.n
-        while items > FEWEST_KEYS and keys < device.compute_units * wg_size * items:
-            items = ITEM_KEYS[ITEM_KEYS.index(items) - 1]
+        wg_size, items = _for_tiles(problem, device)
     chosen |= {"WG_SIZE": wg_size, "ITEM_KEYS": items}
     return chosen | {"DIGIT_BITS": min(8, wg_size.bit_length() - 1)}
 
 
-def _largest(problem: SortProblem, device: Device, wg_size: int, most: int) -> tuple[int, int]:
-    """Return the items of a group, at most `wg_size`, and the keys of an item, at most `most`."""
+def in_one_launch(problem: SortProblem, device: Device) -> bool:
+    """Return whether a group of the built-in size sorts a whole row."""
+    wg_size, items = _for_rows(problem, device)
+    return problem.n <= wg_size * items
+
+
+# Sizes as measured on an H200.
+
+
+def _for_rows(problem: SortProblem, device: Device) -> tuple[int, int]:
+    pairs = Elements(problem).value_dtype is not None
+    light = device.capabilities.inline_ptx and _moved(problem) <= 4 and not pairs
+    return _largest(problem, device, 512 if light else 256)
+
+
+def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
+    wg_size, most = _largest(problem, device, 384 if device.capabilities.inline_ptx else 256)
+    keys, units = problem.rows * problem.n, device.compute_units
+    if keys >= FEW_TILES * units * wg_size * most:
+        return wg_size, most
+
+    def busiest(items: int) -> tuple[int, int]:
+        tiles = -(-keys // (wg_size * items))
+        return -(-tiles // units) * items, -items  # keys an item of the unit with most tiles
+
+    return wg_size, min((i for i in ITEM_KEYS if min(FEWEST_KEYS, most) <= i <= most), key=busiest)
+
+
+def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, int]:
+    """Return the items of a group, at most `wg_size`, and the most keys of an item."""
     limits = device.capabilities
     wg_size = min(wg_size, limits.max_work_group // WARP * WARP or WARP)
     room = max(min(TILE_BYTES, limits.local_memory * 3 // 4), 1) // (wg_size * _moved(problem))
+    most = TILE_KEYS if Elements(problem).value_dtype is None else TILE_PAIRS
     return wg_size, max((items for items in ITEM_KEYS if items <= min(room, most)), default=2)
 
 

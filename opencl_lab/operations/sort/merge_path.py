@@ -1,0 +1,105 @@
+"""The algorithm `merge-path`."""
+
+from __future__ import annotations
+
+from opencl_lab.device import Device
+from opencl_lab.operation import Algorithm
+from opencl_lab.operations.sort import merge_groups, merge_units
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import Plan
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+
+__all__ = ["MergePath"]
+
+SLOTS = 1 << 16
+"""Elements of a tile whose places a slot of 16 bits tells."""
+
+
+def _by_units(config: Config) -> bool:
+    return config["FORM"] == "units"
+
+
+def _power(number: int) -> bool:
+    """Return whether a number is a power of two."""
+    return number > 0 and not number & number - 1
+
+
+class MergePath(Algorithm[SortProblem]):
+    """Stable merge sort whose merges are divided into equal parts of the result.
+
+    It compares keys and knows nothing else of them. ``units`` is for CPUs, without barriers;
+    ``groups`` sorts and merges tiles in registers and local memory.
+    """
+
+    name = "merge-path"
+    templates = (merge_units.TEMPLATE, merge_groups.TEMPLATE)
+    space = SearchSpace(
+        (
+            Parameter("FORM", ("units", "groups"), "who merges: single items or groups"),
+            Parameter("WG_SIZE", (1, 32, 64, 128, 256, 512), "items in a group; units: 1"),
+            Parameter(
+                "ITEM_KEYS", (1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 23), "groups: keys of an item"
+            ),
+            Parameter(
+                "TILE", (1, 1024, 2048, 4096, 8192, 16384, 32768), "units: elements in a cache"
+            ),
+            Parameter(
+                "STRETCH",
+                (1, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
+                "units: elements of a task of merging",
+            ),
+        ),
+        (
+            Constraint(
+                lambda c: _by_units(c) == (c["WG_SIZE"] == 1), "WG_SIZE is 1 for units alone"
+            ),
+            Constraint(
+                lambda c: _by_units(c) == (c["ITEM_KEYS"] == 1), "ITEM_KEYS is 1 for units alone"
+            ),
+            Constraint(
+                lambda c: _by_units(c) == (c["TILE"] != 1) == (c["STRETCH"] != 1),
+                "TILE and STRETCH are for units alone",
+            ),
+            Constraint(
+                lambda c: _power(c.integer("WG_SIZE")) and c["WG_SIZE"] != 2,
+                "WG_SIZE must be a power of two, and 4 or more for groups",
+            ),
+            Constraint(lambda c: c.integer("ITEM_KEYS") > 0, "ITEM_KEYS must be positive"),
+            Constraint(
+                lambda c: c.integer("WG_SIZE") * c.integer("ITEM_KEYS") <= SLOTS,
+                f"WG_SIZE * ITEM_KEYS must not be above {SLOTS}",
+            ),
+            Constraint(
+                lambda c: _power(c.integer("TILE")) and _power(c.integer("STRETCH")),
+                "TILE and STRETCH must be powers of two",
+            ),
+            Constraint(
+                lambda c: not _by_units(c) or c.integer("TILE") >= 8,
+                "TILE must be at least 8",
+            ),
+            Constraint(
+                lambda c: c.integer("STRETCH") <= 2 * c.integer("TILE"),
+                "STRETCH must not be more than two tiles",
+            ),
+        ),
+    )
+
+    def supports(self, problem: SortProblem, device: Device) -> str | None:
+        """Need barriers in loops on devices that are no CPUs."""
+        if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
+            return "barriers in loops do not work on the device"
+        return None
+
+    def default_config(self, problem: SortProblem, device: Device) -> Config:
+        """Return the form for the kind of device, and tiles that fit."""
+        if device.kind == "cpu":
+            chosen = merge_units.units_config(problem, device)
+            return Config(FORM="units", WG_SIZE=1, ITEM_KEYS=1, **chosen)
+        chosen = merge_groups.groups_config(problem, device)
+        return Config(FORM="groups", **chosen, TILE=1, STRETCH=1)
+
+    def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
+        """Plan the launches of the form."""
+        if _by_units(config):
+            return merge_units.units_plan(problem, config, device)
+        return merge_groups.groups_plan(problem, config, device)

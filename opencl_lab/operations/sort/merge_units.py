@@ -1,0 +1,119 @@
+"""The merge sort for CPUs: groups of one item that go through phases of tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operations.sort.elements import Elements, index_type
+from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
+from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.space import Config
+
+__all__ = ["TEMPLATE", "units_config", "units_plan"]
+
+TEMPLATE = "sort/merge_path_units.cl.mako"
+
+CACHED = 1 << 18
+"""Bytes of a tile: two of them are in the cache of a unit."""
+LOCAL = 64 << 10
+"""Bytes of local memory for rows that are tiles: they need no buffers then."""
+TASKS_OF_UNIT = 4
+LEAST, MOST = 1024, 32768
+"""Elements of a tile that is sorted by itself, where there are so many."""
+PATIENCE = 1 << 20
+
+
+def _power(number: int) -> int:
+    """Return the largest power of two that is not above `number`, at least 1."""
+    return 1 << max(number, 1).bit_length() - 1
+
+
+def _moved(elements: Elements) -> tuple[str, str | None]:
+    """Return what elements are, and the type of OpenCL C of their values."""
+    problem = elements.problem
+    if problem.indices or problem.value_bytes:
+        return "indices" if problem.indices else "pairs", elements.value_type
+    if problem.dtype.kind == "f":  # whose codes take more to compute than to move
+        return "codes", VALUE_TYPES[problem.dtype.itemsize]
+    return "keys", None
+
+
+def _nbytes(problem: SortProblem) -> int:
+    """Return the size of an element."""
+    elements = Elements(problem)
+    return 2 * problem.dtype.itemsize if _moved(elements)[0] == "codes" else elements.nbytes
+
+
+def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
+    """Return tiles for which the cache has room, and which give each unit some."""
+    total = problem.n * problem.rows
+    share = _power(total // (TASKS_OF_UNIT * device.compute_units))
+    most = min(MOST, _power(CACHED // _nbytes(problem)))
+    tile = max(min(share, most, _power(2 * problem.n - 1)), LEAST)
+    return {"TILE": tile, "STRETCH": tile}
+
+
+def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+    """Plan one launch, or one a phase where items do not see what others have written."""
+    elements = Elements(problem)
+    moved, value_type = _moved(elements)
+    buffers = elements.buffers
+    n, rows = problem.n, problem.rows
+    if n * rows == 0:
+        return Plan(tuple(buffers), ())
+    tile, stretch = config.integer("TILE"), config.integer("STRETCH")
+    index = index_type(n * rows)
+    tiles = -(-n // tile)
+    merges = (tiles - 1).bit_length()
+    capacity = max(tile, stretch)
+    items = min(device.compute_units, rows * tiles)
+    element = np.dtype(f"V{_nbytes(problem)}")
+
+    local_bytes = 2 * capacity * element.itemsize
+    alone = not merges and local_bytes <= min(LOCAL, device.capabilities.local_memory)
+    arguments: dict[str, Argument] = dict(elements.arguments)
+    runs = {"spares": items * 2 * capacity, "first": n * rows if merges else 1}
+    if moved != "keys":  # else this is the result
+        runs["second"] = n * rows if merges > 1 else 1
+    if not alone:
+        arguments.update({name: name for name in runs})
+        buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
+    phases = 1 + merges
+    buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
+    params: dict[str, Any] = {
+        **elements.params,
+        "VALUE_T": value_type,
+        "MOVED": moved,
+        "INDEX_T": "uint" if index is np.uint32 else "ulong",
+        "SPACE": "__local" if alone else "__global",
+        "TILE": tile,
+        "STRETCH": stretch,
+        "CAPACITY": capacity,
+        "PATIENCE": PATIENCE,
+    }
+    joined = device.capabilities.visible_writes
+    spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
+    launches = tuple(
+        Launch(
+            template=TEMPLATE,
+            kernel="merge_units",
+            params=params,
+            global_size=(items,),
+            local_size=(1,),
+            arguments={
+                **arguments,
+                "n": np.uint64(n),
+                "rows": np.uint64(rows),
+                "from": np.uint32(begin),
+                "to": np.uint32(end),
+                "last": np.uint32(phases),
+                "counters": "counters",
+            },
+            local_bytes=local_bytes if alone else 0,
+        )
+        for begin, end in spans
+    )
+    return Plan(tuple(buffers), launches)
