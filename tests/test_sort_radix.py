@@ -277,6 +277,19 @@ def test_rows_share_their_launches():
         assert kernels(problem, cpu) == ["radix_units"]
 
 
+def test_rows_in_the_caches_take_one_scratch_buffer():
+    cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
+    for n, value_bytes, names in (
+        (1000, 0, {"spares"}),
+        (1000, 4, {"spares"}),
+        (40_000, 0, {"spares", "first"}),
+        (40_000, 4, {"spares", "first", "second"}),
+    ):
+        problem = SortProblem(n, np.dtype(np.int32), 64, value_bytes=value_bytes)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, cpu), cpu)
+        assert {spec.name for spec in plan.with_role("scratch")} == names
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [

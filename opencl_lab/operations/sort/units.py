@@ -87,13 +87,14 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     bucket_bits = min(config.integer("DIGIT_BITS"), max(_bits(n / KEYS_OF_BUCKET), LEAST_BITS))
     run_bits = min(config.integer("DIGIT_BITS"), 11)
 
-    whole = n * rows if cut or n > capacity else 1
+    # Rows that fit in the spares of an item need no other memory.
+    whole = ["first"] if elements.value_type is None else ["first", "second"]
+    fits = not cut and n <= capacity
     buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
-    buffers.append(Buffer("first", "scratch", (whole,), element))
-    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares", "first": "first"}
-    if elements.value_type is not None:
-        buffers.append(Buffer("second", "scratch", (whole,), element))
-        arguments["second"] = "second"
+    if not fits:
+        buffers += [Buffer(name, "scratch", (n * rows,), element) for name in whole]
+    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares"}
+    arguments |= {name: "spares" if fits else name for name in whole}
     local_bytes = 3 * np.dtype(index).itemsize << run_bits
     phases = 1
     if cut:
