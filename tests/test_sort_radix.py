@@ -157,6 +157,55 @@ def sorted_by(plan, keys, queue, label):
     return execute(executable, {"keys": keys}, queue).outputs["sorted"]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "descending"), [("int32", False), ("float32", True), ("uint64", True)]
+)
+def test_runs_that_networks_sort(dtype, descending, rng, queue):
+    """Rows around whole blocks; NaN and zeros of both signs keep their order bit by bit."""
+    need("units", queue)
+    device = replace(session_of(queue).device, native_vector_bytes=64)
+    dtype = np.dtype(dtype)
+    longest = 0
+    for n in (25, 31, 127, 128, 129, 256, 257, 511, 513, 1100, 3000, 5001, 8192):
+        problem = SortProblem(n, dtype, 3, descending=descending)
+        plan = planned("units", problem, queue, device)
+        network = plan.launches[0].params["NETWORK"]
+        if not network:
+            assert n > longest > 0
+            continue
+        longest = network
+        keys = rng.integers(0, 256, (3, n * dtype.itemsize), np.uint8).view(dtype)
+        if dtype.kind == "f":
+            keys = np.where(rng.random(keys.shape) < 0.5, keys, np.nan).astype(dtype)
+            keys[0] = rng.standard_normal(n)
+            keys[2] = rng.choice(np.array([0.0, -0.0, 1.0, -np.inf], dtype), n)
+        executable = session_of(queue).executable(("network", problem), lambda plan=plan: plan)
+        found = execute(executable, {"keys": keys}, queue).outputs["sorted"]
+        order = np.stack([stable_order(row, descending) for row in keys])
+        right = np.take_along_axis(keys, order, -1)
+        np.testing.assert_array_equal(found.view(np.uint8), right.view(np.uint8), err_msg=str(n))
+
+
+def test_networks_sort_what_they_can():
+    cpu = replace(GPU, kind="cpu", native_vector_bytes=64)
+    cpu = replace(cpu, capabilities=replace(cpu.capabilities, local_memory=1 << 18))
+
+    def params(n, dtype="int32", device=cpu, **what):
+        problem = SortProblem(n, np.dtype(dtype), **what)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        return plan.launches[0].params
+
+    sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
+    for n in sizes:
+        found = params(n)
+        assert n / 2 ** found["BUCKET_BITS"] <= found["SHARE"] <= found["NETWORK"]
+    assert params(10**9)["SHARE"] < 10**9 >> params(10**9)["BUCKET_BITS"]
+    assert params(500) == params(5000)  # one program serves all short rows
+    assert not params(500, value_bytes=4)["NETWORK"] and not params(500, indices=True)["NETWORK"]
+    assert not params(500, "int16")["NETWORK"] and not params(5000, "int64")["NETWORK"]
+    assert not params(500, device=replace(cpu, native_vector_bytes=32))["NETWORK"]
+
+
 @pytest.mark.parametrize("form", ["scan", "onesweep"])
 def test_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^30 keys need, in short rows."""

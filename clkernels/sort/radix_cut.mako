@@ -1,7 +1,7 @@
 ## How all units together cut a long row, see radix_units.cl.mako.
 ##
 ## FLOAT   type in which keys are numbers, or None for integers and halves
-<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SHARE, LARGEST, STREAM"/>\
+<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SHARE, LARGEST, STREAM, FINISH_SHARES"/>\
 #define BUCKETS ${1 << BUCKET_BITS}
 #define LAST_BUCKET ((ukey_t)(KEY_BITS < ${BUCKET_BITS} ? ~0u : BUCKETS - 1u))
 
@@ -13,10 +13,11 @@ typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 #define LINE (64 / sizeof(elem_t))
 
 /* How many tasks a phase has: as many for each row. */
-static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks)
+static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks,
+                            const uint units)
 {
     if (phase == 3)
-        return rows * BUCKETS;
+        return rows * LESSER(${FINISH_SHARES} * units, BUCKETS);
     if (phase == 1 || (phase > 4 && phase + 1 < last && (phase - 4) % 3 == 1))
         return rows;
     return rows * chunks;
@@ -182,6 +183,20 @@ static void settle_buckets(const index_t n, const uint chunks, const uint units,
     mode[DIGIT] = passes ? (differing + passes - 1) / passes : 0;
     if (even && passes > 1)
         settle_places(chunks, table);
+}
+
+/* The first run that begins at `place` of the row or after it. */
+static inline uint first_run(const index_t place, __global const index_t *starts, const uint runs)
+{
+    uint low = 0, high = runs;
+    while (low < high) {
+        const uint middle = (low + high) / 2;
+        if (starts[middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 % for KIND, SOURCE in (("arrays", "const source_t source"), ("elements", "__global const elem_t *source")):

@@ -8,7 +8,7 @@
  *     phase 0   count     a chunk: how many keys are in each bucket of a range that a sample spans
  *     phase 1   settle    a row: where buckets begin; neighbours become runs of about equal size
  *     phase 2   spread    a chunk: elements to their buckets
- *     phase 3   finish    a run: radix_run.mako
+ *     phase 3   finish    a share of the runs: radix_run.mako
  *
  * Where one run would have a large part of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
@@ -42,11 +42,13 @@
  * SAMPLE        keys that are looked at to find the range of a row
  * SHARE         elements of a run, about
  * LARGEST       elements of the largest run that one unit may have
+ * FINISH_SHARES tasks of a unit in phase 3
  * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
+ * NETWORK, LANES   see radix_network.mako; NETWORK is 0 where no run goes there
  * PATIENCE      how often an item looks for others to finish
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
-             LARGEST, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, PATIENCE"/>\
+             LARGEST, FINISH_SHARES, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK, LANES, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=FLOAT == 'double'"/>\
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
@@ -77,9 +79,12 @@ static inline uint length_of_index(const index_t number)
     return 8 * sizeof(index_t) - (uint)clz(number);
 }
 
-<%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW"/>\
+% if NETWORK:
+<%include file="radix_network.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, NETWORK=NETWORK, LANES=LANES"/>\
+% endif
+<%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW, NETWORK=NETWORK"/>\
 % if cut:
-<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
+<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM, FINISH_SHARES=FINISH_SHARES"/>\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_units(__global const ukey_t *keys,
@@ -140,7 +145,7 @@ void radix_units(__global const ukey_t *keys,
         }
     </%phases:run>
 % else:
-    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks)" patience="${PATIENCE}">
+    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" patience="${PATIENCE}">
         const uint parts = tasks / (uint)rows;
         const uint part = task % parts;
         const ulong row = task / parts, at = row * n;
@@ -163,12 +168,15 @@ void radix_units(__global const ukey_t *keys,
         else if (phase == 1)
             settle_buckets((index_t)n, chunks, get_global_size(0), row_table, row_limits, mode,
                            row_starts);
-        else if (phase == 3 && part < runs) {
-            const index_t run = row_starts[part], count = row_starts[part + 1] - run;
-            __global elem_t *there = first + at + run;
-            const bool fits = count <= ${CAPACITY};
-            sort_run(there, count, fits ? mine : second + at + run, fits ? mine + ${CAPACITY} : there,
-                     sorted + at + run, sorted_values + at + run, counts);
+        else if (phase == 3 && runs) {
+            /* The runs that begin in an equal share of the row. */
+            for (uint run = first_run(begin, row_starts, runs); run < runs && row_starts[run] < end; ++run) {
+                const index_t start = row_starts[run], count = row_starts[run + 1] - start;
+                __global elem_t *there = first + at + start;
+                const bool fits = count <= ${CAPACITY};
+                sort_run(there, count, fits ? mine : second + at + start, fits ? mine + ${CAPACITY} : there,
+                         sorted + at + start, sorted_values + at + start, counts);
+            }
         } else if (phase + 1 == last && !runs) {
             if (!passes)
                 for (index_t i = begin; i < end; ++i)
