@@ -45,7 +45,7 @@
  * FINISH_SHARES tasks of a unit in phase 3
  * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
  * NETWORK, LANES   see radix_network.mako; NETWORK is 0 where no run goes there
- * PATIENCE      how often an item looks for others to finish
+ * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
              LARGEST, FINISH_SHARES, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK, LANES, PATIENCE"/>\
@@ -145,7 +145,10 @@ void radix_units(__global const ukey_t *keys,
         }
     </%phases:run>
 % else:
-    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" patience="${PATIENCE}">
+    /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
+    const ulong keys_of_task = n / chunks;
+    const uint patience = (uint)LESSER(GREATER(keys_of_task, (ulong)${PATIENCE}), (ulong)${2 ** 31});
+    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" patience="patience">
         const uint parts = tasks / (uint)rows;
         const uint part = task % parts;
         const ulong row = task / parts, at = row * n;

@@ -48,7 +48,7 @@ WHOLE = 1 << 20
 """Keys of a row that one unit sorts by itself, where there are rows for all units."""
 CUT = 1 << 14
 """Keys of a row that pays to be cut."""
-PATIENCE = 1 << 20
+PATIENCE = 1 << 12
 
 
 def _bits(number: float) -> int:
