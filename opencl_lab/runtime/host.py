@@ -242,7 +242,7 @@ class HostSteps:
         made: list[HostArray | None] = []
         for item, returned in self._fresh:
             if returned:
-                array = np.empty(item.shape, item.dtype)
+                array = self._session.host_results.empty(item.shape, item.dtype)
                 memory.append(cl.SVM(array))
                 made.append(array)
             else:
@@ -268,7 +268,7 @@ class HostSteps:
             ]
             for item, returned in self._fresh:
                 if returned:
-                    array = np.empty(item.shape, item.dtype)
+                    array = self._session.host_results.empty(item.shape, item.dtype)
                     memory.append(host.target(array))
                     made.append(array)
                 else:
