@@ -60,6 +60,15 @@ def skewed(name, rng, n=N):
         return (rng.integers(0, 2, n) << 31).astype(np.uint32).view(np.int32)
     if name == "zipf":
         return np.minimum(rng.zipf(1.3, n), 2**31 - 1).astype(np.int32)
+    if name == "zipf-down":
+        return np.minimum(rng.zipf(1.3, n), 2**31 - 1).astype(np.int32) * np.int32(-1)
+    if name == "half-equal":  # and few that a sample does not see, at both ends
+        keys = np.minimum(rng.zipf(2.2, n), 10**6).astype(np.int32) + np.int32(100)
+        keys[[1, n // 2 + 1, n - 2]] = -5, 2**31 - 1, 99
+        return keys
+    if name == "heavy-bucket":  # of two keys that are close, in a range whose low end is full
+        keys = np.where(rng.random(n) < 0.7, rng.integers(0, 4, n), wide & 0x3FFFFFFF)
+        return np.where(rng.random(n) < 0.2, 5000 + (wide & 1), keys).astype(np.int32)
     if name == "few-bits-differ":  # codes that insertion would have to move far
         return (((wide & 7) << 28) | (np.arange(n, 0, -1) % 4096)).astype(np.int32)
     if name == "equal":
@@ -69,7 +78,7 @@ def skewed(name, rng, n=N):
 
 SKEWS = (
     "uniform", "one-bucket", "alternating", "one-digit", "high-bit", "zipf", "few-bits-differ",
-    "equal", "sorted",
+    "equal", "sorted", "zipf-down", "half-equal", "heavy-bucket",
 )  # fmt: skip
 
 
@@ -93,7 +102,7 @@ def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
     need(form, queue)
     keys = np.stack([skewed(name, rng) for name in SKEWS])
-    for part in (keys[:3], keys[3:6], keys[6:]):
+    for part in (keys[:3], keys[3:6], keys[6:9], keys[9:]):
         order = ol.argsort(part, algorithm="radix", config=FORMS[form], queue=queue)
         np.testing.assert_array_equal(order, stable_order(part))
 

@@ -24,6 +24,7 @@ EXPONENTS = {"float32": 4, "float64": 11}
 """More of them where a row may hold floats of any size: few exponents are those of most keys."""
 FEW = 24  # keys that insertion sorts by itself
 SAMPLE = 1024  # keys of a row
+SKEW = 64
 VECTOR = 64
 """Bytes of a vector in registers with which networks of comparisons pay."""
 LONGEST_NETWORKS = {4: 8192, 8: 512}
@@ -139,7 +140,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
             ("table", rows * chunks << bucket_bits, index),
             ("limits", rows * chunks * LIMITS, f"u{problem.dtype.itemsize}"),
             ("state", rows * STATE, np.uint64),
-            ("starts", rows * ((1 << bucket_bits) + 1), index),
+            ("starts", rows * ((1 << bucket_bits) + 1 + 8 * units), index),
         ):
             buffers.append(Buffer(name, "scratch", (words,), np.dtype(dtype)))
             arguments[name] = name
@@ -156,6 +157,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "CAPACITY": capacity,
         "BUCKET_BITS": bucket_bits if cut else 1,
         "SAMPLE": SAMPLE,
+        "SKEW": SKEW,
         "SHARE": share,
         "NETWORK": network,
         "LANES": VECTOR // problem.dtype.itemsize,
