@@ -77,14 +77,16 @@ static range_t sample_range(const source_t source, const index_t n)
     return range;
 }
 
-/* Whether all keys of a bucket are equal in a row whose least and largest codes are given. */
+/* Whether all keys of a bucket are equal in a row whose least and largest codes are given. What the
+   sample has not seen is in the first or in the last bucket. */
 static bool is_of_one_key(const uint bucket, const range_t range, const ukey_t least, const ukey_t largest)
 {
-    if (range.most == NEAR_TOP ? largest > range.top : least < range.base)
-        return false; /* what the sample has not seen is in the bucket at that end */
+    const uint from_end = range.most == NEAR_TOP ? (uint)LAST_BUCKET - bucket : bucket;
+    const bool open = range.most == NEAR_TOP ? largest > range.top : least < range.base;
+    if (open && from_end == 0)
+        return false;
     if (range.most == EVEN)
-        return !range.shift && bucket < LAST_BUCKET;
-    const uint from_end = range.most == NEAR_BASE ? bucket : (uint)LAST_BUCKET - bucket;
+        return !range.shift && (bucket < LAST_BUCKET || largest <= range.base + LAST_BUCKET);
     return from_end < (range.fraction + 1) << range.fraction;
 }
 
