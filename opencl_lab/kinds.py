@@ -98,6 +98,8 @@ def _sharing(arrays: Sequence[Any]) -> Hashable:
             return None
         same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back
         return tuple(map(memory.index, memory)), tuple(map(same.index, same))
+    if len(arrays) == 2 and not np.may_share_memory(*arrays):  # most calls
+        return (False,)
     return tuple(
         np.may_share_memory(array, other)
         and (array is other, array is other or array.ctypes.data == other.ctypes.data)

@@ -66,6 +66,7 @@ class _Result:
     dtype: np.dtype[Any]
     attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
     pooled: bool = False
+    as_made: bool = False  # of the shape and type in which it was made, or the caller's own
 
 
 class Recipe:
@@ -119,7 +120,7 @@ class Recipe:
         else:
             returned = {item.place for item in results}
             self._host = HostSteps(
-                self.queue, self.steps, len(arrays), self.fresh, self.constants, returned
+                self.queue, self.steps, arrays, self.fresh, self.constants, returned
             )
 
     def current(self, now: float) -> bool:
@@ -154,13 +155,9 @@ class Recipe:
 
     def _run_host(self, arrays: Sequence[Any]) -> Any:
         everything = [*arrays, *self._host.run(arrays)]
-        results = tuple(
-            everything[item.place]
-            if item.place < len(arrays)
-            else everything[item.place].view(item.dtype).reshape(item.shape)
-            for item in self._results
-        )
-        return results if self._several else results[0]
+        if not self._several:
+            return _host_result(self._results[0], everything)
+        return tuple(_host_result(item, everything) for item in self._results)
 
     def _run_device(self, arrays: Sequence[Any]) -> Any:
         queue, pool = self.queue, self._pool
@@ -195,6 +192,11 @@ class Recipe:
         array = cl.array.Array.__new__(cl.array.Array)
         vars(array).update(result.attributes, base_data=memory[place], events=[event])
         return array
+
+
+def _host_result(result: _Result, arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    array = arrays[result.place]
+    return array if result.as_made else array.view(result.dtype).reshape(result.shape)
 
 
 _signatures: dict[Callable[..., Any], Signature] = {}
@@ -359,7 +361,7 @@ def _recipe(
             written = any(place in step.outputs.values() for step in recorder.steps)
             if not written or array is not arrays[place]:
                 return None
-            results.append(_Result(place, tuple(array.shape), array.dtype))
+            results.append(_Result(place, tuple(array.shape), array.dtype, as_made=True))
             continue
         fresh = recorder.fresh[place - len(arrays)]
         if array.nbytes != fresh.nbytes:
@@ -369,7 +371,9 @@ def _recipe(
             attributes = dict(vars(array))
             del attributes["base_data"], attributes["events"]
         pooled = fresh.allocator is None
-        results.append(_Result(place, tuple(array.shape), array.dtype, attributes, pooled))
+        shape, dtype = tuple(array.shape), array.dtype
+        as_made = (shape, dtype) == (fresh.shape, fresh.dtype)
+        results.append(_Result(place, shape, dtype, attributes, pooled, as_made))
     if len({item.place for item in results}) < len(results):
         return None
     return Recipe(recorder, arrays, results, several, generation)

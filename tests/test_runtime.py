@@ -600,16 +600,21 @@ def test_threads_that_sort_at_once(side, fresh, rng, eager_threads):
 def test_threads_wait_for_a_queue_one_at_a_time(fresh, rng, eager_threads, monkeypatch):
     keys = rng.integers(0, 99, 500, np.int32)
     ol.sort(keys, queue=fresh)
-    finish, waiting, most = cl.CommandQueue.finish, [], []
+    waiting, most = [], []
 
-    def counting(queue):
-        waiting.append(queue)
-        most.append(len(waiting))
-        time.sleep(0.01)
-        finish(queue)
-        waiting.pop()
+    def counting(end):
+        def count(of):
+            waiting.append(of)
+            most.append(len(waiting))
+            time.sleep(0.01)
+            end(of)
+            waiting.pop()
 
-    monkeypatch.setattr(cl.CommandQueue, "finish", counting)
+        return count
+
+    # A call ends by either.
+    monkeypatch.setattr(cl.CommandQueue, "finish", counting(cl.CommandQueue.finish))
+    monkeypatch.setattr(cl.Event, "wait", counting(cl.Event.wait))
     together(*[lambda: ol.sort(keys, queue=fresh)] * 4)
     assert len(most) == 4 and max(most) == 1
 

@@ -60,6 +60,15 @@ def skewed(name, rng, n=N):
         return (rng.integers(0, 2, n) << 31).astype(np.uint32).view(np.int32)
     if name == "zipf":
         return np.minimum(rng.zipf(1.3, n), 2**31 - 1).astype(np.int32)
+    if name == "zipf-down":
+        return np.minimum(rng.zipf(1.3, n), 2**31 - 1).astype(np.int32) * np.int32(-1)
+    if name == "half-equal":  # and few that a sample does not see, at both ends
+        keys = np.minimum(rng.zipf(2.2, n), 10**6).astype(np.int32) + np.int32(100)
+        keys[[1, n // 2 + 1, n - 2]] = -5, 2**31 - 1, 99
+        return keys
+    if name == "heavy-bucket":  # of two keys that are close, in a range whose low end is full
+        keys = np.where(rng.random(n) < 0.7, rng.integers(0, 4, n), wide & 0x3FFFFFFF)
+        return np.where(rng.random(n) < 0.2, 5000 + (wide & 1), keys).astype(np.int32)
     if name == "few-bits-differ":  # codes that insertion would have to move far
         return (((wide & 7) << 28) | (np.arange(n, 0, -1) % 4096)).astype(np.int32)
     if name == "equal":
@@ -69,7 +78,7 @@ def skewed(name, rng, n=N):
 
 SKEWS = (
     "uniform", "one-bucket", "alternating", "one-digit", "high-bit", "zipf", "few-bits-differ",
-    "equal", "sorted",
+    "equal", "sorted", "zipf-down", "half-equal", "heavy-bucket",
 )  # fmt: skip
 
 
@@ -93,7 +102,7 @@ def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
     need(form, queue)
     keys = np.stack([skewed(name, rng) for name in SKEWS])
-    for part in (keys[:3], keys[3:6], keys[6:]):
+    for part in (keys[:3], keys[3:6], keys[6:9], keys[9:]):
         order = ol.argsort(part, algorithm="radix", config=FORMS[form], queue=queue)
         np.testing.assert_array_equal(order, stable_order(part))
 
@@ -155,6 +164,55 @@ def sorted_by(plan, keys, queue, label):
     """Return what a plan makes of one row of keys."""
     executable = session_of(queue).executable(("test", label), lambda: plan)
     return execute(executable, {"keys": keys}, queue).outputs["sorted"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "descending"), [("int32", False), ("float32", True), ("uint64", True)]
+)
+def test_runs_that_networks_sort(dtype, descending, rng, queue):
+    """Rows around whole blocks; NaN and zeros of both signs keep their order bit by bit."""
+    need("units", queue)
+    device = replace(session_of(queue).device, native_vector_bytes=64)
+    dtype = np.dtype(dtype)
+    longest = 0
+    for n in (25, 31, 127, 128, 129, 256, 257, 511, 513, 1100, 3000, 5001, 8192):
+        problem = SortProblem(n, dtype, 3, descending=descending)
+        plan = planned("units", problem, queue, device)
+        network = plan.launches[0].params["NETWORK"]
+        if not network:
+            assert n > longest > 0
+            continue
+        longest = network
+        keys = rng.integers(0, 256, (3, n * dtype.itemsize), np.uint8).view(dtype)
+        if dtype.kind == "f":
+            keys = np.where(rng.random(keys.shape) < 0.5, keys, np.nan).astype(dtype)
+            keys[0] = rng.standard_normal(n)
+            keys[2] = rng.choice(np.array([0.0, -0.0, 1.0, -np.inf], dtype), n)
+        executable = session_of(queue).executable(("network", problem), lambda plan=plan: plan)
+        found = execute(executable, {"keys": keys}, queue).outputs["sorted"]
+        order = np.stack([stable_order(row, descending) for row in keys])
+        right = np.take_along_axis(keys, order, -1)
+        np.testing.assert_array_equal(found.view(np.uint8), right.view(np.uint8), err_msg=str(n))
+
+
+def test_networks_sort_what_they_can():
+    cpu = replace(GPU, kind="cpu", native_vector_bytes=64)
+    cpu = replace(cpu, capabilities=replace(cpu.capabilities, local_memory=1 << 18))
+
+    def params(n, dtype="int32", device=cpu, **what):
+        problem = SortProblem(n, np.dtype(dtype), **what)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        return plan.launches[0].params
+
+    sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
+    for n in sizes:
+        found = params(n)
+        assert n / 2 ** found["BUCKET_BITS"] <= found["SHARE"] <= found["NETWORK"]
+    assert params(10**9)["SHARE"] < 10**9 >> params(10**9)["BUCKET_BITS"]
+    assert params(500) == params(5000)  # one program serves all short rows
+    assert not params(500, value_bytes=4)["NETWORK"] and not params(500, indices=True)["NETWORK"]
+    assert not params(500, "int16")["NETWORK"] and not params(5000, "int64")["NETWORK"]
+    assert not params(500, device=replace(cpu, native_vector_bytes=32))["NETWORK"]
 
 
 @pytest.mark.parametrize("form", ["scan", "onesweep"])
@@ -247,17 +305,17 @@ def test_built_in_configurations_fit(dtype, options, n):
 @pytest.mark.parametrize(
     ("n", "rows", "dtype", "name"),
     [
-        (256, 1, "int32", "merge-path"),
-        (257, 1, "int32", "radix"),
-        (32, 9, "int8", "merge-path"),
-        (33, 9, "int8", "radix"),
+        (1024, 1, "int32", "merge-path"),
+        (1025, 1, "int32", "radix"),
+        (128, 9, "int8", "merge-path"),
+        (129, 9, "int8", "radix"),
         (5000, 20, "int32", "radix"),  # a row a group
         (20_000, 1, "int32", "odd-even-merge"),
         (1 << 17, 2, "float32", "odd-even-merge"),
         (1 << 17, 3, "float32", "radix"),
         ((1 << 17) + 1, 1, "int32", "radix"),
         (50_000, 1, "int8", "radix"),
-        (1000, 10**6, "int32", "radix"),
+        (2000, 10**6, "int32", "radix"),
         (3000, 300, "int64", "merge-path"),
         (1 << 21, 1, "float64", "merge-path"),
         ((1 << 21) + 1, 1, "int64", "radix"),
@@ -314,6 +372,19 @@ def test_rows_share_their_launches():
     for n, rows in ((10, 10**6), (1000, 1000), (10**6, 3), (10**5, 64)):
         problem = SortProblem(n, np.dtype(np.float32), rows)
         assert kernels(problem, cpu) == ["radix_units"]
+
+
+def test_rows_in_the_caches_take_one_scratch_buffer():
+    cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
+    for n, value_bytes, names in (
+        (1000, 0, {"spares"}),
+        (1000, 4, {"spares"}),
+        (40_000, 0, {"spares", "first"}),
+        (40_000, 4, {"spares", "first", "second"}),
+    ):
+        problem = SortProblem(n, np.dtype(np.int32), 64, value_bytes=value_bytes)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, cpu), cpu)
+        assert {spec.name for spec in plan.with_role("scratch")} == names
 
 
 @pytest.mark.parametrize(

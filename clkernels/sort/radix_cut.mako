@@ -1,7 +1,7 @@
 ## How all units together cut a long row, see radix_units.cl.mako.
 ##
 ## FLOAT   type in which keys are numbers, or None for integers and halves
-<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SHARE, LARGEST, STREAM"/>\
+<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SKEW, SHARE, LARGEST, STREAM, FINISH_SHARES"/>\
 #define BUCKETS ${1 << BUCKET_BITS}
 #define LAST_BUCKET ((ukey_t)(KEY_BITS < ${BUCKET_BITS} ? ~0u : BUCKETS - 1u))
 
@@ -13,92 +13,17 @@ typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 #define LINE (64 / sizeof(elem_t))
 
 /* How many tasks a phase has: as many for each row. */
-static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks)
+static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks,
+                            const uint units)
 {
     if (phase == 3)
-        return rows * BUCKETS;
+        return rows * LESSER(${FINISH_SHARES} * units, BUCKETS);
     if (phase == 1 || (phase > 4 && phase + 1 < last && (phase - 4) % 3 == 1))
         return rows;
     return rows * chunks;
 }
 
-/* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
-   What the sample has not seen is in the first or the last one. */
-typedef struct {
-% if FLOAT:
-    ${FLOAT} least, scale;
-% else:
-    ukey_t base;
-    uint shift;
-% endif
-} range_t;
-
-% if FLOAT:
-/* Buckets are as wide as numbers, not as codes: all codes of a few exponents are most of a sample. */
-static range_t sample_range(const source_t source, const index_t n)
-{
-    ${FLOAT} least = 0, largest = 0;
-    bool any = false;
-    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
-    for (index_t i = 0; i < n; i += step) {
-        const ${FLOAT} one = as_${FLOAT}(source.keys[i]);
-        if (one - one != 0)
-            continue; /* neither infinite nor NaN */
-        least = any ? LESSER(least, one) : one;
-        largest = any ? GREATER(largest, one) : one;
-        any = true;
-    }
-    range_t range;
-    range.least = least;
-    range.scale = largest / 2 - least / 2 > 0 ? BUCKETS / 2 / (largest / 2 - least / 2) : 0;
-    if (range.scale - range.scale != 0)
-        range.scale = 0;
-    return range;
-}
-
-/* Rounding keeps the order. NaN and what is too large is in the last bucket. */
-static inline uint bucket_of(const ukey_t key, const range_t range)
-{
-    const ${FLOAT} place = (as_${FLOAT}(key) - range.least) * range.scale;
-    const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
-    return ${"BUCKETS - 1 - bucket" if DESCENDING else "bucket"};
-}
-% else:
-static range_t sample_range(const source_t source, const index_t n)
-{
-    ukey_t least = code(source.keys[0]), largest = least;
-    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
-    for (index_t i = 0; i < n; i += step) {
-        const ukey_t one = code(source.keys[i]);
-        least = LESSER(least, one);
-        largest = GREATER(largest, one);
-    }
-    range_t range;
-    range.base = least;
-    range.shift = GREATER(length_of(largest - least), ${BUCKET_BITS}u) - ${BUCKET_BITS};
-    return range;
-}
-
-static inline uint bucket_of(const ukey_t key, const range_t range)
-{
-    const ukey_t mine = code(key), above = (ukey_t)(GREATER(mine, range.base) - range.base) >> range.shift;
-    return LESSER(above, LAST_BUCKET);
-}
-% endif
-
-static inline uint stage_buckets(const source_t source, const index_t first, const index_t end, uint *found,
-                                 const range_t range)
-{
-    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
-    if (here == ${BLOCK})
-        for (uint j = 0; j < ${BLOCK}; ++j)
-            found[j] = bucket_of(source.keys[first + j], range);
-    else
-        for (uint j = 0; j < here; ++j)
-            found[j] = bucket_of(source.keys[first + j], range);
-    return here;
-}
-
+<%include file="radix_range.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SKEW=SKEW"/>\
 static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
                         __global index_t *share, __global ukey_t *limits, __local index_t *counts)
 {
@@ -144,7 +69,7 @@ static void settle_places(const uint chunks, __global index_t *table)
 }
 
 /* Make runs of neighbouring buckets, and of each chunk's counts the places of its elements. */
-static void settle_buckets(const index_t n, const uint chunks, const uint units,
+static void settle_buckets(const source_t source, const index_t n, const uint chunks, const uint units,
                            __global index_t *table, __global const ukey_t *limits,
                            volatile __global ulong *mode, __global index_t *starts)
 {
@@ -159,7 +84,12 @@ static void settle_buckets(const index_t n, const uint chunks, const uint units,
         ++low;
     const uint differing = length_of(largest - least) - low;
     const uint passes = (differing + ${BUCKET_BITS - 1}) / ${BUCKET_BITS};
-    /* A run ends before it exceeds its share. Large buckets are runs of their own. */
+    /* A run ends before it exceeds its share. Large buckets are runs of their own, and several where
+       their keys are equal. */
+    const index_t piece = GREATER(n / (8 * units) + 1, (index_t)${SHARE});
+% if not FLOAT:
+    const range_t range = sample_range(source, n);
+% endif
     index_t size = 0, sum = 0, longest = 0;
     for (uint b = 0; b < BUCKETS; ++b) {
         index_t count = 0;
@@ -170,6 +100,11 @@ static void settle_buckets(const index_t n, const uint chunks, const uint units,
             size = 0;
         }
         size += count;
+% if not FLOAT:
+        if (size > piece && size == count && is_of_one_key(b, range, least, largest))
+            for (; size > piece; size -= piece)
+                starts[runs++] = sum + count - size + piece;
+% endif
         sum += count;
         longest = GREATER(longest, size);
     }
@@ -182,6 +117,20 @@ static void settle_buckets(const index_t n, const uint chunks, const uint units,
     mode[DIGIT] = passes ? (differing + passes - 1) / passes : 0;
     if (even && passes > 1)
         settle_places(chunks, table);
+}
+
+/* The first run that begins at `place` of the row or after it. */
+static inline uint first_run(const index_t place, __global const index_t *starts, const uint runs)
+{
+    uint low = 0, high = runs;
+    while (low < high) {
+        const uint middle = (low + high) / 2;
+        if (starts[middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 % for KIND, SOURCE in (("arrays", "const source_t source"), ("elements", "__global const elem_t *source")):

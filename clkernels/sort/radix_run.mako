@@ -14,8 +14,9 @@
 ## BLOCK       keys whose codes are made at once, in a loop without branches
 ## SPARE_BITS  bits beyond those that count the keys of a run
 ## FEW         runs of so many keys are sorted by insertion alone
+## NETWORK     longest run of keys for radix_network.mako, or 0
 ## STREAM      whether results go past the caches
-<%page args="VALUE_T, INDICES, ROWS, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW"/>\
+<%page args="VALUE_T, INDICES, ROWS, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK"/>\
 #define RUN_RADIX ${1 << RUN_BITS}
 
 /* Length of a number in bits. */
@@ -182,6 +183,10 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
 {
     if (count == 0)
         return;
+% if NETWORK:
+    if (count > ${FEW} && count <= ${NETWORK} && sort_by_network(${"source.keys" if ROWS == "whole" else "source"}, (uint)count, sorted))
+        return;
+% endif
     ukey_t codes[${BLOCK}];
     uint digits[${BLOCK}];
     uint wanted = 0, differing = 0, shift = 0;

@@ -8,7 +8,7 @@
  *     phase 0   count     a chunk: how many keys are in each bucket of a range that a sample spans
  *     phase 1   settle    a row: where buckets begin; neighbours become runs of about equal size
  *     phase 2   spread    a chunk: elements to their buckets
- *     phase 3   finish    a run: radix_run.mako
+ *     phase 3   finish    a share of the runs: radix_run.mako
  *
  * Where one run would have a large part of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
@@ -29,7 +29,7 @@
  * The host guarantees: n > 0; what common/phases.mako asks for; `spares` has 2 * CAPACITY elements
  * for each item. With ROWS = cut: `first` and `second` have an element for each key, `table`
  * chunks * 2^BUCKET_BITS words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
- * 2^BUCKET_BITS + 1 words. With ROWS = whole they have room for all elements if n > CAPACITY.
+ * 2^BUCKET_BITS + 1 + 8 * items words. With ROWS = whole they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
  * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
@@ -40,13 +40,16 @@
  * CAPACITY      elements of a run that fits in a cache
  * BUCKET_BITS   of a bucket, and of a digit of a row that is not cut into buckets
  * SAMPLE        keys that are looked at to find the range of a row
+ * SKEW          most keys of a sample in such a part of its range make buckets narrower there
  * SHARE         elements of a run, about
  * LARGEST       elements of the largest run that one unit may have
+ * FINISH_SHARES tasks of a unit in phase 3
  * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
- * PATIENCE      how often an item looks for others to finish
+ * NETWORK, LANES   see radix_network.mako; NETWORK is 0 where no run goes there
+ * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SHARE,
-             LARGEST, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, PATIENCE"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SKEW, SHARE,
+             LARGEST, FINISH_SHARES, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK, LANES, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=FLOAT == 'double'"/>\
 <%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
@@ -77,9 +80,12 @@ static inline uint length_of_index(const index_t number)
     return 8 * sizeof(index_t) - (uint)clz(number);
 }
 
-<%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW"/>\
+% if NETWORK:
+<%include file="radix_network.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, NETWORK=NETWORK, LANES=LANES"/>\
+% endif
+<%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW, NETWORK=NETWORK"/>\
 % if cut:
-<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM"/>\
+<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SKEW=SKEW, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM, FINISH_SHARES=FINISH_SHARES"/>\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_units(__global const ukey_t *keys,
@@ -140,7 +146,10 @@ void radix_units(__global const ukey_t *keys,
         }
     </%phases:run>
 % else:
-    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks)" patience="${PATIENCE}">
+    /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
+    const ulong keys_of_task = n / chunks;
+    const uint patience = (uint)LESSER(GREATER(keys_of_task, (ulong)${PATIENCE}), (ulong)${2 ** 31});
+    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" patience="patience">
         const uint parts = tasks / (uint)rows;
         const uint part = task % parts;
         const ulong row = task / parts, at = row * n;
@@ -148,7 +157,7 @@ void radix_units(__global const ukey_t *keys,
         volatile __global ulong *mode = state + row * STATE;
         __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
         __global ukey_t *row_limits = limits + 3 * row * chunks;
-        __global index_t *row_starts = starts + row * (BUCKETS + 1);
+        __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
         source.keys = keys + at;
 % if VALUE_T is not None and not INDICES:
         source.values = values + at;
@@ -161,14 +170,17 @@ void radix_units(__global const ukey_t *keys,
         if (phase == 0)
             count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
         else if (phase == 1)
-            settle_buckets((index_t)n, chunks, get_global_size(0), row_table, row_limits, mode,
+            settle_buckets(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, mode,
                            row_starts);
-        else if (phase == 3 && part < runs) {
-            const index_t run = row_starts[part], count = row_starts[part + 1] - run;
-            __global elem_t *there = first + at + run;
-            const bool fits = count <= ${CAPACITY};
-            sort_run(there, count, fits ? mine : second + at + run, fits ? mine + ${CAPACITY} : there,
-                     sorted + at + run, sorted_values + at + run, counts);
+        else if (phase == 3 && runs) {
+            /* The runs that begin in an equal share of the row. */
+            for (uint run = first_run(begin, row_starts, runs); run < runs && row_starts[run] < end; ++run) {
+                const index_t start = row_starts[run], count = row_starts[run + 1] - start;
+                __global elem_t *there = first + at + start;
+                const bool fits = count <= ${CAPACITY};
+                sort_run(there, count, fits ? mine : second + at + start, fits ? mine + ${CAPACITY} : there,
+                         sorted + at + start, sorted_values + at + start, counts);
+            }
         } else if (phase + 1 == last && !runs) {
             if (!passes)
                 for (index_t i = begin; i < end; ++i)

@@ -11,6 +11,10 @@ from opencl_lab.runtime.session import DeviceMemory, session_of
 
 __all__ = ["BoundSteps"]
 
+# pyopencl tries what an argument may be, and takes 2 us wherever a buffer follows an address.
+_set_address = getattr(cl.Kernel, "_set_arg_svm", cl.Kernel.set_arg)
+_set = cl.Kernel.set_arg
+
 
 class BoundSteps:
     """The launches of recorded steps on one in-order queue, ready to enqueue on other memory.
@@ -82,11 +86,13 @@ class BoundSteps:
             with lock:
                 for kernel, global_size, local_size, arguments in launches:
                     for index, place in arguments:
-                        kernel.set_arg(index, buffers[place])
+                        block = buffers[place]
+                        set_argument = _set_address if type(block) is cl.SVM else _set
+                        set_argument(kernel, index, block)
                     event = enqueue(queue, kernel, global_size, local_size, None, waits)
                     waits = None
             if blocks:
-                for nbytes, block in zip(scratch, blocks, strict=True):
-                    pool.give(nbytes, block)
+                for nbytes, taken in zip(scratch, blocks, strict=True):
+                    pool.give(nbytes, taken)
         assert event is not None  # a recording of no launch at all is none
         return event

@@ -91,7 +91,7 @@ class HostMemory:
             return None
         if self.pointers and array.flags.writeable:  # pyopencl shares no other
             memory = cl.SVM(array)
-            return memory if memory.svm_ptr % array.itemsize == 0 else None
+            return None if _uneven(memory, array) else memory
         if not _aligned(array):
             return None
         # Runtimes may copy what a buffer is made of.
@@ -109,6 +109,11 @@ class HostMemory:
         if array.size and not isinstance(memory, cl.SVM):
             self._back.append((array, memory))
         return memory
+
+
+def _uneven(memory: cl.SVM[Any], array: HostArray) -> bool:
+    """Return whether the address of an array is none of a whole element, of complex ones too."""
+    return bool(memory.svm_ptr % array.itemsize)
 
 
 def _aligned(array: HostArray) -> bool:
@@ -170,8 +175,8 @@ class HostSteps:
     ----------
     queue : pyopencl.CommandQueue
     steps : sequence of Step
-    arrays : int
-        How many arrays the caller gives: the first places.
+    arrays : sequence of numpy.ndarray
+        Those of the caller that were recorded: the first places. Others have the same layout.
     fresh : sequence of Fresh
         New arrays: the places after them.
     constants : sequence of numpy.ndarray
@@ -184,7 +189,7 @@ class HostSteps:
         self,
         queue: cl.CommandQueue,
         steps: Sequence[Step],
-        arrays: int,
+        arrays: Sequence[HostArray],
         fresh: Sequence[Fresh],
         constants: Sequence[HostArray],
         returned: Collection[int],
@@ -192,8 +197,11 @@ class HostSteps:
         self._queue = queue
         self._session = session_of(queue)
         self._alone = self._session.alone(queue)
-        self._access = [_access(steps, place) for place in range(arrays)]
-        self._fresh = [(item, arrays + index in returned) for index, item in enumerate(fresh)]
+        self._access = [_access(steps, place) for place in range(len(arrays))]
+        self._shareable = all(self._access) and all(
+            a.flags.c_contiguous and a.flags.writeable for a in arrays
+        )
+        self._fresh = [(item, len(arrays) + index in returned) for index, item in enumerate(fresh)]
         self._constants = constants  # alive, as kernels may use them in place
         self._steps = steps
         self._bound: BoundSteps | None = None
@@ -221,26 +229,54 @@ class HostSteps:
         ------
         pyopencl.Error
         """
+        with self._alone:
+            if self._shareable and takes_pointers(self._session.device):
+                shared = list(map(cl.SVM, arrays))
+                if not any(map(_uneven, shared, arrays)):
+                    return self._run_in_place(shared)
+            return self._run_there(arrays)
+
+    def _run_in_place(self, shared: Sequence[cl.SVM[Any]]) -> list[HostArray | None]:
+        """Run them on arrays by their addresses alone: nothing is to be copied or mapped."""
+        memory: list[DeviceMemory] = [*shared]
+        made: list[HostArray | None] = []
+        for item, returned in self._fresh:
+            if returned:
+                array = self._session.host_results.empty(item.shape, item.dtype)
+                memory.append(cl.SVM(array))
+                made.append(array)
+            else:
+                memory.append(self._session.allocate(self._queue, item.nbytes))
+                made.append(None)
+        try:
+            # The order of the queue makes this the end of all; it takes less than `finish`.
+            self._bind(True).enqueue_alone(memory).wait()
+        except BaseException:
+            self._queue.finish()
+            raise
+        return made
+
+    def _run_there(self, arrays: Sequence[HostArray]) -> list[HostArray | None]:
+        """Run them on what `HostMemory` has for the arrays."""
         queue = self._queue
         made: list[HostArray | None] = []
-        with self._alone:
-            host = HostMemory(self._session, queue)
-            try:
-                memory = [
-                    getattr(host, access)(array) if access else None
-                    for access, array in zip(self._access, arrays, strict=True)
-                ]
-                for item, returned in self._fresh:
-                    if returned:
-                        array = np.empty(item.shape, item.dtype)
-                        memory.append(host.target(array))
-                        made.append(array)
-                    else:
-                        memory.append(self._session.allocate(queue, item.nbytes))
-                        made.append(None)
-                host.fetch([self._bind(host.pointers).enqueue_alone(memory)])
-            finally:
-                queue.finish()
+        host = HostMemory(self._session, queue)
+        try:
+            memory = [
+                getattr(host, access)(array) if access else None
+                for access, array in zip(self._access, arrays, strict=True)
+            ]
+            for item, returned in self._fresh:
+                if returned:
+                    array = self._session.host_results.empty(item.shape, item.dtype)
+                    memory.append(host.target(array))
+                    made.append(array)
+                else:
+                    memory.append(self._session.allocate(queue, item.nbytes))
+                    made.append(None)
+            host.fetch([self._bind(host.pointers).enqueue_alone(memory)])
+        finally:
+            queue.finish()
         return made
 
 

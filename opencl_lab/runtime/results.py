@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -26,7 +27,7 @@ from opencl_lab.runtime.kept import with_room
 SMALL = 1 << 20
 MOST_SIZES = 256
 
-__all__ = ["PooledArray", "ResultPool", "block_of", "memory_of"]
+__all__ = ["Pool", "PooledArray", "ResultPool", "block_of", "memory_of"]
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
@@ -38,11 +39,11 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
 
     __slots__ = ("block", "nbytes", "pool")
 
-    block: cl.Buffer
+    block: Any
     nbytes: int
-    pool: ResultPool
+    pool: Pool
 
-    def __new__(cls, array: Any, pool: ResultPool, nbytes: int, block: cl.Buffer) -> _Lease:
+    def __new__(cls, array: Any, pool: Pool, nbytes: int, block: Any) -> _Lease:
         small = nbytes < SMALL
         lease = super().__new__(cls, array, pool.stack(nbytes).append if small else _end)
         lease.pool, lease.nbytes, lease.block = pool, nbytes, block
@@ -56,29 +57,23 @@ def _end(lease: _Lease) -> None:
     lease.pool.give(lease.nbytes, lease.block)
 
 
-class ResultPool:
-    """Buffers of one in-order queue that no array lives in.
+class Pool:
+    """Blocks of memory that no array lives in.
 
     Each size has a stack, from which any thread takes and to which any array that dies gives, at
     any moment; what one operation on a `deque` does needs no lock.
 
     Parameters
     ----------
-    queue : pyopencl.CommandQueue
+    new : callable
+        Returns a block of a number of bytes.
     most_idle : float
         How many bytes it keeps at most; blocks below a megabyte are counted now and then.
-    alone : context manager
-        For who enqueues on the queue and waits.
     """
 
-    def __init__(
-        self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]
-    ):
-        self.queue = queue
-        # New memory is used at once, as some drivers find out only then that there is none.
-        self._new = pyopencl.tools.ImmediateAllocator(queue)
+    def __init__(self, new: Callable[[int], Any], most_idle: float):
+        self._new = new
         self._most_idle = most_idle
-        self.alone = alone
         self._lock = threading.Lock()
         self._stacks: OrderedDict[int, deque[Any]] = OrderedDict()  # new sizes at the end
         self._given = 0  # bytes, at least as many as are idle
@@ -97,8 +92,8 @@ class ResultPool:
                 stack = self._stacks.setdefault(nbytes, stack)
         return stack
 
-    def take(self, nbytes: int) -> cl.Buffer:
-        """Return a buffer of exactly this size.
+    def take(self, nbytes: int) -> Any:
+        """Return a block of exactly this size.
 
         Raises
         ------
@@ -113,8 +108,8 @@ class ResultPool:
         self._hold_limit()
         return with_room(lambda: self._new(nbytes))
 
-    def give(self, nbytes: int, block: cl.Buffer) -> None:
-        """Take back a buffer that only commands of this queue may still use."""
+    def give(self, nbytes: int, block: Any) -> None:
+        """Take back a block that only those may still use who come before whoever takes it."""
         self.stack(nbytes).append(block)
         self._given += nbytes
         if self._given > self._most_idle:
@@ -149,6 +144,26 @@ class ResultPool:
         """Give all that is not in use back to the driver."""
         self._stacks.clear()
         self._given = 0
+
+
+class ResultPool(Pool):
+    """Buffers of one in-order queue that no array lives in.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    most_idle : float
+    alone : context manager
+        For who enqueues on the queue and waits.
+    """
+
+    def __init__(
+        self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]
+    ):
+        # New memory is used at once, as some drivers find out only then that there is none.
+        super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle)
+        self.queue = queue
+        self.alone = alone
 
 
 class PooledArray(cl.array.Array):

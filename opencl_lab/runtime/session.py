@@ -23,6 +23,7 @@ from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.pocl import linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
+from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
@@ -295,6 +296,7 @@ class Session:
         self._results: dict[int, ResultPool] = {}
         self._alone: dict[int, AbstractContextManager[Any]] = {}
         self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE, device)
+        self.host_results = HostResults(self._most_idle)
         call_when_freeing(self.free)
 
     def programs(self, launches: Sequence[Launch]) -> list[cl.Program]:
@@ -480,6 +482,7 @@ class Session:
             scratch.free_held()
         for results in list(self._results.values()):
             results.free_held()
+        self.host_results.free_held()
         self.staging.free_held()
 
 

@@ -24,18 +24,32 @@ EXPONENTS = {"float32": 4, "float64": 11}
 """More of them where a row may hold floats of any size: few exponents are those of most keys."""
 FEW = 24  # keys that insertion sorts by itself
 SAMPLE = 1024  # keys of a row
+SKEW = 64
+VECTOR = 64
+"""Bytes of a vector in registers with which networks of comparisons pay."""
+LONGEST_NETWORKS = {4: 8192, 8: 512}
+"""By the size of a key, how many of them a network sorts in less time than digits do."""
+CUT_FOR_NETWORKS = 4
+"""Bytes of the largest keys whose buckets are made so small that networks sort them."""
+SHARES = ((256, 9), (512, 9), (1024, 10), (2048, 11), (4096, 11), (8192, 11))
+"""Keys of a run for a network, and how many bits of a bucket they are worth: the first that fits.
+
+Twice as long a run takes a fifth longer for each of its keys; so does a bit more from the tenth on.
+"""
 KEYS_OF_BUCKET = 4096
 LEAST_BITS = 8
 KEYS_OF_RUN = 4096
 KEYS_OF_CHUNK = 1 << 16
 CHUNKS_OF_UNIT = 4
+FINISH_SHARES = 32
+"""Tasks of a unit among which runs are shared out: few, as each is claimed and counted."""
 LARGEST = 1 << 22
 """Elements of a run that one unit sorts; longer ones are those of all units, digit by digit."""
 WHOLE = 1 << 20
 """Keys of a row that one unit sorts by itself, where there are rows for all units."""
 CUT = 1 << 14
 """Keys of a row that pays to be cut."""
-PATIENCE = 1 << 20
+PATIENCE = 1 << 12
 
 
 def _bits(number: float) -> int:
@@ -71,6 +85,25 @@ def _number_type(problem: SortProblem, device: Device) -> str | None:
     return "double" if problem.dtype == np.float64 and device.capabilities.fp64 else None
 
 
+def _longest_network(problem: SortProblem, elements: Elements, device: Device, cut: bool) -> int:
+    """Return how many keys networks of comparisons sort, or 0 where they sort no run."""
+    size = problem.dtype.itemsize
+    longest = LONGEST_NETWORKS.get(size, 0)
+    pays = size <= CUT_FOR_NETWORKS if cut else problem.n <= longest
+    # Values would have to go with their keys.
+    keys_alone = elements.value_type is None
+    return longest if pays and keys_alone and device.native_vector_bytes >= VECTOR else 0
+
+
+def _shares(n: int, most_bits: int) -> tuple[int, int] | None:
+    """Return the keys of a run and the bits of a bucket for networks, if that is possible."""
+    for share, bits in SHARES:
+        needed = max(_bits(n / share), LEAST_BITS)
+        if needed <= min(bits, most_bits):
+            return share, needed
+    return None
+
+
 def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch, or one a phase where items do not see what others have written."""
     elements = Elements(problem)
@@ -86,14 +119,19 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     element = np.dtype(f"V{elements.nbytes}")
     bucket_bits = min(config.integer("DIGIT_BITS"), max(_bits(n / KEYS_OF_BUCKET), LEAST_BITS))
     run_bits = min(config.integer("DIGIT_BITS"), 11)
+    network = _longest_network(problem, elements, device, cut)
+    share = max(min(KEYS_OF_RUN, n // (8 * units)), 1) if cut else 1
+    if cut and network:
+        share, bucket_bits = _shares(n, config.integer("DIGIT_BITS")) or (share, bucket_bits)
 
-    whole = n * rows if cut or n > capacity else 1
+    # Rows that fit in the spares of an item need no other memory.
+    whole = ["first"] if elements.value_type is None else ["first", "second"]
+    fits = not cut and n <= capacity
     buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
-    buffers.append(Buffer("first", "scratch", (whole,), element))
-    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares", "first": "first"}
-    if elements.value_type is not None:
-        buffers.append(Buffer("second", "scratch", (whole,), element))
-        arguments["second"] = "second"
+    if not fits:
+        buffers += [Buffer(name, "scratch", (n * rows,), element) for name in whole]
+    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares"}
+    arguments |= {name: "spares" if fits else name for name in whole}
     local_bytes = 3 * np.dtype(index).itemsize << run_bits
     phases = 1
     if cut:
@@ -102,7 +140,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
             ("table", rows * chunks << bucket_bits, index),
             ("limits", rows * chunks * LIMITS, f"u{problem.dtype.itemsize}"),
             ("state", rows * STATE, np.uint64),
-            ("starts", rows * ((1 << bucket_bits) + 1), index),
+            ("starts", rows * ((1 << bucket_bits) + 1 + 8 * units), index),
         ):
             buffers.append(Buffer(name, "scratch", (words,), np.dtype(dtype)))
             arguments[name] = name
@@ -119,8 +157,12 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "CAPACITY": capacity,
         "BUCKET_BITS": bucket_bits if cut else 1,
         "SAMPLE": SAMPLE,
-        "SHARE": max(min(KEYS_OF_RUN, n // (8 * units)), 1),
+        "SKEW": SKEW,
+        "SHARE": share,
+        "NETWORK": network,
+        "LANES": VECTOR // problem.dtype.itemsize,
         "LARGEST": LARGEST,
+        "FINISH_SHARES": FINISH_SHARES,
         "STREAM": config["STREAM"],
         "BLOCK": BLOCK,
         "RUN_BITS": run_bits,

@@ -1,0 +1,136 @@
+## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cut.mako.
+##
+## FLOAT   type in which keys are numbers, or None for integers and halves
+## SKEW    most keys in such a part of the range, at an end of it, make buckets narrower there
+<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SKEW"/>\
+/* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
+   What the sample has not seen is in the first or the last one. */
+typedef struct {
+% if FLOAT:
+    ${FLOAT} least, scale;
+% else:
+    ukey_t base, top;
+    uint shift, fraction;
+    enum { EVEN, NEAR_BASE, NEAR_TOP } most;
+% endif
+} range_t;
+
+% if FLOAT:
+/* Buckets are as wide as numbers, not as codes: all codes of a few exponents are most of a sample. */
+static range_t sample_range(const source_t source, const index_t n)
+{
+    ${FLOAT} least = 0, largest = 0;
+    bool any = false;
+    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
+    for (index_t i = 0; i < n; i += step) {
+        const ${FLOAT} one = as_${FLOAT}(source.keys[i]);
+        if (one - one != 0)
+            continue; /* neither infinite nor NaN */
+        least = any ? LESSER(least, one) : one;
+        largest = any ? GREATER(largest, one) : one;
+        any = true;
+    }
+    range_t range;
+    range.least = least;
+    range.scale = largest / 2 - least / 2 > 0 ? BUCKETS / 2 / (largest / 2 - least / 2) : 0;
+    if (range.scale - range.scale != 0)
+        range.scale = 0;
+    return range;
+}
+
+/* Rounding keeps the order. NaN and what is too large is in the last bucket. */
+static inline uint bucket_of(const ukey_t key, const range_t range)
+{
+    const ${FLOAT} place = (as_${FLOAT}(key) - range.least) * range.scale;
+    const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
+    return ${"BUCKETS - 1 - bucket" if DESCENDING else "bucket"};
+}
+% else:
+/* Where most keys of the sample are in a small part of their range, at either end, buckets are narrow
+   there: as wide as floats of a few bits are apart, counted from that end. */
+static range_t sample_range(const source_t source, const index_t n)
+{
+    ukey_t codes[${2 * SAMPLE}];
+    ukey_t least = code(source.keys[0]), largest = least;
+    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
+    uint count = 0, low = 0, high = 0;
+    for (index_t i = 0; i < n && count < ${2 * SAMPLE}; i += step)
+        codes[count++] = code(source.keys[i]);
+    for (uint j = 0; j < count; ++j) {
+        least = LESSER(least, codes[j]);
+        largest = GREATER(largest, codes[j]);
+    }
+    const uint length = length_of(largest - least);
+    const ukey_t few = (largest - least) / ${SKEW};
+    for (uint j = 0; j < count; ++j) {
+        low += codes[j] - least <= few;
+        high += largest - codes[j] <= few;
+    }
+    range_t range;
+    range.base = least;
+    range.top = largest;
+    range.shift = GREATER(length, ${BUCKET_BITS}u) - ${BUCKET_BITS};
+    range.most = !range.shift ? EVEN : 2 * low > count ? NEAR_BASE : 2 * high > count ? NEAR_TOP : EVEN;
+    range.fraction = 0;
+    while ((length + 1) << (range.fraction + 1) < BUCKETS)
+        ++range.fraction;
+    return range;
+}
+
+/* Whether all keys of a bucket are equal in a row whose least and largest codes are given. What the
+   sample has not seen is in the first or in the last bucket. */
+static bool is_of_one_key(const uint bucket, const range_t range, const ukey_t least, const ukey_t largest)
+{
+    const uint from_end = range.most == NEAR_TOP ? (uint)LAST_BUCKET - bucket : bucket;
+    const bool open = range.most == NEAR_TOP ? largest > range.top : least < range.base;
+    if (open && from_end == 0)
+        return false;
+    if (range.most == EVEN)
+        return !range.shift && (bucket < LAST_BUCKET || largest <= range.base + LAST_BUCKET);
+    return from_end < (range.fraction + 1) << range.fraction;
+}
+
+static inline uint bucket_of_even(const ukey_t key, const range_t range)
+{
+    const ukey_t mine = code(key), above = (ukey_t)(GREATER(mine, range.base) - range.base) >> range.shift;
+    return LESSER(above, LAST_BUCKET);
+}
+
+/* The bits of floats that are no less than 1 are in their order, and rounding keeps that. */
+static inline uint place_of(const ukey_t distance, const range_t range)
+{
+    const uint place = (as_uint((float)distance + 1) >> (23 - range.fraction)) - (127u << range.fraction);
+    return LESSER(place, (uint)LAST_BUCKET);
+}
+
+static inline uint bucket_of_near_base(const ukey_t key, const range_t range)
+{
+    const ukey_t mine = code(key);
+    return place_of(GREATER(mine, range.base) - range.base, range);
+}
+
+static inline uint bucket_of_near_top(const ukey_t key, const range_t range)
+{
+    const ukey_t mine = code(key);
+    return (uint)LAST_BUCKET - place_of(range.top - LESSER(mine, range.top), range);
+}
+% endif
+
+<% kinds = ("",) if FLOAT else ("_even", "_near_base", "_near_top") %>\
+static inline uint stage_buckets(const source_t source, const index_t first, const index_t end, uint *found,
+                                 const range_t range)
+{
+    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
+% for kind in kinds:
+    ${f"if (range.most == {kind[1:].upper()}) " if kind else ""}{
+        if (here == ${BLOCK})
+            for (uint j = 0; j < ${BLOCK}; ++j)
+                found[j] = bucket_of${kind}(source.keys[first + j], range);
+        else
+            for (uint j = 0; j < here; ++j)
+                found[j] = bucket_of${kind}(source.keys[first + j], range);
+    }
+% endfor
+    return here;
+}
+

@@ -1,0 +1,126 @@
+"""Memory of large results on the host: used again when nobody has the result, and never before."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab import replay
+from opencl_lab.runtime import host_results
+from opencl_lab.runtime.host_results import HostResults
+from opencl_lab.runtime.session import default_queue, session_of
+
+INT32 = np.dtype(np.int32)
+
+
+@pytest.fixture(autouse=True)
+def least(monkeypatch):
+    monkeypatch.setattr(host_results, "LEAST", 4096)
+
+
+def address(array):
+    return array.ctypes.data
+
+
+def test_memory_comes_back_when_the_last_view_is_gone():
+    pool = HostResults(1 << 30)
+    first = pool.empty((20, 1000), INT32)
+    there, part = address(first), first[3:5].T
+    first[:] = 7
+    del first
+    second = pool.empty((20, 1000), INT32)
+    second[:] = 9
+    assert address(second) != there and (part == 7).all() and not pool.idle_bytes
+    view = part.base
+    del part, view
+    assert pool.idle_bytes == 80_000
+    third = pool.empty((10_000,), np.dtype(np.int64))  # another shape and type of the same size
+    assert address(third) == there and not pool.idle_bytes
+    assert third.flags.writeable and third.flags.aligned and third.flags.c_contiguous
+
+
+def test_parts_of_the_base_keep_the_memory():
+    pool = HostResults(1 << 30)
+    array = pool.empty((5000,), INT32)
+    array[:] = 3
+    part = array.base[:100]
+    copy = array.base.copy()
+    del array
+    assert not pool.idle_bytes and (part.view(INT32) == 3).all()
+    del part, copy
+    assert pool.idle_bytes == 20_000
+
+
+def test_small_results_own_their_memory_and_pools_are_bounded():
+    pool = HostResults(50_000)
+    assert pool.empty((10,), INT32).flags.owndata
+    assert pool.empty((20_000,), INT32).flags.owndata  # more than it may keep
+    held = [pool.empty((count,), INT32) for count in (4000, 4001, 4002, 4003)]
+    assert not any(array.flags.owndata for array in held)
+    del held
+    assert 0 < pool.idle_bytes <= 50_000
+    pool.free_held()
+    assert not pool.idle_bytes
+    assert HostResults(float(1 << 40))._most_idle == host_results.MOST_IDLE
+
+
+def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
+    freed = []
+    monkeypatch.setattr(host_results, "free_kept", lambda: freed.append(True))
+    pages = host_results._Pages
+
+    def scarce(*shape):
+        if not freed:
+            raise MemoryError
+        return pages(*shape)
+
+    monkeypatch.setattr(host_results, "_Pages", scarce)
+    assert HostResults(1 << 30).empty((5000,), INT32).shape == (5000,) and freed
+
+
+def test_results_of_further_calls(device, rng, monkeypatch):
+    monkeypatch.setattr(replay, "ENABLED", True)
+    replay.forget()
+    keys = rng.integers(-(2**31), 2**31, (8, 3000)).astype(np.int32)
+    pool = session_of(default_queue(device)).host_results
+    pool.free_held()
+    kept = [ol.sort(row) for row in keys[:5]]
+    parts = [ol.sort(row)[::7] for row in keys[5:]]
+    del kept[-1]
+    assert pool.idle_bytes == 12_000
+    again = ol.sort(keys[0])
+    assert not pool.idle_bytes
+    for row, result in zip(keys[:4], kept, strict=True):
+        np.testing.assert_array_equal(result, np.sort(row))
+    np.testing.assert_array_equal(again, np.sort(keys[0]))
+    for row, part in zip(keys[5:], parts, strict=True):
+        np.testing.assert_array_equal(part, np.sort(row)[::7])
+    del again
+    assert pool.idle_bytes
+    ol.free_memory()
+    assert not pool.idle_bytes
+
+
+def test_threads_do_not_share_results(device, rng, monkeypatch):
+    monkeypatch.setattr(replay, "ENABLED", True)
+    keys = rng.integers(0, 10**6, (4, 2000)).astype(np.int32)
+    wrong = []
+
+    def work(row):
+        right = np.sort(row)
+        last = ol.sort(row)
+        for _ in range(30):
+            result = ol.sort(row)
+            if not ((last == right).all() and (result == right).all()):
+                wrong.append(row)
+            last = result
+
+    threads = [threading.Thread(target=work, args=(row,)) for row in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
