@@ -327,7 +327,7 @@ def test_what_auto_takes(n, rows, dtype, name):
     gpu = replace(GPU, capabilities=able)
     assert SORT.choose(problem, gpu).name == name
     assert SORT.choose(problem, gpu, "radix").name == "radix"
-    if n > 256:
+    if n > 1024:
         assert SORT.choose(problem, replace(gpu, kind="cpu")).name == "radix"
 
 
