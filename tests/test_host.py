@@ -209,6 +209,24 @@ def test_a_call_that_fails_leaves_nothing_running(fresh, rng, commands, replayin
     np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(keys))
 
 
+@pytest.mark.parametrize("units", [2, 16])
+def test_the_end_is_looked_for_where_there_are_units_enough(
+    units, fresh, rng, replaying, monkeypatch
+):
+    session = session_of(fresh)
+    if not svm_works(session.device):
+        pytest.skip("the device takes no addresses of the host")
+    times = iter([0.0, 0.0, host.POLLING / 2, host.POLLING, *[9.0] * 99])
+    looks = []
+    monkeypatch.setattr(host, "perf_counter", lambda: looks.append(next(times)) or looks[-1])
+    monkeypatch.setattr(cl.Event, "command_execution_status", 1)
+    keys = rng.integers(0, 999, 300, np.int32)
+    ol.sort(keys, queue=fresh)
+    session.device = replace(session.device, compute_units=units)
+    np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(keys))
+    assert looks == ([0.0, 0.0, host.POLLING / 2, host.POLLING] if units == 16 else [])
+
+
 def test_addresses_and_buffers_are_set_without_a_trial(fresh, rng, replaying, monkeypatch):
     if not svm_works(session_of(fresh).device):
         pytest.skip("the device takes no addresses of the host")
