@@ -403,3 +403,71 @@ def test_rows_in_the_caches_take_one_scratch_buffer():
 def test_configurations_that_cannot_run(config, message):
     with pytest.raises(InvalidConfig, match=message):
         kernels(SortProblem(10**6, np.dtype(np.int32)), GPU, **config)
+
+
+def numbers(keys):
+    """Return the number of each key among all values of its type in order."""
+    unsigned = keys.view(f"u{keys.itemsize}").astype(object)
+    middle = 1 << (8 * keys.itemsize - 1)
+    if keys.dtype.kind == "u":
+        return unsigned
+    if keys.dtype.kind == "i":
+        return (unsigned + middle) % (2 * middle)
+    fraction = 1 << np.finfo(keys.dtype).nmant  # those of NaN are left out below -infinity
+    return np.where(unsigned >= middle, 2 * middle - unsigned, unsigned + middle) - fraction
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "bits", "descending"),
+    [
+        ("units", "int32", (5, 16), False),
+        ("units", "float32", (20, 32), True),
+        ("onesweep", "uint64", (31, 33), False),
+        ("scan", "float32", (20, 32), True),
+    ],
+)
+def test_some_bits_of_the_keys(form, dtype, bits, descending, rng, queue):
+    need(form, queue)
+    low, high = bits
+    if dtype == "float32":
+        keys = rng.standard_normal(N, np.float32)
+        keys[::1000] = 0
+    else:
+        limits = np.iinfo(dtype)
+        keys = rng.integers(limits.min, limits.max, N, dtype, endpoint=True)
+    counting = ((numbers(keys) >> low) % (1 << (high - low))).astype(np.int64)
+    order = stable_order(counting, descending)
+    options = {"descending": descending, "bits": bits, "config": FORMS[form], "queue": queue}
+    sort = {"algorithm": "radix", **options}
+    assert ol.sort(keys, **sort).tobytes() == keys[order].tobytes()
+    short = ol.argsort(keys[:20000].reshape(100, 200), **sort)
+    np.testing.assert_array_equal(
+        short, stable_order(counting[:20000].reshape(100, 200), descending)
+    )
+
+
+def test_bits_are_for_radix_and_in_the_key(rng):
+    keys = rng.integers(-99, 99, 100).astype(np.int8)
+    order = np.argsort((keys.view(np.uint8) ^ 128) & 7, kind="stable")
+    for bits in ((0, 3), [0, 3], (np.int64(0), np.uint8(3))):
+        np.testing.assert_array_equal(ol.argsort(keys, bits=bits), order)
+    for bits, message in (
+        ((3, 3), "0 <= low < high <= 8, not \\(3, 3\\)"),
+        ((0, 9), "not \\(0, 9\\)"),
+        ((-1, 3), "not \\(-1, 3\\)"),
+        (3, "a pair of integers \\(low, high\\), not 3"),
+        ((1.5, 2), "a pair of integers"),
+    ):
+        with pytest.raises(ol.InvalidProblem, match=message):
+            ol.sort(keys, bits=bits)
+    for name in ("merge-path", "odd-even-merge"):
+        with pytest.raises(ol.InvalidConfig, match="only radix sorts by some bits"):
+            ol.sort(keys, bits=(0, 3), algorithm=name)
+
+
+def test_fewer_bits_take_fewer_launches():
+    def passes(bits):
+        problem = SortProblem(10**6, np.dtype(np.int64), bits=bits)
+        return kernels(problem, GPU).count("spread")
+
+    assert [passes(bits) for bits in (None, (0, 64), (8, 24), (3, 12), (63, 64))] == [8, 8, 2, 2, 1]

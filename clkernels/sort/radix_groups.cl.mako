@@ -24,7 +24,7 @@
  * between launches have what groups.py says; there is a group for each tile of each row, in dimension 0; with LOOK_BACK, groups
  * see words that others have written with volatile stores (PTX) or atomic operations.
  *
- * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
  * INDICES      whether values are positions in the row
  * WIDE         whether a row may have 2^30 keys or more
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
@@ -37,10 +37,10 @@
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS, PATIENCE,
-             COPIES, PTX"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS,
+             PATIENCE, COPIES, PTX"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
 <%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 % if LOOK_BACK:
 <%include file="/fence.cl.mako" args="PTX=PTX"/>\
@@ -50,7 +50,8 @@
 <%
     size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "ulong": 8, "long": 8, "double": 8}.get(KEY_T, 4)
     value_size = {None: 0, "uchar": 1, "ushort": 2, "uint": 4, "ulong": 8, "ulong2": 16}[VALUE_T]
-    digits = -(-8 * size // DIGIT_BITS)
+    low, high = BITS or (0, 8 * size)
+    digits = -(-(high - low) // DIGIT_BITS)
     rank_words = WG_SIZE // 32 * (1 << DIGIT_BITS) * (1 if PTX else 2)
     room = max(4 * rank_words, WG_SIZE * ITEM_KEYS * max(size, value_size))
 %>\

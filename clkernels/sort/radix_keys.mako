@@ -10,14 +10,16 @@
 ##
 ## KEY_T        type of a key: a name of OpenCL C
 ## DESCENDING   reverse the order of keys that differ
+## BITS         which bits of the code count, (low, high) with 0 <= low < high <= KEY_BITS, or None
 ## VALUE_T      type of the value that travels with a key, or None
-<%page args="KEY_T, DESCENDING, VALUE_T"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, BITS=None"/>\
 <%
     size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "uint": 4, "int": 4,
             "float": 4, "ulong": 8, "long": 8, "double": 8}[KEY_T]
     unsigned = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}[size]
     bits = 8 * size
     suffix = "UL" if size == 8 else "U"
+    low, high = BITS or (0, bits)
     fraction = {"half": 10, "float": 23, "double": 52}.get(KEY_T)
 
     def number(value):
@@ -29,6 +31,7 @@
 
 typedef ${unsigned} ukey_t;
 #define KEY_BITS ${bits}
+#define CODE_BITS ${high - low} /* of a code; all above are zero */
 
 static inline ukey_t code(const ukey_t bits)
 {
@@ -42,7 +45,11 @@ static inline ukey_t code(const ukey_t bits)
 % else:
     const ukey_t result = bits ^ ${number(2 ** (bits - 1))};
 % endif
+% if BITS:
+    return (ukey_t)${"~result" if DESCENDING else "result"} >> ${low} & ${number(2 ** (high - low) - 1)};
+% else:
     return ${"~result" if DESCENDING else "result"};
+% endif
 }
 
 % if VALUE_T is None:

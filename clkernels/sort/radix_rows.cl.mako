@@ -6,16 +6,16 @@
  *
  * The host guarantees: 0 < n <= WG_SIZE * ITEM_KEYS; there is a group for each row.
  *
- * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
  * INDICES      whether values are positions in the row, and keys are not wanted
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item
  * DIGIT_BITS   bits of a digit
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
 <%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 <%
     size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "ulong": 8, "long": 8, "double": 8}.get(KEY_T, 4)
@@ -71,7 +71,7 @@ void sort_rows(__global const ukey_t *restrict keys,
         atomic_or(&differ[1], (uint)(differing >> 32));
     barrier(CLK_LOCAL_MEM_FENCE);
     differing = (ulong)differ[1] << 32 | differ[0];
-    for (uint shift = 0; shift < KEY_BITS; shift += DIGIT_BITS)
+    for (uint shift = 0; shift < CODE_BITS; shift += DIGIT_BITS)
         if (differing >> shift & (RADIX - 1)) {
             const uint total = count_keys(own, n, shift, (__local uint *)room);
             const uint before = scan_group(total, sums);

@@ -32,7 +32,7 @@
  * 2^BUCKET_BITS + 1 + 8 * items words. With ROWS = whole they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
- * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
  * INDICES       whether values are positions in the row, and keys are not wanted
  * INDEX_T       unsigned type that counts the elements of all rows
  * FLOAT         type in which keys are numbers, or None for integers and where it is not to be used
@@ -48,11 +48,11 @@
  * NETWORK, LANES   see radix_network.mako; NETWORK is 0 where no run goes there
  * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SKEW, SHARE,
-             LARGEST, FINISH_SHARES, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK, LANES, PATIENCE"/>\
+<%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SKEW,
+             SHARE, LARGEST, FINISH_SHARES, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK, LANES, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=FLOAT == 'double'"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
 <%
     cut = ROWS == "cut"
     words = max(3 << RUN_BITS, (2 << BUCKET_BITS) if cut else 0)

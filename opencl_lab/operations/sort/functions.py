@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ def sort(
     *,
     axis: int | None = -1,
     descending: bool = False,
+    bits: tuple[int, int] | None = None,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
@@ -56,6 +58,10 @@ def sort(
     descending : bool
         Reverse the order: the largest key first, and NaN, which NumPy counts as
         the largest, before it. Equal keys keep their order all the same.
+    bits : tuple of two ints, optional
+        ``(low, high)``: sort by these bits of the keys alone, `low` up to ``high - 1``, with fewer
+        passes. Keys that differ in other bits only keep their order. Bits are those of the number
+        of a key among all values of its type in order: of ``key + 128`` for int8.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``sort``.
     config : mapping, optional
@@ -86,11 +92,12 @@ def sort(
     queue = queue_for(array, queue)
     rows = Rows.of(array, axis, queue)
     target = rows.target(out, given.dtype)
-    problem = SortProblem(rows.length, array.dtype, rows.count, descending)
+    problem = SortProblem(rows.length, array.dtype, rows.count, descending, bits=_pair(bits))
     how: dict[str, Any] = {"algorithm": algorithm, "config": config}
     how["queue"] = default_queue(select_device()) if queue is None else queue
     device = session_of(how["queue"]).device
-    if not is_device_array(array) and needs_parts(problem, device, algorithm, config):
+    large = not is_device_array(array) and needs_parts(problem, device, algorithm, config)
+    if large and bits is None:
         result = sort_array(problem, rows.data, target, **how)
     else:
         out_rows = {} if target is None else {"sorted": target}
@@ -106,6 +113,7 @@ def argsort(
     *,
     axis: int | None = -1,
     descending: bool = False,
+    bits: tuple[int, int] | None = None,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
@@ -125,7 +133,9 @@ def argsort(
     queue = queue_for(array, queue)
     rows = Rows.of(array, axis, queue)
     target = rows.target(out, np.dtype(np.int64))
-    problem = SortProblem(rows.length, array.dtype, rows.count, descending, indices=True)
+    problem = SortProblem(
+        rows.length, array.dtype, rows.count, descending, indices=True, bits=_pair(bits)
+    )
     run = SORT.run(
         problem,
         {"keys": rows.data},
@@ -144,6 +154,7 @@ def sort_by_key(
     *,
     axis: int | None = -1,
     descending: bool = False,
+    bits: tuple[int, int] | None = None,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: tuple[AnyArray, AnyArray] | None = None,
@@ -181,6 +192,7 @@ def sort_by_key(
         values,
         axis=axis,
         descending=descending,
+        bits=bits,
         algorithm=algorithm,
         config=config,
         out_keys=out_keys,
@@ -196,6 +208,7 @@ def _sort_by_key(
     *,
     axis: int | None,
     descending: bool,
+    bits: tuple[int, int] | None,
     algorithm: str,
     config: Mapping[str, Any] | None,
     out_keys: AnyArray | None,
@@ -223,7 +236,9 @@ def _sort_by_key(
     value_target = value_rows.target(out_values, value_array.dtype, *apart)
     if out_keys is not None and out_values is not None and overlap(out_keys, out_values):
         raise InvalidProblem("the two arrays of out share memory")
-    problem = SortProblem(key_rows.length, key_array.dtype, key_rows.count, descending)
+    problem = SortProblem(
+        key_rows.length, key_array.dtype, key_rows.count, descending, bits=_pair(bits)
+    )
     sort_pairs = _travelling if value_array.dtype.itemsize in VALUE_TYPES else _by_index
     result, moved = sort_pairs(
         problem,
@@ -240,6 +255,16 @@ def _sort_by_key(
         key_rows.restore(result, out_keys, queue, *apart),
         value_rows.restore(moved, out_values, queue, *apart),
     )
+
+
+def _pair(bits: Any) -> tuple[int, int] | None:
+    if bits is None:
+        return None
+    try:
+        low, high = map(index, bits)
+    except (TypeError, ValueError):
+        raise InvalidProblem(f"bits must be a pair of integers (low, high), not {bits!r}") from None
+    return low, high
 
 
 def _travelling(

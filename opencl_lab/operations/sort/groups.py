@@ -59,7 +59,7 @@ def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
     rank = 4 * (wg_size // WARP) * radix * (1 if ptx else 2)
     room = max(rank, wg_size * config.integer("ITEM_KEYS") * _moved(problem))
     index = 8 if problem.n >= WIDE else 4
-    digits = -(-8 * problem.dtype.itemsize // config.integer("DIGIT_BITS"))
+    digits = -(-problem.code_bits // config.integer("DIGIT_BITS"))
     sums = 4 * (WARP if ptx else 2 * wg_size)
     counts = 4 * digits * radix + _settling_bytes(config, device, digits)
     return max(room + 8 + sums + index * radix + 64, counts)
@@ -130,6 +130,7 @@ def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, i
 def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
     return {
         **elements.params,
+        "BITS": elements.problem.bits,
         "INDICES": elements.problem.indices,
         "WG_SIZE": config.integer("WG_SIZE"),
         "ITEM_KEYS": config.integer("ITEM_KEYS"),
@@ -167,7 +168,7 @@ class _Passes:
         self.wg_size, self.local = config.integer("WG_SIZE"), local
         self.tiles = -(-self.problem.n // (self.wg_size * config.integer("ITEM_KEYS")))
         self.radix = 1 << config.integer("DIGIT_BITS")
-        self.digits = -(-8 * self.problem.dtype.itemsize // config.integer("DIGIT_BITS"))
+        self.digits = -(-self.problem.code_bits // config.integer("DIGIT_BITS"))
         self.look_back = config["FORM"] == "onesweep"
         self.wide = self.problem.n >= WIDE
         self.index: Any = np.uint64 if self.wide else np.uint32

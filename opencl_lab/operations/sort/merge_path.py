@@ -5,7 +5,7 @@ from __future__ import annotations
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort import merge_groups, merge_units
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
 from opencl_lab.plan import Plan
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -85,7 +85,9 @@ class MergePath(Algorithm[SortProblem]):
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
-        """Need barriers in loops on devices that are no CPUs."""
+        """Need barriers in loops on devices that are no CPUs, and keys of which all bits count."""
+        if problem.bits is not None:
+            return PARTIAL_KEYS
         if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
             return "barriers in loops do not work on the device"
         return None

@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort.halves import around, widened
-from opencl_lab.operations.sort.problem import KEY_TYPES, VALUE_TYPES, SortProblem
+from opencl_lab.operations.sort.problem import KEY_TYPES, PARTIAL_KEYS, VALUE_TYPES, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -68,7 +68,9 @@ class OddEvenMerge(Algorithm[SortProblem]):
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
-        """Need double precision for float64 keys."""
+        """Need double precision for float64 keys, and keys of which all bits count."""
+        if problem.bits is not None:
+            return PARTIAL_KEYS
         if problem.dtype == np.float64 and not device.capabilities.fp64:
             return "the device has no double precision"
         return None

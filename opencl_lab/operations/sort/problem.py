@@ -12,7 +12,7 @@ from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
 from opencl_lab.words import counted
 
-__all__ = ["KEY_TYPES", "VALUE_TYPES", "SortProblem"]
+__all__ = ["KEY_TYPES", "PARTIAL_KEYS", "VALUE_TYPES", "SortProblem"]
 
 KEY_TYPES = {
     "bool": "uchar",
@@ -28,6 +28,7 @@ KEY_TYPES = {
     "float32": "float",
     "float64": "double",
 }
+PARTIAL_KEYS = "only radix sorts by some bits of the keys"
 VALUE_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 
@@ -48,6 +49,8 @@ class SortProblem(Problem):
         Return each key's position in its row (int64) in place of the keys.
     value_bytes : int
         Size of one value that travels with each key; 0 for none.
+    bits : tuple of two ints, optional
+        The first bit that counts and the one after the last, of what `sort` says.
     """
 
     sizes = ("n", "rows")
@@ -59,6 +62,7 @@ class SortProblem(Problem):
     descending: bool = False
     indices: bool = False
     value_bytes: int = 0
+    bits: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.n < 0 or self.rows < 0:
@@ -69,6 +73,12 @@ class SortProblem(Problem):
             raise InvalidProblem(
                 f"cannot sort keys of dtype {self.dtype}; supported: {', '.join(KEY_TYPES)}"
             )
+        if self.bits is not None:
+            most = 8 * self.dtype.itemsize
+            if not 0 <= self.bits[0] < self.bits[1] <= most:
+                raise InvalidProblem(
+                    f"bits must be (low, high) with 0 <= low < high <= {most}, not {self.bits}"
+                )
         if self.value_bytes and self.value_bytes not in VALUE_TYPES:
             raise InvalidProblem(
                 f"values of {self.value_bytes} bytes cannot travel with keys (sizes: "
@@ -80,9 +90,15 @@ class SortProblem(Problem):
         """How many keys, and of which type."""
         keys = f"{self.n:,} {self.dtype} keys"
         parts = [keys if self.rows == 1 else f"{self.rows:,} rows of {keys}"]
+        parts += ["by bits {} to {}".format(*self.bits)] if self.bits else []
         parts += ["as indices"] * self.indices
         parts += [f"with values of {counted(self.value_bytes, 'byte')}"] * bool(self.value_bytes)
         return ", ".join(parts + ["descending"] * self.descending)
+
+    @property
+    def code_bits(self) -> int:
+        """How many bits of a key count."""
+        return 8 * self.dtype.itemsize if self.bits is None else self.bits[1] - self.bits[0]
 
     @property
     def work(self) -> Work:

@@ -90,8 +90,8 @@ def _longest_network(problem: SortProblem, elements: Elements, device: Device, c
     size = problem.dtype.itemsize
     longest = LONGEST_NETWORKS.get(size, 0)
     pays = size <= CUT_FOR_NETWORKS if cut else problem.n <= longest
-    # Values would have to go with their keys.
-    keys_alone = elements.value_type is None
+    # Values would have to go with their keys, and keys stay in order of which few bits count.
+    keys_alone = elements.value_type is None and problem.bits is None
     return longest if pays and keys_alone and device.native_vector_bytes >= VECTOR else 0
 
 
@@ -150,9 +150,10 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
     params: dict[str, Any] = {
         **elements.params,
+        "BITS": problem.bits,
         "INDICES": problem.indices,
         "INDEX_T": "uint" if index is np.uint32 else "ulong",
-        "FLOAT": _number_type(problem, device) if cut else None,
+        "FLOAT": _number_type(problem, device) if cut and problem.bits is None else None,
         "ROWS": "cut" if cut else "whole",
         "CAPACITY": capacity,
         "BUCKET_BITS": bucket_bits if cut else 1,
