@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -220,6 +223,27 @@ def test_the_limit_of_the_environment(device, monkeypatch, rng):
     monkeypatch.delenv("OCLAB_DEVICE_BYTES")
     ol.sort(keys)
     assert len(calls) == 2
+
+
+AT_THE_END = """
+import atexit, threading
+import numpy as np
+from opencl_lab import sort
+keys = np.arange(700_000, dtype=np.int32)[::-1]
+def late():
+    if threading.current_thread() is not threading.main_thread():
+        threading.main_thread().join()
+    print((np.diff(sort(keys)) == 1).all(), flush=True)
+atexit.register(late)
+threading.Thread(target=late).start()
+"""
+
+
+def test_sorts_of_threads_that_outlive_the_main_one():
+    environment = {**os.environ, "OCLAB_DEVICE_BYTES": "6e6"}
+    command = [sys.executable, "-W", "ignore", "-c", AT_THE_END]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (run.stdout, run.stderr) == ("True\nTrue\n", "")
 
 
 @pytest.mark.parametrize("unified", [True, False])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -119,6 +122,42 @@ def test_nothing_goes_on_after_an_error(queue, stage, error):
     before = dict(calls)
     time.sleep(0.05)
     assert not running and calls == before and max(calls.values()) < 8
+
+
+@pytest.mark.parametrize("stage", ["read", "write"])
+def test_nothing_is_held_after_an_error(queue, stage):
+    def fail(data, begin):
+        raise OSError("now")
+
+    part = Part(*(fail if name == stage else lambda *given: None for name in ("read", "write")))
+    before = set(threading.enumerate())
+    gc.disable()  # errors hold frames, and these arrays and threads
+    try:
+        stream = Stream(queue, (9_000,), np.dtype(np.uint8))
+        arrays = list(map(weakref.ref, stream._in + stream._out))
+        with pytest.raises(OSError, match="now"):
+            stream.run([part] * 5, lambda *given: None)
+        stream.close()
+        del stream
+        for thread in set(threading.enumerate()) - before:
+            thread.join(5)
+        assert set(threading.enumerate()) <= before
+        assert not any(array() for array in arrays)
+    finally:
+        gc.enable()
+
+
+def test_parts_without_new_threads(queue, rng, monkeypatch):
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", no_threads)
+    source = rng.integers(0, 256, 50_000, np.uint8)
+    target = np.zeros_like(source)
+    stream = Stream(queue, (10_000,), np.dtype(np.uint8))
+    stream.run(parts_of(source, target, 10_000), negated(queue))
+    np.testing.assert_array_equal(target, ~source)
+
+
+def no_threads(pool, job):
+    raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
 
 def test_an_error_of_the_driver_is_one_of_the_package(queue):

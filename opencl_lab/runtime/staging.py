@@ -20,7 +20,17 @@ import pyopencl as cl
 
 from opencl_lab.processes import default_threads
 
-__all__ = ["LEAST", "LEAST_SENT", "Bytes", "Copy", "Staging"]
+__all__ = [
+    "LEAST",
+    "LEAST_SENT",
+    "Bytes",
+    "Copy",
+    "Jobs",
+    "Staging",
+    "abandon",
+    "finish_first",
+    "start",
+]
 
 LEAST = 4 << 20
 LEAST_SENT = 16 << 20
@@ -35,7 +45,7 @@ LIMIT = 64 << 20
 """Bytes that are pinned for one context at most."""
 MOST_THREADS = 6
 
-Jobs: TypeAlias = "deque[Future[Any]]"
+Jobs: TypeAlias = deque[Future[Any]]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Copy: TypeAlias = Callable[[Bytes, int], object]
 """Fills bytes with those that begin at a place, or takes them; several threads call it at once."""
@@ -45,6 +55,27 @@ def finish_first(jobs: Jobs) -> None:
     """Wait for the first of some jobs and forget it."""
     jobs[0].result()  # an interrupt in here leaves it to others to wait for it
     jobs.popleft()
+
+
+def abandon(*queues: Jobs) -> None:
+    """Wait until nothing runs, and forget it: an error holds frames, which would hold the error."""
+    for jobs in queues:
+        for job in jobs:
+            job.cancel()
+    for jobs in queues:
+        wait(jobs)
+        jobs.clear()
+
+
+def start(pool: ThreadPoolExecutor, job: Callable[[], object]) -> Future[Any]:
+    """Let a thread do something, or do it now when there are no new threads any more."""
+    try:
+        return pool.submit(job)
+    except RuntimeError:  # at the end of the process, when other threads may still go on
+        job()
+        done: Future[Any] = Future()
+        done.set_result(None)
+        return done
 
 
 class _Slot:
@@ -277,7 +308,7 @@ class Staging:
             try:
                 queue.finish()
             finally:
-                wait(jobs)
+                abandon(jobs)
                 for slot in slots:
                     slot.event = None  # which may have failed, and would again
             raise
@@ -323,14 +354,7 @@ class Staging:
                 self._queue.finish()  # some drivers let go of memory only then
 
     def _start(self, copy: Callable[[], object]) -> Future[Any]:
-        """Let a thread do something, or do it now when there are no new threads any more."""
         with self._changed:
             if self._workers is None:
                 self._workers = ThreadPoolExecutor(self._threads, "oclab-copy")
-        try:
-            return self._workers.submit(copy)
-        except RuntimeError:  # at the end of the process
-            copy()
-            done: Future[None] = Future()
-            done.set_result(None)
-            return done
+        return start(self._workers, copy)

@@ -14,8 +14,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.kept import PATIENCE, free_kept, new_array
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.staging import Bytes, Copy, Staging
+from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
 
 __all__ = ["SLOTS", "Part", "Stream"]
 
@@ -121,58 +122,41 @@ class Stream:
         Exception
             What any stage raises. No thread uses anything of the caller's afterwards.
         """
-        jobs: list[Future[None]] = []
-
-        def start(pool: ThreadPoolExecutor, stage: Any, index: int) -> Future[None]:
-            job = pool.submit(self._timed, stage, parts[index], index % SLOTS)
-            jobs.append(job)
-            return job
-
+        reads, writes = Jobs(), Jobs()
         with (
             ThreadPoolExecutor(1, "oclab-read") as reading,
             ThreadPoolExecutor(1, "oclab-write") as writing,
         ):
+
+            def bring(index: int) -> None:
+                if index < len(parts):
+                    stage = partial(self._timed, "read", self._read, parts[index], index % SLOTS)
+                    reads.append(start(reading, stage))
+
             try:
-                self._run(len(parts), start, (reading, writing), work, done)
+                bring(0)
+                for index, part in enumerate(parts):
+                    slot = index % SLOTS
+                    finish_first(reads)
+                    if len(writes) == SLOTS:
+                        finish_first(writes)
+                    bring(index + 1)  # into the array of the part before, which is through
+                    self._timed("work", work, self._in[slot], self._out[slot])
+                    stage = partial(self._timed, "write", self._write, part, slot)
+                    writes.append(start(writing, stage))
+                    done()
+                while writes:
+                    finish_first(writes)
             except BaseException as error:
                 self._stop.set()
-                for job in jobs:
-                    job.cancel()
-                wait(jobs)
+                abandon(reads, writes)
                 if isinstance(error, cl.Error):
                     raise explain(error, self._queue) from error
                 raise
 
-    def _run(
-        self,
-        count: int,
-        start: Callable[..., Future[None]],
-        pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
-        work: Callable[[AnyArray, AnyArray], None],
-        done: Callable[[], None],
-    ) -> None:
-        reading, writing = pools
-        written: list[Future[None]] = []
-        read = start(reading, self._read, 0) if count else None
-        for index in range(count):
-            assert read is not None
-            read.result()
-            if index >= SLOTS:
-                written[index - SLOTS].result()
-            if index + 1 < count:  # into the array of the part before, which is through
-                read = start(reading, self._read, index + 1)
-            begin = time.perf_counter()
-            work(self._in[index % SLOTS], self._out[index % SLOTS])
-            self.seconds["work"] += time.perf_counter() - begin
-            written.append(start(writing, self._write, index))
-            done()
-        for job in written[-SLOTS:]:
-            job.result()
-
-    def _timed(self, stage: Callable[[Part, int], None], part: Part, slot: int) -> None:
+    def _timed(self, name: str, stage: Callable[..., object], *given: Any) -> None:
         begin = time.perf_counter()
-        stage(part, slot)
-        name = "read" if stage == self._read else "write"
+        stage(*given)
         self.seconds[name] += time.perf_counter() - begin
 
     def _going_on(self, copy: Copy) -> Copy:
