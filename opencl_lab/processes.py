@@ -1,13 +1,21 @@
-"""Processors of this process, and the end of child processes."""
+"""Processors and memory of this process, and the end of child processes."""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 
-__all__ = ["default_threads", "end", "signal_name"]
+__all__ = ["default_threads", "end", "host_memory", "signal_name"]
+
+GROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""What a container may take, by either version of control groups."""
 
 
 def end(process: subprocess.Popen[bytes], *, group: bool = False) -> None:
@@ -47,3 +55,14 @@ def default_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def host_memory() -> float:
+    """Return the bytes of memory that this machine or container has; infinity if nobody knows."""
+    found = math.inf
+    with suppress(OSError, ValueError):
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in GROUP_LIMITS:
+        with suppress(OSError, ValueError):  # such as "max"
+            found = min(found, int(path.read_text()))
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "duration", "size_text"]
+__all__ = ["bytes_of", "counted", "duration", "size_text"]
+
+UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -17,6 +19,25 @@ def size_text(nbytes: float) -> str:
             return f"{nbytes:.4g} {unit}"
         nbytes /= 1024
     return f"{nbytes:.4g} TiB"
+
+
+def bytes_of(text: str) -> float:
+    """Return a positive number of bytes: ``2e9``, ``256M``, ``1.5 GiB``; units of 1024.
+
+    Raises
+    ------
+    ValueError
+        With what is wrong, for users.
+    """
+    number = text.strip().lower().removesuffix("b").removesuffix("i")
+    unit = number[-1:] if number[-1:].isalpha() else ""
+    try:
+        found = float(number.removesuffix(unit)) * 1024.0 ** UNITS[unit]
+    except (ValueError, KeyError):
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise ValueError(f"{text!r} is no number of bytes, such as 256M or 2e9")
+    return found
 
 
 def duration(seconds: float) -> str:

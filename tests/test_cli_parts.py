@@ -191,7 +191,7 @@ def test_a_file_below_the_limit_is_read_once(given, out, monkeypatch):
 
 def test_a_host_with_little_memory(given, out, monkeypatch, capsys):
     plain = ["sort", str(given), "-o", str(out), "--against", "none"]
-    monkeypatch.setattr("opencl_lab.operations.sort.file._host_memory", lambda: 10 * N)
+    monkeypatch.setattr("opencl_lab.operations.sort.file.host_memory", lambda: 10 * N)
     assert main(plain) == 0
     assert "opencl:radix in 1 batch of" in capsys.readouterr().out
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
+from opencl_lab import processes
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort import check, out_of_core, parting
 from opencl_lab.operations.sort.check import find_fault
 from opencl_lab.operations.sort.codes import codes, last_key
+from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.out_of_core import InMemory, sort_array
 from opencl_lab.operations.sort.parting import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
@@ -273,6 +275,47 @@ def test_too_little_memory_is_one_sentence(device):
     for limit in (1e3, 4e6):
         with pytest.raises(InvalidProblem, match="too few to sort 1,000,000,000 int64 keys"):
             parts_of(problem, device, limit=limit)
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_batches_of_next_to_nothing_are_refused(n, device):
+    problem = SortProblem(n, np.dtype(np.int64), 10**8)
+    few = replace(problem, rows=60)
+    chosen = SORT.choose(few, device)
+    plan = chosen.plan(few, chosen.configure(few, device, None), device)
+    limit = sum(buffer.nbytes for buffer in plan.buffers) + 2 * 8 * 60 * n
+    with pytest.raises(InvalidProblem, match=r"parts would hold [0-9]{2,3} keys; allow more"):
+        parts_of(problem, device, limit=limit)
+
+
+def test_units_of_the_limit(device, monkeypatch):
+    for text, limit in (("", device.global_memory), ("64M", 2**26), ("1.5e6", 1.5e6)):
+        monkeypatch.setenv("OCLAB_DEVICE_BYTES", text)
+        assert parting.memory_limit(device) == limit
+
+
+@pytest.mark.parametrize("text", ["nan", "0", "-5", "64 MX", "inf"])
+def test_a_limit_that_cannot_be_read_is_refused(text, monkeypatch):
+    monkeypatch.setenv("OCLAB_DEVICE_BYTES", text)
+    with pytest.raises(InvalidProblem, match=r"^.OCLAB_DEVICE_BYTES: .* is no number of bytes"):
+        ol.sort(np.zeros(100, np.int32))
+
+
+def test_a_container_has_less_memory_than_its_machine(device, monkeypatch, tmp_path):
+    files = [tmp_path / name for name in ("new", "old", "none")]
+    files[0].write_text("max\n")
+    files[1].write_text("2000000000\n")
+    monkeypatch.setattr(processes, "GROUP_LIMITS", files[:1])
+    whole = processes.host_memory()
+    monkeypatch.setattr(processes, "GROUP_LIMITS", files)
+    assert processes.host_memory() == 2e9 < whole
+    problem = SortProblem(10**10, np.dtype(np.int32))
+    for unified in (False, True):
+        one = replace(device, global_memory=64 << 30, unified_memory=unified)
+        parts = parts_of(problem, one)
+        plan = parts.algorithm.plan(parts.part, parts.config, one)
+        taken = sum(buffer.nbytes for buffer in plan.buffers) + 2 * parts.nbytes
+        assert (taken <= 5e8) == unified
 
 
 def by_key(keys, **how):

@@ -145,8 +145,6 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         selection = settings().select()
         if any(file is not None for file in files):
             _check_about_data(chosen, options)
-        if memory_limit is not None and not str(files[0]).lower().endswith(".npy"):
-            raise click.UsageError("--memory-limit is for a .npy file; leave it out")
         job = find_job(chosen, files, options, selection, algorithm, memory_limit)
         if job is not None:
             return run_job(
@@ -320,8 +318,8 @@ def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
         "--memory-limit",
         type=ByteCount(),
         metavar="BYTES",
-        help="Sort a .npy file that takes more memory of the device, such as 256M, in parts.  "
-        "[default: $OCLAB_DEVICE_BYTES, else all of it]",
+        help="Sort a .npy file in parts if it takes more of the device's memory at once than this, "
+        "such as 256M.  [default: $OCLAB_DEVICE_BYTES, else all of it]",
     )
 
 

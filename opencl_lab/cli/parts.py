@@ -20,10 +20,10 @@ from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
 from opencl_lab.operations.in_parts import FileJob, FileResult
 from opencl_lab.registry import in_parts_of
+from opencl_lab.words import bytes_of
 
 __all__ = ["ByteCount", "find_job", "run_job"]
 
-UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 NOT_RUN = "references are not run on files that are sorted in parts: they need the whole array"
 
 
@@ -36,15 +36,10 @@ class ByteCount(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """Return the number of bytes, or end with Click's usual message."""
         if isinstance(value, (int, float)):
             return value
-        number = value.strip().lower().removesuffix("b").removesuffix("i")
-        unit = number[-1:] if number[-1:].isalpha() else ""
         try:
-            found = float(number.removesuffix(unit)) * 1024.0 ** UNITS[unit]
-        except (ValueError, KeyError):
-            found = 0.0
-        if not 0 < found < float("inf"):
-            self.fail(f"{value!r} is no number of bytes, such as 256M or 2e9.", param, ctx)
-        return found
+            return bytes_of(value)
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 def find_job(
@@ -56,11 +51,12 @@ def find_job(
     limit: float | None,
 ) -> FileJob | None:
     """Return how the input files are gone through in parts, or None if they are read whole."""
+    if limit is not None and not str(files[0]).lower().endswith(".npy"):
+        raise click.UsageError("--memory-limit is for a .npy file; leave it out")
     make = in_parts_of(chosen)
     if make is None or files[0] is None:
         return None
-    names = algorithm.split(",")
-    one = names[0].strip() if len(names) == 1 and names != ["all"] else "auto"
+    one = "auto" if algorithm == "all" or "," in algorithm else algorithm
     return make(Path(files[0]), options, selection.device, algorithm=one, limit=limit)
 
 

@@ -21,6 +21,7 @@ from opencl_lab.operations.sort.out_of_core import sort_parts
 from opencl_lab.operations.sort.parting import LIMIT, Parts, memory_limit, needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.paths import check_target, write_target
+from opencl_lab.processes import host_memory
 from opencl_lab.words import counted, size_text
 
 __all__ = ["FileSort", "sort_file"]
@@ -195,9 +196,9 @@ def sort_file(
     n = shape[axis]
     rows = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
     problem = SortProblem(n, dtype, rows, bool(options.get("descending")))
-    free = limit is None and LIMIT not in os.environ
+    free = limit is None and not os.environ.get(LIMIT)
     limit = memory_limit(device) if limit is None else limit
-    crowded = free and COPIES * nbytes > _host_memory()
+    crowded = free and COPIES * nbytes > host_memory()
     if not (crowded or needs_parts(problem, device, algorithm, limit=limit)):
         return None
     too_large = f"{path} holds {size_text(nbytes)}, too much to be sorted at once"
@@ -209,11 +210,3 @@ def sort_file(
             "this axis as the last one"
         )
     return FileSort(path, device, parts_of(problem, device, algorithm, limit=limit))
-
-
-def _host_memory() -> float:
-    """Return the bytes of the host's memory; infinity if nobody knows."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,10 +13,10 @@ from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import check_plan
-from opencl_lab.runtime.kept import bytes_limit
+from opencl_lab.processes import host_memory
 from opencl_lab.runtime.streams import SLOTS
 from opencl_lab.space import Config
-from opencl_lab.words import counted, size_text
+from opencl_lab.words import bytes_of, size_text
 
 __all__ = ["LIMIT", "Parts", "memory_limit", "needs_parts", "parts_of"]
 
@@ -75,8 +76,20 @@ class Parts:
 
 
 def memory_limit(device: Device) -> float:
-    """Return how many bytes of a device's memory a sort may take: `LIMIT`, or all of them."""
-    return bytes_limit(LIMIT, 1.0, device)
+    """Return how many bytes of a device's memory a sort may take: `LIMIT`, or all of them.
+
+    Raises
+    ------
+    InvalidProblem
+        If the limit cannot be read.
+    """
+    text = os.environ.get(LIMIT)
+    if not text:
+        return device.global_memory
+    try:
+        return bytes_of(text)
+    except ValueError as error:
+        raise InvalidProblem(f"${LIMIT}: {error}") from error
 
 
 def _settled(
@@ -134,10 +147,12 @@ def parts_of(
     Raises
     ------
     InvalidProblem
-        If there would be too many of them.
+        If they would be too small, or too many.
     """
     limit = memory_limit(device) if limit is None else limit
-    limit = min(limit, SHARE[device.unified_memory] * device.global_memory)
+    shared = device.unified_memory
+    has = min(device.global_memory, host_memory()) if shared else device.global_memory
+    limit = min(limit, SHARE[shared] * has)
 
     def most(make: Callable[[int], SortProblem], whole: int) -> int:
         """Return the largest size, up to a whole one, that fits; 0 if none does."""
@@ -155,19 +170,21 @@ def parts_of(
     item = problem.dtype.itemsize
     part = replace(problem, rows=1)
     rows = 0
+    too_few = f"{size_text(limit)} of device memory are too few to sort {problem.title}"
     if problem.n * item <= limit:
         rows = most(lambda count: replace(problem, rows=count), problem.rows)
     if rows:
         rows = min(rows, max(-(-problem.rows // FEW), SHORT // max(problem.n * item, 1), 1))
         part = replace(problem, rows=rows)
+        size = rows * problem.n
     else:
         size = most(lambda n: replace(part, n=n), min(problem.n, int(limit) // item))
         size = min(size, max(-(-problem.n // FEW), SHORT // item))
         runs = -(-problem.n // max(size, 1))
-        if size < min(LEAST, problem.n) or runs > MOST_RUNS:
-            raise InvalidProblem(
-                f"{size_text(limit)} of device memory are too few to sort {problem.title}: "
-                f"there would be {counted(runs, 'run')} of {counted(size, 'key')}; allow more"
-            )
+        if size >= LEAST and runs > MOST_RUNS:
+            why = f"there would be {runs:,} runs of {size:,} keys"
+            raise InvalidProblem(f"{too_few}: {why}; allow more")
         part = replace(part, n=-(-problem.n // runs))
+    if size < min(LEAST, problem.n * problem.rows):
+        raise InvalidProblem(f"{too_few}: parts would hold {size:,} keys; allow more")
     return Parts(problem, part, *_settled(part, device, algorithm, config))
