@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are imported, and SIGTERM for it; nothing but the standard library."""
+"""Ctrl-C while modules are imported, and other signals for it; nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -41,23 +41,26 @@ def exit_at_interrupt() -> Iterator[None]:
 
 @contextmanager
 def interrupt_at_termination() -> Iterator[None]:
-    """Take SIGTERM, by which batch schedulers and CI end a process, for Ctrl-C.
+    """Take SIGTERM, by which batch schedulers and CI end a process, for Ctrl-C; SIGHUP as well.
 
-    Only the first one, as some send it twice. It waits for the end of a call into a driver, which
-    may hang, so this is for what leaves such calls to other processes.
+    A terminal that is closed sends the latter. Only the first one counts, as some send it twice.
+    It waits for the end of a call into a driver, which may hang, so this is for what leaves such
+    calls to other processes, or would leave large files behind.
     """
-    before = signal.getsignal(signal.SIGTERM)
-    main_thread = threading.current_thread() is threading.main_thread()
-    if not main_thread or before is not signal.SIG_DFL:
-        yield
-        return
+    taken: list[signal.Signals] = []
 
     def interrupt(*signal_and_frame: Any) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in taken:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
     try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:  # and not as under nohup
+                    taken.append(number)
+                    signal.signal(number, interrupt)
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)

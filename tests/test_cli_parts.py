@@ -307,6 +307,25 @@ def test_a_file_that_becomes_shorter(given, out, monkeypatch, capsys):
     assert not list(out.parent.iterdir())
 
 
+@pytest.mark.parametrize("runs", [1, 5])
+def test_a_file_that_is_changed_meanwhile(runs, given, out, monkeypatch, capsys):
+    right, calls = out_of_core._sort, []
+
+    def change(*arguments):
+        calls.append(0)
+        if len(calls) == 1 + runs:
+            with given.open("r+b") as file:
+                file.seek(200)
+                file.write(bytes(1000))
+        return right(*arguments)
+
+    monkeypatch.setattr(out_of_core, "_sort", change)
+    assert sort(given, "-o", out) == 2
+    told = capsys.readouterr()
+    assert told.err == f"oclab: {given} was changed while it was read\n" and not told.out
+    assert not list(out.parent.iterdir())
+
+
 SLOW = """
 import sys, time
 from opencl_lab.cli import main
@@ -327,7 +346,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 @pytest.mark.parametrize("merging", [False, True])
 def test_a_signal_half_way_leaves_no_target(merging, number, given, out):
     job = sort_file(given, {}, select_device(), limit=6 * 2**20)

@@ -53,6 +53,7 @@ class NpyFile:
         self.name, self.shape, self.fortran = name, shape, fortran
         self.dtype = dtype.newbyteorder("=")
         self._descriptor, self._offset, self._stored = descriptor, offset, dtype
+        self._version = self._changed()
 
     @property
     def nbytes(self) -> int:
@@ -147,6 +148,20 @@ class NpyFile:
         while left:
             count = os.pwritev(self._descriptor, [left], self._offset + begin)
             left, begin = left[count:], begin + count
+
+    def _changed(self) -> tuple[int, int]:
+        status = os.fstat(self._descriptor)
+        return status.st_mtime_ns, status.st_size
+
+    def check_unchanged(self) -> None:
+        """Check that nobody has written to the file since it was opened.
+
+        Raises
+        ------
+        InvalidProblem
+        """
+        if self._changed() != self._version:
+            raise InvalidProblem(f"{self.name} was changed while it was read")
 
 
 def _unreadable(name: str, error: OSError) -> InvalidProblem:

@@ -76,7 +76,7 @@ class FileJob(Protocol):
         ----------
         output : Path
         report : callable
-            Called with steps done, steps in all, and what was done last.
+            Called with steps done, steps in all, and what comes next.
 
         Raises
         ------

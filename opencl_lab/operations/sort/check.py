@@ -1,4 +1,4 @@
-"""Whether a file holds the sorted keys of another one, found in one pass over both.
+"""Whether rows of keys are the sorted ones of others, found in one pass over both.
 
 Rows must be in order, neighbours across blocks included, and hold the same keys as before. That is
 told by two sums modulo 2^64 over the bits of the keys, plain and mixed, which do not depend on
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,14 +34,16 @@ class Readable(Protocol):
         """Fill `target` with what begins at the byte `begin`."""
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What was seen of a block: the codes at its ends, whether it is in order, sums a row."""
+class _Found(NamedTuple):
+    """What was seen of a block: how its rows begin and end, their sums before and after."""
 
+    begin: int
+    size: int
     first: int
     last: int
     ordered: bool
-    sums: tuple[Keys, Keys]
+    before: Keys
+    after: Keys
 
 
 def find_fault(
@@ -64,40 +65,32 @@ def find_fault(
     """
     last = 0
     sums = np.zeros((2, 2), np.uint64)
-    for begin, size, before, after in _in_turn(problem, given, result):
-        done(size)
-        row, place = divmod(begin, problem.n)
-        if not after.ordered or (place and after.first < last):
+    for block in _in_turn(problem, given, result):
+        done(block.size)
+        row, place = divmod(block.begin, problem.n)
+        if not block.ordered or (place and block.first < last):
             return f"the keys of row {row} are not in order"
-        last = after.last
-        if not place:
-            sums[:] = 0
-        if size >= problem.n:  # whole rows
-            if any((b != a).any() for b, a in zip(before.sums, after.sums, strict=True)):
+        last = block.last
+        if block.size >= problem.n:  # whole rows
+            if (block.before != block.after).any():
                 return f"row {row} or one after it holds other keys than before"
             continue
-        sums += np.array([before.sums, after.sums]).reshape(2, 2)
-        if place + size == problem.n and (sums[0] != sums[1]).any():
+        if not place:
+            sums[:] = 0
+        sums += block.before[:, 0], block.after[:, 0]
+        if place + block.size == problem.n and (sums[0] != sums[1]).any():
             return f"row {row} holds other keys than before"
     return None
 
 
-def _in_turn(
-    problem: SortProblem, given: Readable, result: Readable
-) -> Iterator[tuple[int, int, _Found, _Found]]:
+def _in_turn(problem: SortProblem, given: Readable, result: Readable) -> Iterator[_Found]:
     """Yield what threads have seen of blocks, in order."""
-    blocks = _blocks(problem)
     threads = default_threads()
-
-    def look(begin: int, size: int) -> tuple[int, int, _Found, _Found]:
-        seen = (_look(problem, item, begin, size) for item in (given, result))
-        return (begin, size, *seen)  # type: ignore[return-value]
-
     with ThreadPoolExecutor(threads, "oclab-check") as pool:
-        jobs: deque[Future[tuple[int, int, _Found, _Found]]] = deque()
+        jobs: deque[Future[_Found]] = deque()
         try:
-            for block in blocks:
-                jobs.append(pool.submit(look, *block))
+            for block in _blocks(problem):
+                jobs.append(pool.submit(_look, problem, given, result, *block))
                 if len(jobs) > 2 * threads:
                     yield jobs.popleft().result()
             while jobs:
@@ -120,17 +113,20 @@ def _blocks(problem: SortProblem) -> Iterator[tuple[int, int]]:
             yield row * n + begin, min(BLOCK, n - begin)
 
 
-def _look(problem: SortProblem, data: Readable, begin: int, size: int) -> _Found:
+def _look(problem: SortProblem, given: Readable, result: Readable, begin: int, size: int) -> _Found:
     keys = np.empty(size, problem.dtype)
-    data.read(keys.view(np.uint8), begin * problem.dtype.itemsize)
     length = min(problem.n, size)
+    sums = []
+    for data in (given, result):
+        data.read(keys.view(np.uint8), begin * problem.dtype.itemsize)
+        sums.append(_sums(keys, length))
     order = codes(keys, problem.descending).reshape(-1, length)
     ordered = bool((order[:, 1:] >= order[:, :-1]).all())
-    return _Found(int(order[0, 0]), int(order[-1, -1]), ordered, _sums(keys, length))
+    return _Found(begin, size, int(order[0, 0]), int(order[-1, -1]), ordered, *sums)
 
 
-def _sums(keys: Keys, length: int) -> tuple[Keys, Keys]:
-    """Return the sums of each row's keys by their bits, plain and mixed (as by SplitMix64)."""
+def _sums(keys: Keys, length: int) -> Keys:
+    """Return sums of each row's keys by their bits, plain and mixed (as by SplitMix64)."""
     bits = keys.view(f"u{keys.itemsize}").astype(np.uint64)
     plain = bits.reshape(-1, length).sum(axis=1)
     shifted = np.empty_like(bits)
@@ -139,4 +135,4 @@ def _sums(keys: Keys, length: int) -> tuple[Keys, Keys]:
         bits ^= np.right_shift(bits, np.uint64(shift), out=shifted)
         bits *= factor
     bits ^= np.right_shift(bits, np.uint64(31), out=shifted)
-    return plain, bits.reshape(-1, length).sum(axis=1)
+    return np.stack([plain, bits.reshape(-1, length).sum(axis=1)])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ class FileSort:
         Raises
         ------
         InvalidProblem
-            If the file cannot be read, or `output` cannot be written.
+            If the file cannot be read or was changed meanwhile, or `output` cannot be written.
         InvalidConfig, BuildError, LaunchError
         """
         parts, problem = self.split, self.problem
@@ -134,26 +135,20 @@ class FileSort:
             report(parts.steps + parts.runs * looked // keys, steps, "checking")
 
         begin = time.perf_counter()
-        try:
-            with (
-                NpyFile.opened(self.path) as given,
-                write_target(output) as temporary,
-                NpyFile.created(temporary, given) as result,
-            ):
-
-                @contextmanager
-                def aside() -> Iterator[NpyFile]:
-                    with scratch_file(output.resolve().parent, given) as file:
-                        yield file
-
-                stages = sort_parts(parts, given, result, aside, device=self.device, report=sorting)
-                end = time.perf_counter()
-                fault = find_fault(problem, given, result, checking)
-                checked = time.perf_counter()
-                if fault is not None:
-                    raise _Wrong
-        except _Wrong:
-            pass
+        with (
+            suppress(_Wrong),
+            NpyFile.opened(self.path) as given,
+            write_target(output) as temporary,
+            NpyFile.created(temporary, given) as result,
+        ):
+            aside = partial(scratch_file, output.resolve().parent, given)
+            stages = sort_parts(parts, given, result, aside, device=self.device, report=sorting)
+            end = time.perf_counter()
+            fault = find_fault(problem, given, result, checking)
+            checked = time.perf_counter()
+            if fault is not None:
+                given.check_unchanged()
+                raise _Wrong
         return FileResult(end - begin - stages["build"], checked - end, stages, fault)
 
 
