@@ -263,7 +263,7 @@ def test_parts_keep_to_the_limit(device, shape, limit, unified):
     assert parts.nbytes * 30 > min(limit, 4 << 28) or parts.nbytes >= parting.SHORT / 2
 
 
-def test_arrays_beyond_one_allocation_are_parted_and_others_say_why(device, monkeypatch):
+def test_arrays_beyond_one_allocation_are_parted(device):
     small = replace(device, max_allocation=1 << 20)
     problem = SortProblem(1 << 19, np.dtype(np.int32))
     assert needs_parts(problem, small) and not needs_parts(problem, device)
@@ -284,8 +284,9 @@ def test_batches_of_next_to_nothing_are_refused(n, device):
     chosen = SORT.choose(few, device)
     plan = chosen.plan(few, chosen.configure(few, device, None), device)
     limit = sum(buffer.nbytes for buffer in plan.buffers) + 2 * 8 * 60 * n
-    with pytest.raises(InvalidProblem, match=r"parts would hold [0-9]{2,3} keys; allow more"):
+    with pytest.raises(InvalidProblem, match=r" parts of [0-9]{2,3} keys; allow more"):
         parts_of(problem, device, limit=limit)
+    assert parts_of(replace(problem, rows=1000), device, limit=limit).runs > 10
 
 
 def test_units_of_the_limit(device, monkeypatch):

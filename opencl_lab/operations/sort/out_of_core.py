@@ -10,10 +10,10 @@ one comes after. So everything is one problem of one size, whatever the keys are
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, count, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -153,63 +153,17 @@ def sort_parts(
         assert device is not None
         queue = default_queue(device, profiling=True)
     whole, part = parts.whole, parts.part
-    item = whole.dtype.itemsize
-    filler = np.array([last_key(whole.dtype, whole.descending)], whole.dtype).view(np.uint8)
     stream = Stream(queue, (part.rows, part.n), whole.dtype)
     seconds = {"kernels": 0.0} if times else {}
-    finished = 0
+    steps = count(1)
 
     def work(given: Any, out: Any) -> None:
         run = _sort(parts, queue, given, out)
         if times:
             seconds["kernels"] += run.kernel_ms * 1e-3
 
-    def done() -> None:
-        nonlocal finished
-        finished += 1
-        report(finished)
-
-    def piece(source: Keys, *stretches: tuple[int, int]) -> _Piece:
-        sizes = [(end - begin) * item for begin, end in stretches]
-        ends = np.cumsum(sizes).tolist()
-        return _Piece(source, [begin * item for begin, _ in stretches], ends, filler)
-
-    def batches() -> None:
-        made = []
-        for first in range(0, whole.rows, part.rows):
-            begin = first * whole.n
-            end = begin + min(part.rows, whole.rows - first) * whole.n
-            rows = piece(keys, (begin, end))
-            made.append(Part(rows.read, rows.write_to(result, begin * item)))
-        stream.run(made, work, done)
-
-    def row(first: int, aside: Keys) -> None:
-        edges = [*range(0, whole.n, part.n), whole.n]
-        runs = list(pairwise(edges))
-        samples = Samples([end - begin for begin, end in runs], whole.dtype, whole.descending)
-        made = []
-        for index, (begin, end) in enumerate(runs):
-            run = piece(keys, (first + begin, first + end))
-            put = _sampled(run.write_to(aside, begin * item), samples, index, end - begin)
-            made.append(Part(run.read, put))
-        stream.run(made, work, done)
-        samples.settle()
-
-        def read(run: int, begin: int, end: int) -> np.ndarray[Any, Any]:
-            found = np.empty(end - begin, whole.dtype)
-            aside.read(found.view(np.uint8), (edges[run] + begin) * item)
-            return found
-
-        starts = np.array(edges[:-1])
-        cuts = [np.zeros_like(starts)]
-        cuts += [samples.cut(rank, read) for rank in edges[1:-1]]
-        cuts.append(np.diff(edges))
-        made = []
-        for at, low, high in zip(edges, cuts, cuts[1:], strict=False):
-            stretches = zip((starts + low).tolist(), (starts + high).tolist(), strict=True)
-            merged = piece(aside, *stretches)
-            made.append(Part(merged.read, merged.write_to(result, (first + at) * item)))
-        stream.run(made, work, done)
+    def go(made: Sequence[Part]) -> None:
+        stream.run(made, work, lambda: report(next(steps)))
 
     with closing(stream):
         if times:  # nobody measures how long it takes to build a kernel
@@ -217,12 +171,88 @@ def sort_parts(
             stream.warm_up(lambda given, out: _sort(parts, queue, given, out))
             seconds["build"] = time.perf_counter() - begin
         if not parts.merges:
-            batches()
+            go(_batches(parts, keys, result))
         else:
             with scratch() as aside:
-                for index in range(whole.rows):
-                    row(index * whole.n, aside)
+                for first in range(0, whole.rows * whole.n, whole.n):
+                    runs = _Runs(parts, keys, aside, first)
+                    go(runs.to_be_sorted())
+                    go(runs.to_be_merged(result))
     return {**stream.seconds, **seconds}
+
+
+def _piece(problem: SortProblem, keys: Keys, stretches: Iterable[tuple[int, int]]) -> _Piece:
+    """Return a part made of keys from some places to others."""
+    item = problem.dtype.itemsize
+    begins, ends = zip(*stretches, strict=True)
+    sizes = (item * (end - begin) for begin, end in zip(begins, ends, strict=True))
+    filler = np.array([last_key(problem.dtype, problem.descending)], problem.dtype)
+    return _Piece(
+        keys, [item * begin for begin in begins], list(accumulate(sizes)), filler.view(np.uint8)
+    )
+
+
+def _batches(parts: Parts, keys: Keys, result: Keys) -> list[Part]:
+    whole, length = parts.whole, parts.part.rows * parts.whole.n
+    made = []
+    for begin in range(0, whole.rows * whole.n, length):
+        rows = _piece(whole, keys, [(begin, min(begin + length, whole.rows * whole.n))])
+        made.append(Part(rows.read, rows.write_to(result, begin * whole.dtype.itemsize)))
+    return made
+
+
+class _Runs:
+    """Runs of one row, put aside when they are sorted, and then merged.
+
+    Parameters
+    ----------
+    parts : Parts
+    keys : Keys
+        Of all rows.
+    aside : Keys
+        Room for one row.
+    first : int
+        The key of the row that comes first.
+    """
+
+    def __init__(self, parts: Parts, keys: Keys, aside: Keys, first: int):
+        whole = parts.whole
+        self._whole, self._keys, self._aside, self._first = whole, keys, aside, first
+        self._item = whole.dtype.itemsize
+        self._edges = [*range(0, whole.n, parts.part.n), whole.n]
+        lengths = [end - begin for begin, end in pairwise(self._edges)]
+        self._samples = Samples(lengths, whole.dtype, whole.descending)
+
+    def to_be_sorted(self) -> list[Part]:
+        """Return parts that become the runs."""
+        made = []
+        for index, (begin, end) in enumerate(pairwise(self._edges)):
+            stretch = (self._first + begin, self._first + end)
+            run = _piece(self._whole, self._keys, [stretch])
+            put = run.write_to(self._aside, begin * self._item)
+            made.append(Part(run.read, _sampled(put, self._samples, index, end - begin)))
+        return made
+
+    def to_be_merged(self, result: Keys) -> list[Part]:
+        """Return parts that become the sorted row, of runs that are."""
+        self._samples.settle()
+        edges = self._edges
+        starts = np.array(edges[:-1])
+        cuts = [np.zeros_like(starts)]
+        cuts += [self._samples.cut(rank, self._read) for rank in edges[1:-1]]
+        cuts.append(np.diff(edges))
+        made = []
+        for at, low, high in zip(edges, cuts, cuts[1:], strict=False):
+            stretches = zip((starts + low).tolist(), (starts + high).tolist(), strict=True)
+            merged = _piece(self._whole, self._aside, stretches)
+            place = (self._first + at) * self._item
+            made.append(Part(merged.read, merged.write_to(result, place)))
+        return made
+
+    def _read(self, run: int, begin: int, end: int) -> np.ndarray[Any, Any]:
+        found = np.empty(end - begin, self._whole.dtype)
+        self._aside.read(found.view(np.uint8), (self._edges[run] + begin) * self._item)
+        return found
 
 
 def _sort(parts: Parts, queue: Any, given: Any, out: Any) -> Execution:

@@ -29,7 +29,8 @@ SHORT = 64 << 20
 """Bytes of a part that are enough for a device to run at its full rate."""
 LEAST = 1024
 """Keys of a part at least."""
-MOST_RUNS = 4096
+MOST_PARTS = 4096
+"""Runs of a row at most, or batches that are smaller."""
 ROOM, ROOM_ASIDE = 8, 16 << 20
 """What a plan takes for each byte of keys, and beside, is less."""
 
@@ -168,23 +169,24 @@ def parts_of(
         return low
 
     item = problem.dtype.itemsize
-    part = replace(problem, rows=1)
+    row = replace(problem, rows=1)
     rows = 0
-    too_few = f"{size_text(limit)} of device memory are too few to sort {problem.title}"
     if problem.n * item <= limit:
         rows = most(lambda count: replace(problem, rows=count), problem.rows)
     if rows:
         rows = min(rows, max(-(-problem.rows // FEW), SHORT // max(problem.n * item, 1), 1))
-        part = replace(problem, rows=rows)
-        size = rows * problem.n
+        size, count = rows * problem.n, -(-problem.rows // rows)
+        part, too_few = replace(problem, rows=rows), size < LEAST and count > MOST_PARTS
     else:
-        size = most(lambda n: replace(part, n=n), min(problem.n, int(limit) // item))
+        size = most(lambda n: replace(row, n=n), min(problem.n, int(limit) // item))
         size = min(size, max(-(-problem.n // FEW), SHORT // item))
-        runs = -(-problem.n // max(size, 1))
-        if size >= LEAST and runs > MOST_RUNS:
-            why = f"there would be {runs:,} runs of {size:,} keys"
-            raise InvalidProblem(f"{too_few}: {why}; allow more")
-        part = replace(part, n=-(-problem.n // runs))
-    if size < min(LEAST, problem.n * problem.rows):
-        raise InvalidProblem(f"{too_few}: parts would hold {size:,} keys; allow more")
+        count = -(-problem.n // max(size, 1))
+        part = replace(row, n=-(-problem.n // count))
+        too_few = size < min(LEAST, problem.n) or count > MOST_PARTS
+    if too_few:
+        why = f"there would be {count:,} parts of {size:,} keys" if size else "not one would fit"
+        raise InvalidProblem(
+            f"{size_text(limit)} of device memory are too few to sort {problem.title}: {why}; "
+            "allow more"
+        )
     return Parts(problem, part, *_settled(part, device, algorithm, config))
