@@ -46,7 +46,8 @@ def sort(
     """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
 
     An array of the host that takes more memory than the device has (or than ``OCLAB_DEVICE_BYTES``)
-    is sorted part by part; the host then needs room for a third such array.
+    is sorted part by part; the host then needs room for a third such array. By `bits` it is sorted
+    at once or, if it does not fit, not at all.
 
     Parameters
     ----------
