@@ -465,6 +465,36 @@ def test_searchsorted_of_two_sides_or_types(queue):
         ol.searchsorted(keys, cl.array.to_device(queue, np.arange(5)))
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(("a", "v"), [("u8", "i8"), ("i8", "u8"), ("i8", "i2"), ("i2", "u8")])
+def test_searchsorted_converts_integers_as_numpy(a, v, side, queue):
+    """No integer type holds int64 and uint64, so that NumPy compares them as float64."""
+    keys, values = (
+        np.array([1, 2, 3] if dtype == "i2" else [2**53, 2**53 + 1, 2**53 + 2], dtype)
+        for dtype in (a, v)
+    )
+    expected = np.searchsorted(keys, values, side)
+    np.testing.assert_array_equal(ol.searchsorted(keys, values, side, queue=queue), expected)
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda **how: ol.topk(np.zeros((2, 3)), 0, **how),
+        lambda **how: ol.topk(np.zeros((0, 3)), 2, **how),
+        lambda **how: ol.unique(np.zeros(0), **how),
+        lambda **how: ol.searchsorted(np.zeros(0), [1.0, 2.0], **how),
+        lambda **how: ol.searchsorted(np.zeros(2), np.zeros(0), **how),
+    ],
+)
+def test_what_cannot_run_is_refused_for_no_keys_too(select, queue):
+    select(queue=queue)
+    with pytest.raises(ol.InvalidConfig, match="has no algorithm 'none'"):
+        select(queue=queue, algorithm="none")
+    with pytest.raises(ol.InvalidConfig, match="unknown parameter NONE"):
+        select(queue=queue, config={"NONE": 1})
+
+
 @pytest.mark.parametrize("n", [1, 10**6, 2**31 + 5])
 def test_searchsorted_plans(n, rng, queue, monkeypatch):
     for kind in ("cpu", "gpu"):

@@ -26,7 +26,6 @@ from opencl_lab.runtime.arrays import (
     check_out,
     contiguous,
     direct_target,
-    empty,
     is_device_array,
     native,
     overlap,
@@ -148,18 +147,13 @@ def _topk(
         "sorted": short.target(out_values, given.dtype),
         "sorted_values": short.target(out_indices, LONG),
     }
-    if rows.count * k:
-        inputs = {"keys": rows.data}
-        found = TOPK.run(problem, inputs, algorithm=algorithm, config=config, queue=queue).outputs
-        order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
-        few = {"keys": found["values"], "values": found["places"]}
-        targets = {name: target for name, target in out.items() if target is not None}
-        ordered = SORT.run(order, few, queue=queue, out=targets).outputs
-        values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
-    else:
-        values, indices = (
-            empty(array, (rows.count, k), dtype, queue) for dtype in (array.dtype, LONG)
-        )
+    inputs = {"keys": rows.data}
+    found = TOPK.run(problem, inputs, algorithm=algorithm, config=config, queue=queue).outputs
+    order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
+    few = {"keys": found["values"], "values": found["places"]}
+    targets = {name: target for name, target in out.items() if target is not None}
+    ordered = SORT.run(order, few, queue=queue, out=targets).outputs
+    values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
     return (
@@ -215,15 +209,13 @@ def unique(
         UniqueProblem(array.size, array.dtype)  # before anything is sent
         array = to_device(np.ascontiguousarray(array), queue)
     counted = bool(return_counts)
+    values, found, *rest = _unique(
+        array, counts=counted, algorithm=algorithm, config=config, queue=queue
+    )
+    m = 0
     if array.size:
-        values, found, *rest = _unique(
-            array, counts=counted, algorithm=algorithm, config=config, queue=queue
-        )
         m = int(found.get()[0] if is_device_array(found) else found[0])
-        results = [beginning(part, m, queue) for part in (values, *rest)]
-    else:
-        UniqueProblem(0, array.dtype)
-        results = [empty(array, (0,), dtype, queue) for dtype in (array.dtype, LONG)[: 1 + counted]]
+    results = [beginning(part, m, queue) for part in (values, *rest)]
     if is_device_array(array) and not on_device:
         results = [part.get() for part in results]
     if not given.dtype.isnative:
@@ -304,23 +296,18 @@ def searchsorted(
     n, m = keys.size, values.size
     problem = SearchProblem(n, m, keys.dtype, side == "right")
     target = direct_target(out, tuple(values.shape), LONG, (keys, values))
-    if n and m:
-        flat = reshaped(contiguous(values, queue), (m,), queue)
-        result = SEARCH.run(
-            problem,
-            {"keys": contiguous(keys, queue), "values": flat},
-            algorithm=algorithm,
-            config=config,
-            queue=queue,
-            out={} if target is None else {"places": reshaped(target, (m,), queue)},
-        ).outputs["places"]
-        if target is not None:
-            return out
-        result = reshaped(result, tuple(values.shape), queue)
-    else:
-        result = np.zeros(tuple(values.shape), LONG)
-        if is_device_array(keys):
-            result = to_device(result, queue)
+    flat = reshaped(contiguous(values, queue), (m,), queue)
+    result = SEARCH.run(
+        problem,
+        {"keys": contiguous(keys, queue), "values": flat},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"places": reshaped(target, (m,), queue)},
+    ).outputs["places"]
+    if target is not None:
+        return out
+    result = reshaped(result, tuple(values.shape), queue)
     if out is not None:
         assign(out, result, queue)
         return out
@@ -335,12 +322,13 @@ def _of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
                 f"on a device a and v must have one dtype, not {keys.dtype} and {values.dtype}"
             )
         return keys, values
-    if keys.dtype != values.dtype and keys.dtype.kind in "iu" and values.dtype.kind in "iu":
-        limits = np.iinfo(keys.dtype)
-        if values.size and limits.min <= values.min() and values.max() <= limits.max:
-            return native(keys), values.astype(keys.dtype.newbyteorder("="))  # mostly fewer
     try:
         common = np.result_type(keys.dtype, values.dtype).newbyteorder("=")
     except TypeError as error:
         raise InvalidProblem(f"cannot compare {keys.dtype} and {values.dtype}") from error
+    # As integers they compare alike in any type that holds both; int64 and uint64 have none.
+    if keys.dtype.kind in "iu" and common.kind in "iu" and keys.dtype != common and values.size:
+        limits = np.iinfo(keys.dtype)
+        if limits.min <= values.min() and values.max() <= limits.max:
+            common = keys.dtype.newbyteorder("=")  # values are mostly fewer
     return keys.astype(common, copy=False), values.astype(common, copy=False)
