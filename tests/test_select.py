@@ -23,6 +23,7 @@ from opencl_lab.operations.select.topk import TOPK
 from opencl_lab.operations.select.unique import UNIQUE
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.results import block_of
 from opencl_lab.runtime.session import session_of
 
 SELECT = TOPK.algorithm("radix-select")
@@ -319,6 +320,31 @@ def test_unique_takes_the_first_zero_and_one_nan(queue):
     np.testing.assert_array_equal(values, [-0.0, 1, np.nan])
     assert np.signbit(values[0]) and not np.signbit(values[2])
     assert counts.tolist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize("most", [300, 40_000], ids=["few", "many"])
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng, queue):
+    """They are copied only where much would be held for few of them; and never anew each time."""
+    keys = rng.integers(0, most, N, np.int32)
+    expected = np.unique(keys, return_counts=True)
+    given_keys = keys if side == "host" else cl.array.to_device(queue, keys)
+    blocks = []  # keeps their addresses from the driver
+    for _ in range(5):
+        results = ol.unique(given_keys, return_counts=True, queue=queue)
+        check(results, expected)
+        for part in results:
+            if side == "device":
+                blocks.append(block_of(part))
+                assert block_of(part).size <= 2 * part.nbytes
+            else:
+                owner = part
+                while isinstance(owner.base, np.ndarray):
+                    owner = owner.base
+                assert owner.nbytes <= 2 * part.nbytes
+        del results, part
+    if side == "device":
+        assert len({block.int_ptr for block in blocks}) <= 6  # of the first call, and in turns
 
 
 def test_unique_of_any_shape(rng, queue):
