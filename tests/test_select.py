@@ -253,7 +253,7 @@ def test_topk_plans_fit(dtype, n):
                 assert item.global_size[0] == rows * cut * item.local_size[0]
                 assert n / cut < 2**32  # what a part counts
             else:
-                assert [launch.kernel for launch in plan.launches] == ["select_rows"]
+                assert [launch.kernel for launch in plan.launches] == ["select_parts"]
 
 
 @pytest.mark.parametrize(
@@ -271,6 +271,72 @@ def test_topk_configurations_that_cannot_run(config, message):
     problem = TopkProblem(10**6, 10, np.dtype(np.int32))
     with pytest.raises(ol.InvalidConfig, match=message):
         SELECT.plan(problem, SELECT.configure(problem, device, config), device)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "n", "k"),
+    [("float32", 3, N, 100), ("uint8", 1, 30_011, 1), ("int64", 2, N, 700), ("bool", 1, N, 57)],
+)
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
+    """What GPUs do for rows a little too long for one group, with groups of several items."""
+    keys = hard_floats(rng, (rows, n)) if dtype == "float32" else rng.integers(0, 200, (rows, n))
+    keys = keys.astype(dtype)
+    device = replace(session_of(queue).device, kind="gpu")
+    problem = TopkProblem(n, k, keys.dtype, rows, largest)
+    config = SELECT.configure(problem, device, {**GROUPS, "DIGIT_BITS": 8})
+    plan = SELECT.plan(problem, config, device)
+    assert [launch.kernel for launch in plan.launches] == ["select_parts", "select_few"]
+    places = run_select(problem, keys, queue, problem, device, **config)[2]
+    expected = np.sort(stable_order(keys, largest)[:, :k], -1)
+    np.testing.assert_array_equal(places, expected)
+
+
+def test_topk_of_parts_plans():
+    """Each part has k keys or more, and one group reads what they find."""
+    for n in (topk.WHOLE + 1, 50_000, topk.PARTED):
+        for k in (1, 100, topk.MOST_OF_PARTS // -(-n // topk.PART)):
+            for rows in (1, 5):
+                problem = TopkProblem(n, k, np.dtype(np.int32), rows)
+                plan = SELECT.plan(problem, SELECT.default_config(problem, GPU), GPU)
+                check_plan(plan, GPU)
+                first, last = plan.launches
+                parts = int(first.arguments["parts"])
+                assert n // parts >= k and int(last.arguments["n"]) == parts * k <= topk.WHOLE
+                assert first.global_size[0] == rows * parts * first.local_size[0]
+                assert last.global_size[0] == rows * last.local_size[0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32", "float64"])
+@pytest.mark.parametrize(("rows", "n", "k"), [(1, 1, 1), (3, 40, 7), (1, 5000, 4000), (2, 9, 0)])
+def test_topk_by_sort(dtype, rows, n, k, rng, queue):
+    keys = hard_floats(rng, (rows, n)).astype(dtype)
+    on_device = cl.array.to_device(queue, keys)
+    for largest in (True, False):
+        expected = right_topk(keys, k, largest)
+        how = {"largest": largest, "algorithm": "sort"}
+        check(ol.topk(keys, k, queue=queue, **how), expected)
+        for _ in range(2):
+            check(ol.topk(on_device, k, **how), expected)
+        out = (cl.array.zeros(queue, (rows, k), dtype), cl.array.zeros(queue, (rows, k), np.int64))
+        results = ol.topk(on_device, k, out=out, **how)
+        assert results[0] is out[0] and results[1] is out[1]
+        check(out, expected)
+
+
+def test_topk_sorts_where_that_takes_less_time():
+    def chosen(kind, n, k, rows=1):
+        device = replace(GPU, kind=kind)
+        return TOPK.choose(TopkProblem(n, k, np.dtype(np.int32), rows), device).name
+
+    assert chosen("cpu", 20, 2, 1000) == "sort"
+    assert chosen("cpu", 10_000, 1000, 100) == "radix-select"
+    assert chosen("cpu", 10_000, 5000, 100) == "sort"
+    assert chosen("gpu", 50_000, 100) == "radix-select"  # in parts
+    assert chosen("gpu", 50_000, 2000) == "sort"
+    assert chosen("gpu", 50_000, 2000, 1000) == "radix-select"
+    assert chosen("gpu", 10**7, 2000) == "radix-select"
+    assert chosen("gpu", 10**7, 6 * 10**6) == "sort"
 
 
 def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):

@@ -39,6 +39,8 @@ from opencl_lab.runtime.session import default_queue, session_of
 __all__ = ["searchsorted", "topk", "unique"]
 
 LONG = np.dtype(np.int64)
+SORTED = {"values": "sorted", "places": "sorted_values"}
+"""What the results of `TOPK` become once they are sorted."""
 
 
 @replayed()
@@ -55,8 +57,8 @@ def topk(
 ) -> tuple[AnyArray, AnyArray]:
     """Return the `k` largest elements along an axis, the largest first, and where they are.
 
-    It is a radix select: what a sort would take for the other elements is not spent. Nothing is
-    waited for on a device.
+    It is a radix select, which does not spend what a sort takes for the other elements; but where
+    there are few of these, or few elements at all, it is a sort. Nothing is waited for on a device.
 
     Parameters
     ----------
@@ -70,9 +72,10 @@ def topk(
     axis : int, optional
         Axis to look along; None flattens first.
     algorithm : str
-        ``"auto"`` or ``"radix-select"``.
+        ``"auto"``, ``"radix-select"`` or ``"sort"``.
     config : mapping, optional
-        Kernel parameters of the selection that replace the default ones.
+        Kernel parameters of the radix select that replace the default ones; ``"auto"`` then
+        means this.
     out : tuple of two arrays, optional
         Receive values and indices, of whose shape and dtypes they are. They may share memory
         with `a`, but not with each other.
@@ -144,16 +147,24 @@ def _topk(
     if out_values is not None and out_indices is not None and overlap(out_values, out_indices):
         raise InvalidProblem("the two arrays of out share memory")
     out = {
-        "sorted": short.target(out_values, given.dtype),
-        "sorted_values": short.target(out_indices, LONG),
+        "values": short.target(out_values, given.dtype),
+        "places": short.target(out_indices, LONG),
     }
-    inputs = {"keys": rows.data}
-    found = TOPK.run(problem, inputs, algorithm=algorithm, config=config, queue=queue).outputs
-    order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
-    few = {"keys": found["values"], "values": found["places"]}
     targets = {name: target for name, target in out.items() if target is not None}
-    ordered = SORT.run(order, few, queue=queue, out=targets).outputs
-    values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config}
+    how["queue"] = default_queue(select_device()) if queue is None else queue
+    if algorithm == "auto":
+        device = session_of(how["queue"]).device
+        how["algorithm"] = TOPK.choose(problem, device).name if config is None else "radix-select"
+    in_order = how["algorithm"] == "sort"
+    found = TOPK.run(problem, {"keys": rows.data}, out=targets if in_order else {}, **how).outputs
+    values, indices = found["values"], found["places"]
+    if not in_order:
+        order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
+        targets = {SORTED[name]: target for name, target in targets.items()}
+        few = {"keys": values, "values": indices}
+        ordered = SORT.run(order, few, queue=how["queue"], out=targets).outputs
+        values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
     return (
