@@ -16,7 +16,7 @@ from test_sort_radix import GPU, SKEWS, skewed, stable_order
 
 import opencl_lab as ol
 from opencl_lab import template
-from opencl_lab.operations.select import parts, topk
+from opencl_lab.operations.select import functions, parts, topk
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
 from opencl_lab.operations.select.topk import TOPK
@@ -411,6 +411,15 @@ def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng, que
         del results, part
     if side == "device":
         assert len({block.int_ptr for block in blocks}) <= 6  # of the first call, and in turns
+
+
+def test_unique_explains_what_fails_while_it_waits(rng, queue, monkeypatch):
+    def full(*given):
+        raise cl.MemoryError("no memory")
+
+    monkeypatch.setattr(functions, "beginning", full)
+    with pytest.raises(ol.LaunchError, match="ran out of memory"):
+        ol.unique(rng.integers(0, 9, 300), queue=queue)
 
 
 def test_unique_of_any_shape(rng, queue):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 
 from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
@@ -33,6 +34,7 @@ from opencl_lab.runtime.arrays import (
     reshaped,
     to_device,
 )
+from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 
@@ -224,11 +226,14 @@ def unique(
         array, counts=counted, algorithm=algorithm, config=config, queue=queue
     )
     m = 0
-    if array.size:
-        m = int(found.get()[0] if is_device_array(found) else found[0])
-    results = [beginning(part, m, queue) for part in (values, *rest)]
-    if is_device_array(array) and not on_device:
-        results = [part.get() for part in results]
+    try:
+        if array.size:
+            m = int(found.get()[0] if is_device_array(found) else found[0])
+        results = [beginning(part, m, queue) for part in (values, *rest)]
+        if is_device_array(array) and not on_device:
+            results = [part.get() for part in results]
+    except cl.Error as error:
+        raise explain(error, queue) from error
     if not given.dtype.isnative:
         results[0] = results[0].astype(given.dtype)
     return (results[0], results[1]) if counted else results[0]
