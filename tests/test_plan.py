@@ -356,7 +356,7 @@ def test_float64_needs_double_precision():
     with pytest.raises(InvalidConfig, match="odd-even-merge: the device has no double precision"):
         SORT.choose(SORT.problem(dtype="float64"), weak, "odd-even-merge")
     for device in (weak, GPU):  # the radix sort compares no keys
-        assert SORT.choose(SORT.problem(dtype="float64", n=10**6), device).name == "radix"
+        assert SORT.choose(SORT.problem(dtype="float64", n=10**7), device).name == "radix"
 
 
 # ------------------------------------------------------------- strided copies

@@ -16,13 +16,14 @@ from test_sort_radix import GPU, SKEWS, skewed, stable_order
 
 import opencl_lab as ol
 from opencl_lab import template
-from opencl_lab.operations.select import parts, topk
+from opencl_lab.operations.select import functions, parts, topk
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
 from opencl_lab.operations.select.topk import TOPK
 from opencl_lab.operations.select.unique import UNIQUE
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.results import block_of
 from opencl_lab.runtime.session import session_of
 
 SELECT = TOPK.algorithm("radix-select")
@@ -252,7 +253,7 @@ def test_topk_plans_fit(dtype, n):
                 assert item.global_size[0] == rows * cut * item.local_size[0]
                 assert n / cut < 2**32  # what a part counts
             else:
-                assert [launch.kernel for launch in plan.launches] == ["select_rows"]
+                assert [launch.kernel for launch in plan.launches] == ["select_parts"]
 
 
 @pytest.mark.parametrize(
@@ -270,6 +271,76 @@ def test_topk_configurations_that_cannot_run(config, message):
     problem = TopkProblem(10**6, 10, np.dtype(np.int32))
     with pytest.raises(ol.InvalidConfig, match=message):
         SELECT.plan(problem, SELECT.configure(problem, device, config), device)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "n", "k", "largest"),
+    [
+        ("float32", 3, N, 100, True),
+        ("float32", 1, N, 57, False),
+        ("uint8", 1, 30_011, 1, True),
+        ("int64", 2, N, 700, False),
+    ],
+)
+def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
+    """What GPUs do for rows a little too long for one group, with groups of several items."""
+    keys = hard_floats(rng, (rows, n)) if dtype == "float32" else rng.integers(0, 200, (rows, n))
+    keys = keys.astype(dtype)
+    device = replace(session_of(queue).device, kind="gpu")
+    problem = TopkProblem(n, k, keys.dtype, rows, largest)
+    config = SELECT.configure(problem, device, {**GROUPS, "DIGIT_BITS": 8})
+    plan = SELECT.plan(problem, config, device)
+    assert [launch.kernel for launch in plan.launches] == ["select_parts", "select_few"]
+    places = run_select(problem, keys, queue, problem, device, **config)[2]
+    expected = np.sort(stable_order(keys, largest)[:, :k], -1)
+    np.testing.assert_array_equal(places, expected)
+
+
+def test_topk_of_parts_plans():
+    """Each part has k keys or more, and one group reads what they find."""
+    for n in (topk.WHOLE + 1, 50_000, topk.PARTED):
+        for k in (1, 100, topk.MOST_OF_PARTS // -(-n // topk.PART)):
+            for rows in (1, 5):
+                problem = TopkProblem(n, k, np.dtype(np.int32), rows)
+                plan = SELECT.plan(problem, SELECT.default_config(problem, GPU), GPU)
+                check_plan(plan, GPU)
+                first, last = plan.launches
+                parts = int(first.arguments["parts"])
+                assert n // parts >= k and int(last.arguments["n"]) == parts * k <= topk.WHOLE
+                assert first.global_size[0] == rows * parts * first.local_size[0]
+                assert last.global_size[0] == rows * last.local_size[0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32", "float64"])
+@pytest.mark.parametrize(("rows", "n", "k"), [(1, 1, 1), (3, 40, 7), (1, 5000, 4000), (2, 9, 0)])
+def test_topk_by_sort(dtype, rows, n, k, rng, queue):
+    keys = hard_floats(rng, (rows, n)).astype(dtype)
+    on_device = cl.array.to_device(queue, keys)
+    for largest in (True, False):
+        expected = right_topk(keys, k, largest)
+        how = {"largest": largest, "algorithm": "sort"}
+        check(ol.topk(keys, k, queue=queue, **how), expected)
+        for _ in range(2):
+            check(ol.topk(on_device, k, **how), expected)
+        out = (cl.array.zeros(queue, (rows, k), dtype), cl.array.zeros(queue, (rows, k), np.int64))
+        results = ol.topk(on_device, k, out=out, **how)
+        assert results[0] is out[0] and results[1] is out[1]
+        check(out, expected)
+
+
+def test_topk_sorts_where_that_takes_less_time():
+    def chosen(kind, n, k, rows=1):
+        device = replace(GPU, kind=kind)
+        return TOPK.choose(TopkProblem(n, k, np.dtype(np.int32), rows), device).name
+
+    assert chosen("cpu", 20, 2, 1000) == "sort"
+    assert chosen("cpu", 10_000, 1000, 100) == "radix-select"
+    assert chosen("cpu", 10_000, 5000, 100) == "sort"
+    assert chosen("gpu", 50_000, 100) == "radix-select"  # in parts
+    assert chosen("gpu", 50_000, 2000) == "sort"
+    assert chosen("gpu", 50_000, 2000, 1000) == "radix-select"
+    assert chosen("gpu", 10**7, 2000) == "radix-select"
+    assert chosen("gpu", 10**7, 6 * 10**6) == "sort"
 
 
 def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):
@@ -319,6 +390,40 @@ def test_unique_takes_the_first_zero_and_one_nan(queue):
     np.testing.assert_array_equal(values, [-0.0, 1, np.nan])
     assert np.signbit(values[0]) and not np.signbit(values[2])
     assert counts.tolist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize("most", [300, 40_000], ids=["few", "many"])
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng, queue):
+    """They are copied only where much would be held for few of them; and never anew each time."""
+    keys = rng.integers(0, most, N, np.int32)
+    expected = np.unique(keys, return_counts=True)
+    given_keys = keys if side == "host" else cl.array.to_device(queue, keys)
+    blocks = []  # keeps their addresses from the driver
+    for _ in range(5):
+        results = ol.unique(given_keys, return_counts=True, queue=queue)
+        check(results, expected)
+        for part in results:
+            if side == "device":
+                blocks.append(block_of(part))
+                assert block_of(part).size <= 2 * part.nbytes
+            else:
+                owner = part
+                while isinstance(owner.base, np.ndarray):
+                    owner = owner.base
+                assert owner.nbytes <= 2 * part.nbytes
+        del results, part
+    if side == "device":
+        assert len({block.int_ptr for block in blocks}) <= 6  # of the first call, and in turns
+
+
+def test_unique_explains_what_fails_while_it_waits(rng, queue, monkeypatch):
+    def full(*given):
+        raise cl.MemoryError("no memory")
+
+    monkeypatch.setattr(functions, "beginning", full)
+    with pytest.raises(ol.LaunchError, match="ran out of memory"):
+        ol.unique(rng.integers(0, 9, 300), queue=queue)
 
 
 def test_unique_of_any_shape(rng, queue):
@@ -463,6 +568,36 @@ def test_searchsorted_of_two_sides_or_types(queue):
         ol.searchsorted(keys, 3)
     with pytest.raises(ol.InvalidProblem, match="must have one dtype, not int32 and int64"):
         ol.searchsorted(keys, cl.array.to_device(queue, np.arange(5)))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(("a", "v"), [("u8", "i8"), ("i8", "u8"), ("i8", "i2"), ("i2", "u8")])
+def test_searchsorted_converts_integers_as_numpy(a, v, side, queue):
+    """No integer type holds int64 and uint64, so that NumPy compares them as float64."""
+    keys, values = (
+        np.array([1, 2, 3] if dtype == "i2" else [2**53, 2**53 + 1, 2**53 + 2], dtype)
+        for dtype in (a, v)
+    )
+    expected = np.searchsorted(keys, values, side)
+    np.testing.assert_array_equal(ol.searchsorted(keys, values, side, queue=queue), expected)
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda **how: ol.topk(np.zeros((2, 3)), 0, **how),
+        lambda **how: ol.topk(np.zeros((0, 3)), 2, **how),
+        lambda **how: ol.unique(np.zeros(0), **how),
+        lambda **how: ol.searchsorted(np.zeros(0), [1.0, 2.0], **how),
+        lambda **how: ol.searchsorted(np.zeros(2), np.zeros(0), **how),
+    ],
+)
+def test_what_cannot_run_is_refused_for_no_keys_too(select, queue):
+    select(queue=queue)
+    with pytest.raises(ol.InvalidConfig, match="has no algorithm 'none'"):
+        select(queue=queue, algorithm="none")
+    with pytest.raises(ol.InvalidConfig, match="unknown parameter NONE"):
+        select(queue=queue, config={"NONE": 1})
 
 
 @pytest.mark.parametrize("n", [1, 10**6, 2**31 + 5])

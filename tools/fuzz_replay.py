@@ -597,6 +597,7 @@ def _topk(d: Drawer, name: str, resident: bool) -> Call:
     options = d.options(
         axis=lambda: d.pick((None, d.axis(len(shape)), d.axis(len(shape)))),
         largest=lambda: d.chance(0.5),
+        algorithm=lambda: d.pick(("auto", "radix-select", "sort")),
     )
     return Call(name, (a,), {**options, "k": int(d.pick((0, 1, 2, 3, 5, 40)))})
 

@@ -50,7 +50,10 @@ CONFIGS = tuple(
     )
 )
 SELECTIONS: dict[str, tuple[str, str, tuple[int, ...]]] = {
+    "topk-20k": ("topk", "int32", (20_000,)),
     "topk-50k": ("topk", "int32", (50_000,)),
+    "topk-130k": ("topk", "int32", (130_000,)),
+    "topk-140k": ("topk", "int32", (140_000,)),
     "topk-1M": ("topk", "int32", (1_000_000,)),
     "topk-10M": ("topk", "int32", (10_000_003,)),
     "topk-64M": ("topk", "int32", (64 << 20,)),
@@ -297,6 +300,11 @@ def run_selection(case: str, queue: Any, configs: bool) -> None:
         "our sort": Call(lambda: ol.sort(given[0]), queue.finish),
         **peers_of(name, **arrays),
     }
+    for algorithm in ("radix-select", "sort") if name == "topk" else ():
+        options = {"algorithm": algorithm}
+        contestants[algorithm] = Call(lambda kw=options: ol.topk(given[0], TOP, **kw), queue.finish)
+    if name == "unique":
+        contestants["no counts"] = Call(lambda: ol.unique(given[0]), queue.finish)
     for config in TOPK_CONFIGS if configs and name == "topk" else ():
         label = " ".join(map(str, config.values()))
         options = {"config": config}
@@ -304,7 +312,7 @@ def run_selection(case: str, queue: Any, configs: bool) -> None:
     repeats = max(1, min(50, 40_000_000 // arrays["a"].size))
     for label, milliseconds in in_turns(contestants, repeats).items():
         rate = arrays["a"].size / milliseconds * 1e-6
-        print(f"{case:20} {label:10} {milliseconds:9.4f} ms {rate:8.2f} Gkey/s", flush=True)
+        print(f"{case:20} {label:12} {milliseconds:9.4f} ms {rate:8.2f} Gkey/s", flush=True)
 
 
 def main() -> None:

@@ -11,8 +11,10 @@
  *
  * After the last digit all less keys are taken, and of the equal ones as many as are missing, the
  * first ones of the row. Rows that a group reads quickly have one launch for all of it (ROWS =
- * whole). Longer ones (ROWS = cut) have one for each pass, in which all groups have a part of the
- * row; each settles for itself what the pass before has counted:
+ * whole). Of rows that are not much longer (ROWS = parted) each part is such a row in one launch, and
+ * in a second one what these have found: among the first k of all parts are the first k of the row,
+ * and of equal keys the first ones. Longer ones (ROWS = cut) have a launch for each pass, in which all
+ * groups have a part of the row; each settles for itself what the pass before has counted:
  *
  *     narrow  pass 0       counts
  *     narrow  pass 1, ..   settles, counts; as soon as few keys are left, writes down those and the
@@ -27,12 +29,13 @@
  * J. Zhang et al., "Parallel top-k algorithms on GPU", SC 2023.
  *
  * The host guarantees: 0 < k <= n; `histogram` is all zero, as `leaving` is, and one launch at a time
- * has them; there is a group for each part of each row; a part has less than 2^32 keys. `few_keys`
+ * has them; there is a group for each part of each row; a part has less than 2^32 keys,
+ * and of whole and parted rows no fewer than k. `few_keys`
  * and `few_places` have `capacity` elements a row, `table` 2 * (RADIX + 1) * parts words,
  * `state` STATE words for each digit.
  *
  * KEY_T, DESCENDING   see sort/radix_keys.mako
- * ROWS         whole or cut
+ * ROWS         whole, parted or cut
  * WIDE         whether rows may have 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
@@ -262,8 +265,8 @@ static inline settled_t settle(const settled_t known, const uint d, const index_
     return next;
 }
 
-% if ROWS == "whole":
-<%include file="select_whole.mako" args="WG_SIZE=WG_SIZE"/>\
+% if ROWS != "cut":
+<%include file="select_whole.mako" args="WG_SIZE=WG_SIZE, PARTED=ROWS == 'parted'"/>\
 % else:
 <%include file="select_cut.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE, KEY_DIGITS=digits"/>\
 % endif

@@ -12,7 +12,7 @@
  * steps without branches after P.-V. Khuong, P. Morin, "Array layouts for comparison-based
  * searching", JEA 2017.
  *
- * The host guarantees: n > 0; an item for every VALUES values, the last of which may be missing.
+ * The host guarantees: an item for every VALUES values, the last of which may be missing.
  *
  * KEY_T     see sort/radix_keys.mako
  * RIGHT     whether values go behind equal keys
@@ -52,6 +52,6 @@ void search(__global const ukey_t *restrict keys,
     for (uint j = 0; j < VALUES; ++j) {
         const ulong i = first + j * WG_SIZE;
         if (i < m)
-            places[i] = (long)(at[j] + (BEFORE(keys[at[j]], wanted[j]) ? 1 : 0));
+            places[i] = (long)(at[j] + (n && BEFORE(keys[at[j]], wanted[j]) ? 1 : 0));
     }
 }

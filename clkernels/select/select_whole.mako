@@ -1,11 +1,16 @@
-## A row a group, in one launch: see radix_select.cl.mako.
-<%page args="WG_SIZE"/>\
+## A part of a row a group, and what is found in the parts, each in one launch: see radix_select.cl.mako.
+<%page args="WG_SIZE, PARTED"/>\
+<%def name="select(kernel, few)">\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void select_rows(__global const ukey_t *keys,
-                 __global ukey_t *values,
-                 __global long *places,
-                 const index_t n,
-                 const index_t k)
+void ${kernel}(__global const ukey_t *keys,
+% if few:
+               __global const long *few_places,
+% endif
+               __global ukey_t *values,
+               __global long *places,
+               const index_t n,
+               const index_t k,
+               const uint parts)
 {
     __local uint counts[COPIES * RADIX];
     __local uint sums[SCAN_WORDS];
@@ -13,11 +18,14 @@ void select_rows(__global const ukey_t *keys,
     __local index_t answer[3];
     __local uint below, total;
     const uint item = (uint)get_local_id(0);
-    const size_t row = get_group_id(0);
+    const size_t row = get_group_id(0) / parts, to = get_group_id(0) * (size_t)k;
+    const ulong part = get_group_id(0) % parts;
+    /* As even as they can be: none has fewer than k. */
+    const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
     settled_t known;
     known.prefix = 0;
     known.left = k;
-    known.equal = n;
+    known.equal = end - begin;
     keys += row * n;
     /* Where all that share the digits so far are wanted, further digits say nothing. */
     uint d = 0;
@@ -25,7 +33,7 @@ void select_rows(__global const ukey_t *keys,
         index_t own[OWN_WORDS];
         const code_t low = known.prefix * values_of(d);
         clear_counts(counts, &below);
-        count_part(keys, 0, n, shift_of(d), counts, &below, low, low + values_of(d) - 1);
+        count_part(keys, begin, end, shift_of(d), counts, &below, low, low + values_of(d) - 1);
         for (uint w = 0; w < OWN_WORDS; ++w) {
             const uint v = item * OWN_WORDS + w;
             own[w] = v < RADIX ? counts[v] : 0;
@@ -34,6 +42,11 @@ void select_rows(__global const ukey_t *keys,
         }
         known = settle(known, d, own, space, answer);
     }
-    take_part(keys, 0, n, d ? shift_of(d - 1) : 0, 0, 0, 0, known.left, values + row * k, places + row * k, sums, &total,
-              known.prefix, d ? known.prefix : ~(code_t)0);
+    take_part(keys, begin, end, d ? shift_of(d - 1) : 0, ${"few_places + row * n" if few else "0"}, 0, 0, known.left,
+              values + to, places + to, sums, &total, known.prefix, d ? known.prefix : ~(code_t)0);
 }
+</%def>\
+${select("select_parts", False)}
+% if PARTED:
+${select("select_few", True)}
+% endif

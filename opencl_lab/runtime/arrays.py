@@ -14,7 +14,7 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh
-from opencl_lab.runtime.results import memory_of
+from opencl_lab.runtime.results import PooledArray
 from opencl_lab.runtime.session import session_of
 
 __all__ = [
@@ -263,9 +263,16 @@ def roll(
 
 
 def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
-    """Return the first elements of a plain array of one dimension, in memory of their own size."""
+    """Return the first elements of a plain array of one dimension, which nobody else has.
+
+    They stay where they are if they fill half of the memory. Else a copy lets go of it.
+    """
     if count == array.size:
         return array
+    if type(array) is PooledArray:
+        return array.beginning(count)
+    if 2 * count >= array.size:
+        return array[:count]
     if not is_device_array(array):
         return array[:count].copy()
     made = new_array(queue, (count,), array.dtype, array.allocator)
@@ -274,7 +281,7 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
         event = cl.enqueue_copy(
             queue,
             target,
-            memory_of(array, queue),
+            array.base_data,
             byte_count=count * array.dtype.itemsize,
             wait_for=array.events,
         )

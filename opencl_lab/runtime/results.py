@@ -171,7 +171,12 @@ class PooledArray(cl.array.Array):
 
     @classmethod
     def of(
-        cls, pool: ResultPool, block: cl.Buffer, attributes: dict[str, Any], event: cl.Event
+        cls,
+        pool: ResultPool,
+        block: cl.Buffer,
+        attributes: dict[str, Any],
+        event: cl.Event,
+        room: int | None = None,
     ) -> PooledArray:
         """Return an array in a block of a pool.
 
@@ -183,9 +188,11 @@ class PooledArray(cl.array.Array):
             Those of an array of this shape and type, but for its memory and events.
         event : pyopencl.Event
             That of the command which writes it.
+        room : int, optional
+            Bytes of the block, if there are more than the array needs.
         """
         array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
-        lease = _Lease(array, pool, attributes["nbytes"], block)
+        lease = _Lease(array, pool, room or attributes["nbytes"], block)
         array.__dict__ = {**attributes, "events": [event], "_lease": lease}
         return array
 
@@ -204,6 +211,28 @@ class PooledArray(cl.array.Array):
     def base_data(self, memory: Any) -> None:
         vars(self)["base_data"] = memory
         self.base_data  # noqa: B018
+
+    def beginning(self, count: int) -> PooledArray:
+        """Return the first elements of an array of one dimension, which nobody else has.
+
+        They stay where they are if they fill half of the memory. Else they are copied to a block of
+        the pool, of one of few sizes: calls that find other counts shall find it again.
+        """
+        own = vars(self)
+        nbytes = count * own["dtype"].itemsize
+        changes = {"shape": (count,), "size": count, "nbytes": nbytes}
+        if 2 * count >= own["size"]:
+            own.update(changes)
+            return self
+        lease = own["_lease"]
+        pool, room = lease.pool, 1 << (nbytes - 1).bit_length()
+        block = pool.take(room)
+        with pool.alone:
+            event = cl.enqueue_copy(
+                pool.queue, block, lease.block, byte_count=nbytes, wait_for=own["events"]
+            )
+        kept = {name: item for name, item in own.items() if name not in ("events", "_lease")}
+        return self.of(pool, block, kept | changes, event, room)
 
     def add_event(self, evt: cl.Event) -> None:
         """See `pyopencl.array.Array.add_event`; of another queue perhaps."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 
 from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
@@ -26,7 +27,6 @@ from opencl_lab.runtime.arrays import (
     check_out,
     contiguous,
     direct_target,
-    empty,
     is_device_array,
     native,
     overlap,
@@ -34,12 +34,15 @@ from opencl_lab.runtime.arrays import (
     reshaped,
     to_device,
 )
+from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 
 __all__ = ["searchsorted", "topk", "unique"]
 
 LONG = np.dtype(np.int64)
+SORTED = {"values": "sorted", "places": "sorted_values"}
+"""What the results of `TOPK` become once they are sorted."""
 
 
 @replayed()
@@ -56,8 +59,8 @@ def topk(
 ) -> tuple[AnyArray, AnyArray]:
     """Return the `k` largest elements along an axis, the largest first, and where they are.
 
-    It is a radix select: what a sort would take for the other elements is not spent. Nothing is
-    waited for on a device.
+    It is a radix select, which does not spend what a sort takes for the other elements; but where
+    there are few of these, or few elements at all, it is a sort. Nothing is waited for on a device.
 
     Parameters
     ----------
@@ -71,9 +74,10 @@ def topk(
     axis : int, optional
         Axis to look along; None flattens first.
     algorithm : str
-        ``"auto"`` or ``"radix-select"``.
+        ``"auto"``, ``"radix-select"`` or ``"sort"``.
     config : mapping, optional
-        Kernel parameters of the selection that replace the default ones.
+        Kernel parameters of the radix select that replace the default ones; ``"auto"`` then
+        means this.
     out : tuple of two arrays, optional
         Receive values and indices, of whose shape and dtypes they are. They may share memory
         with `a`, but not with each other.
@@ -145,21 +149,24 @@ def _topk(
     if out_values is not None and out_indices is not None and overlap(out_values, out_indices):
         raise InvalidProblem("the two arrays of out share memory")
     out = {
-        "sorted": short.target(out_values, given.dtype),
-        "sorted_values": short.target(out_indices, LONG),
+        "values": short.target(out_values, given.dtype),
+        "places": short.target(out_indices, LONG),
     }
-    if rows.count * k:
-        inputs = {"keys": rows.data}
-        found = TOPK.run(problem, inputs, algorithm=algorithm, config=config, queue=queue).outputs
+    targets = {name: target for name, target in out.items() if target is not None}
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config}
+    how["queue"] = default_queue(select_device()) if queue is None else queue
+    if algorithm == "auto":
+        device = session_of(how["queue"]).device
+        how["algorithm"] = TOPK.choose(problem, device).name if config is None else "radix-select"
+    in_order = how["algorithm"] == "sort"
+    found = TOPK.run(problem, {"keys": rows.data}, out=targets if in_order else {}, **how).outputs
+    values, indices = found["values"], found["places"]
+    if not in_order:
         order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
-        few = {"keys": found["values"], "values": found["places"]}
-        targets = {name: target for name, target in out.items() if target is not None}
-        ordered = SORT.run(order, few, queue=queue, out=targets).outputs
+        targets = {SORTED[name]: target for name, target in targets.items()}
+        few = {"keys": values, "values": indices}
+        ordered = SORT.run(order, few, queue=how["queue"], out=targets).outputs
         values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
-    else:
-        values, indices = (
-            empty(array, (rows.count, k), dtype, queue) for dtype in (array.dtype, LONG)
-        )
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
     return (
@@ -215,17 +222,18 @@ def unique(
         UniqueProblem(array.size, array.dtype)  # before anything is sent
         array = to_device(np.ascontiguousarray(array), queue)
     counted = bool(return_counts)
-    if array.size:
-        values, found, *rest = _unique(
-            array, counts=counted, algorithm=algorithm, config=config, queue=queue
-        )
-        m = int(found.get()[0] if is_device_array(found) else found[0])
+    values, found, *rest = _unique(
+        array, counts=counted, algorithm=algorithm, config=config, queue=queue
+    )
+    m = 0
+    try:
+        if array.size:
+            m = int(found.get()[0] if is_device_array(found) else found[0])
         results = [beginning(part, m, queue) for part in (values, *rest)]
-    else:
-        UniqueProblem(0, array.dtype)
-        results = [empty(array, (0,), dtype, queue) for dtype in (array.dtype, LONG)[: 1 + counted]]
-    if is_device_array(array) and not on_device:
-        results = [part.get() for part in results]
+        if is_device_array(array) and not on_device:
+            results = [part.get() for part in results]
+    except cl.Error as error:
+        raise explain(error, queue) from error
     if not given.dtype.isnative:
         results[0] = results[0].astype(given.dtype)
     return (results[0], results[1]) if counted else results[0]
@@ -304,23 +312,18 @@ def searchsorted(
     n, m = keys.size, values.size
     problem = SearchProblem(n, m, keys.dtype, side == "right")
     target = direct_target(out, tuple(values.shape), LONG, (keys, values))
-    if n and m:
-        flat = reshaped(contiguous(values, queue), (m,), queue)
-        result = SEARCH.run(
-            problem,
-            {"keys": contiguous(keys, queue), "values": flat},
-            algorithm=algorithm,
-            config=config,
-            queue=queue,
-            out={} if target is None else {"places": reshaped(target, (m,), queue)},
-        ).outputs["places"]
-        if target is not None:
-            return out
-        result = reshaped(result, tuple(values.shape), queue)
-    else:
-        result = np.zeros(tuple(values.shape), LONG)
-        if is_device_array(keys):
-            result = to_device(result, queue)
+    flat = reshaped(contiguous(values, queue), (m,), queue)
+    result = SEARCH.run(
+        problem,
+        {"keys": contiguous(keys, queue), "values": flat},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"places": reshaped(target, (m,), queue)},
+    ).outputs["places"]
+    if target is not None:
+        return out
+    result = reshaped(result, tuple(values.shape), queue)
     if out is not None:
         assign(out, result, queue)
         return out
@@ -335,12 +338,13 @@ def _of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
                 f"on a device a and v must have one dtype, not {keys.dtype} and {values.dtype}"
             )
         return keys, values
-    if keys.dtype != values.dtype and keys.dtype.kind in "iu" and values.dtype.kind in "iu":
-        limits = np.iinfo(keys.dtype)
-        if values.size and limits.min <= values.min() and values.max() <= limits.max:
-            return native(keys), values.astype(keys.dtype.newbyteorder("="))  # mostly fewer
     try:
         common = np.result_type(keys.dtype, values.dtype).newbyteorder("=")
     except TypeError as error:
         raise InvalidProblem(f"cannot compare {keys.dtype} and {values.dtype}") from error
+    # As integers they compare alike in any type that holds both; int64 and uint64 have none.
+    if keys.dtype.kind in "iu" and common.kind in "iu" and keys.dtype != common and values.size:
+        limits = np.iinfo(keys.dtype)
+        if limits.min <= values.min() and values.max() <= limits.max:
+            common = keys.dtype.newbyteorder("=")  # values are mostly fewer
     return keys.astype(common, copy=False), values.astype(common, copy=False)

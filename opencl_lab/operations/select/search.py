@@ -53,7 +53,7 @@ class BinarySearch(Algorithm[SearchProblem]):
             Buffer("values", "in", (problem.m,), problem.dtype),
             Buffer("places", "out", (problem.m,), LONG),
         )
-        if not problem.m or not problem.n:
+        if not problem.m:
             return Plan(buffers, ())
         wide, index = index_of(problem.n)
         wg_size, values = config.integer("WG_SIZE"), config.integer("VALUES")

@@ -8,6 +8,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operation import Algorithm, Solver
+from opencl_lab.operations.select.by_sort import BySort
 from opencl_lab.operations.select.parts import (
     PARAMETERS,
     POWER,
@@ -31,12 +32,24 @@ WHOLE_OF_MANY = 1 << 17
 """The same where there are rows for all units."""
 SHORT = 1 << 12
 """Keys of a row for which counts of many values would take longer than another pass."""
+PARTED = 1 << 17
+"""Keys of a row up to which GPUs look for the first k of each part, and then among these: three
+launches, with the sort, where passes would take a launch a digit and two more."""
+PART = 1 << 11
+"""Keys of such a part, about."""
+MOST_OF_PARTS = 1 << 13
+"""How many keys all parts of a row may find together, as one group reads these."""
+SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
+"""If one of so many keys is wanted, or more, a sort of all takes less time: on CPUs, there for keys
+of eight bytes, and elsewhere. Of 50,000 float32 half take two cores of a Xeon 0.4 ms, not 0.8."""
+SORTED_ROW = 64
+"""Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
 FEW_SHARE = 4
 """A row's keys are written down as soon as no more than one of so many is left."""
 
 
 class RadixSelect(Algorithm[TopkProblem]):
-    """Radix select in one launch, or in one a digit and one more where rows are cut into parts.
+    """Radix select in one launch or two, or in one a digit and one more for long rows.
 
     What it gives is in the order of the row, and to be sorted yet.
     """
@@ -64,7 +77,7 @@ class RadixSelect(Algorithm[TopkProblem]):
         return Config(WG_SIZE=largest_group(device), ITEM_KEYS=4, DIGIT_BITS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch for rows that a group reads alone, else the passes."""
+        """Plan a launch for rows that a group reads alone, two for a few parts, else the passes."""
         check_group(config, device)
         n, k, rows = problem.n, problem.k, problem.rows
         buffers = [
@@ -74,14 +87,14 @@ class RadixSelect(Algorithm[TopkProblem]):
         ]
         if not rows * k:
             return Plan(tuple(buffers), ())
-        whole = n <= WHOLE or (n <= WHOLE_OF_MANY and rows >= 2 * device.compute_units)
+        whole, alike = _is_whole(problem, device), _alike_parts(problem, device)
         wide, index = index_of(n)
         wg_size, bits = config.integer("WG_SIZE"), config.integer("DIGIT_BITS")
         tile, radix = wg_size * config.integer("ITEM_KEYS"), 1 << bits
         params: dict[str, Any] = {
             "KEY_T": KEY_TYPES[problem.dtype.name],
             "DESCENDING": problem.largest,
-            "ROWS": "whole" if whole else "cut",
+            "ROWS": "whole" if whole else "parted" if alike else "cut",
             "WIDE": wide,
             **config,
             "PTX": device.capabilities.inline_ptx,
@@ -96,8 +109,28 @@ class RadixSelect(Algorithm[TopkProblem]):
         keys: dict[str, Argument] = {"keys": "keys"}
         results: dict[str, Argument] = {"values": "values", "places": "places"}
         sizes: dict[str, Argument] = {"n": index(n), "k": index(k)}
+        one: dict[str, Argument] = {"parts": np.uint32(1)}
         if whole:
-            return Plan(tuple(buffers), (launch("select_rows", 1, keys | results | sizes),))
+            return Plan(tuple(buffers), (launch("select_parts", 1, keys | results | sizes | one),))
+        if alike:
+            shape = (rows, alike * k)
+            buffers.append(Buffer("few_keys", "scratch", shape, problem.dtype))
+            buffers.append(Buffer("few_places", "scratch", shape, LONG))
+            few: dict[str, Argument] = {"values": "few_keys", "places": "few_places"}
+            of_few: dict[str, Argument] = {"keys": "few_keys", "few_places": "few_places"}
+            cut: dict[str, Argument] = {"k": index(k), "parts": np.uint32(alike)}
+            last: dict[str, Argument] = {
+                "n": index(alike * k),
+                "k": index(k),
+                "parts": np.uint32(1),
+            }
+            return Plan(
+                tuple(buffers),
+                (
+                    launch("select_parts", alike, keys | few | {"n": index(n)} | cut),
+                    launch("select_few", 1, of_few | results | last),
+                ),
+            )
         parts = parts_of(n, rows, tile, device)
         digits = -(-8 * problem.dtype.itemsize // bits)
         capacity = n // FEW_SHARE
@@ -133,11 +166,50 @@ class RadixSelect(Algorithm[TopkProblem]):
         return Plan(tuple(buffers), tuple(launches))
 
 
+def _is_whole(problem: TopkProblem, device: Device) -> bool:
+    """Return whether a group reads a row alone."""
+    busy = problem.rows >= 2 * device.compute_units
+    return problem.n <= WHOLE or (problem.n <= WHOLE_OF_MANY and busy)
+
+
+def _alike_parts(problem: TopkProblem, device: Device) -> int:
+    """Return into how many parts a row is cut that are searched like rows; 0: into none."""
+    parts = -(-problem.n // PART)
+    fits = problem.n <= PARTED and parts * problem.k <= MOST_OF_PARTS
+    return parts if device.kind != "cpu" and fits else 0
+
+
 class Topk(Solver[TopkProblem]):
-    """The first k keys of rows, unsorted."""
+    """The first k keys of rows, unsorted unless the algorithm is ``sort``."""
 
     name = "topk"
-    algorithms = (RadixSelect(),)
+    algorithms = (RadixSelect(), BySort())
+
+    def choose(
+        self, problem: TopkProblem, device: Device, name: str = "auto"
+    ) -> Algorithm[TopkProblem]:
+        """Return the algorithm `name`; ``auto`` sorts where that takes less time.
+
+        Raises
+        ------
+        InvalidConfig
+            If there is no such algorithm, or it does not support this problem here.
+        """
+        if name == "auto" and self._is_sorted(problem, device):
+            name = "sort"
+        return super().choose(problem, device, name)
+
+    @staticmethod
+    def _is_sorted(problem: TopkProblem, device: Device) -> bool:
+        n, long = problem.n, problem.dtype.itemsize == 8
+        if device.kind == "cpu":
+            share = SORTED_SHARE_LONG if long else SORTED_SHARE
+            return n <= SORTED_ROW or share * problem.k >= n
+        if OTHER_SORTED_SHARE * problem.k >= n:
+            return True
+        # Here time is that of launches, and a pass takes longer than a step of a sort.
+        few = n * problem.rows <= PARTED and not _is_whole(problem, device)
+        return few and not _alike_parts(problem, device)
 
 
 TOPK = Topk()

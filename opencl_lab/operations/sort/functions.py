@@ -295,7 +295,7 @@ def _by_index(
     results = []
     for source, target in zip((keys, values), targets, strict=True):
         taken = TAKE.run(
-            TakeProblem(problem.n, problem.rows, source.dtype.itemsize),
+            TakeProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
             {"source": source, "order": order["sorted_values"]},
             queue=options["queue"],
             out={} if target is None else {"target": target},

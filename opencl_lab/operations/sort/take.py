@@ -11,7 +11,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Algorithm, Problem, Solver
 from opencl_lab.operations.sort.problem import VALUE_TYPES
-from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, Work, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["TAKE", "TakeProblem"]
@@ -21,23 +21,30 @@ TEMPLATE = "sort/take.cl.mako"
 
 @dataclass(frozen=True)
 class TakeProblem(Problem):
-    """Bring `rows` rows of `n` elements of `nbytes` bytes in a given order."""
+    """Bring `rows` rows of `n` elements of `nbytes` bytes in a given order, or the first `k` of it.
 
-    sizes = ("n", "rows")
-    layout = ("nbytes",)
+    With `places` their places in that order are an output, too.
+    """
+
+    sizes = ("n", "rows", "k")
+    layout = ("nbytes", "places")
 
     n: int
     rows: int
     nbytes: int
+    k: int
+    places: bool = False
 
     def __post_init__(self) -> None:
         if min(self.n, self.rows) < 0 or self.nbytes < 1:
             raise InvalidProblem("sizes must not be negative, and elements not empty")
+        if not 0 <= self.k <= self.n:
+            raise InvalidProblem(f"k must be 0 to {self.n}, not {self.k}")
 
     @property
     def work(self) -> Work:
         """One read and one write of every element, and one read of its place."""
-        return Work(0, float(self.rows * self.n * (2 * self.nbytes + 8)))
+        return Work(0, float(self.rows * self.k * (2 * self.nbytes + 8 + 8 * self.places)))
 
 
 class Words(Algorithm[TakeProblem]):
@@ -56,18 +63,26 @@ class Words(Algorithm[TakeProblem]):
 
     def plan(self, problem: TakeProblem, config: Config, device: Device) -> Plan:
         """Plan one launch."""
-        shape, element = (problem.rows, problem.n), np.dtype(f"V{problem.nbytes}")
+        shape, taken = (problem.rows, problem.n), (problem.rows, problem.k)
+        element, long = np.dtype(f"V{problem.nbytes}"), np.dtype(np.int64)
+        places: dict[str, Argument] = {"places": "places"} if problem.places else {}
         buffers = (
             Buffer("source", "in", shape, element),
-            Buffer("order", "in", shape, np.dtype(np.int64)),
-            Buffer("target", "out", shape, element),
+            Buffer("order", "in", shape, long),
+            Buffer("target", "out", taken, element),
+            *(Buffer(name, "out", taken, long) for name in places),
         )
-        count = problem.rows * problem.n
+        count = problem.rows * problem.k
         if not count:
             return Plan(buffers, ())
         word = next(size for size in sorted(VALUE_TYPES, reverse=True) if not problem.nbytes % size)
         words, wg_size = problem.nbytes // word, config.integer("WG_SIZE")
-        params: dict[str, Any] = {"WORD_T": VALUE_TYPES[word], "WORDS": words, "WG_SIZE": wg_size}
+        params: dict[str, Any] = {
+            "WORD_T": VALUE_TYPES[word],
+            "WORDS": words,
+            "PLACES": problem.places,
+            "WG_SIZE": wg_size,
+        }
         launch = Launch(
             template=TEMPLATE,
             kernel="take",
@@ -78,7 +93,9 @@ class Words(Algorithm[TakeProblem]):
                 "source": "source",
                 "order": "order",
                 "target": "target",
+                **places,
                 "n": np.uint64(problem.n),
+                "k": np.uint64(problem.k),
                 "count": np.uint64(count),
             },
         )
