@@ -210,10 +210,19 @@ def test_topk_with_wide_counts(form, rng, queue, monkeypatch):
         np.testing.assert_array_equal(values[0], keys[0][chosen])
 
 
-def test_a_planted_fault_in_topk_is_seen(rng, queue, monkeypatch):
-    """Places of the few that are read again, taken for places in the row."""
-    found, planted = "places ? places[first + j]", "places ? (long)(first + j)"
+NARROWING = {
+    "places of the few": ("places ? places[first + j]", "places ? (long)(first + j)"),
+    "keys less than the digits so far": ("less += j < here && codes[j] < low", "less += 0"),
+    "the last key of a digit": ("values_of(pass) - 1;", "values_of(pass) - 2;"),
+}
+
+
+@pytest.mark.parametrize("fault", NARROWING)
+def test_planted_faults_in_topk_are_seen(fault, rng, queue, monkeypatch):
+    """Each makes wrong places of keys of which few, and then fewer, are left."""
+    found, planted = NARROWING[fault]
     keys = rng.integers(-(2**31), 2**31, (1, N)).astype(np.int32)
+    keys[0, ::50] = 2**31 - 2**20  # ties, of which some are taken
     problem = TopkProblem(N, 300, keys.dtype)
     chosen = np.sort(right_topk(keys, 300)[1][0])
     config = FORMS["groups"]
@@ -226,7 +235,7 @@ def test_a_planted_fault_in_topk_is_seen(rng, queue, monkeypatch):
         return replace(source, text=source.text.replace(found, planted))
 
     monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
-    _, _, places = run_select(problem, keys, queue, found, **config)
+    _, _, places = run_select(problem, keys, queue, fault, **config)
     assert not np.array_equal(places[0], chosen)
 
 

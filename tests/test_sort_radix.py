@@ -71,6 +71,14 @@ def skewed(name, rng, n=N):
         return np.where(rng.random(n) < 0.2, 5000 + (wide & 1), keys).astype(np.int32)
     if name == "few-bits-differ":  # codes that insertion would have to move far
         return (((wide & 7) << 28) | (np.arange(n, 0, -1) % 4096)).astype(np.int32)
+    if name == "hidden":  # from a sample, which takes every (n // 1024)-th key, but for some digits
+        return np.where(np.arange(n) % max(n // 1024, 1), wide, 1 << 20).astype(np.int32)
+    if name == "tiles-in-turns":  # a tile of groups has one digit, and its neighbours none of it
+        return (np.arange(n) // 256 % 3 << 18).astype(np.int32)
+    if name == "organ-pipe":
+        return np.minimum(np.arange(n), np.arange(n)[::-1]).astype(np.int32)
+    if name == "sawtooth":  # teeth as long as no tile, part or chunk
+        return (np.arange(n) % 1009 * -7).astype(np.int32)
     if name == "equal":
         return np.full(n, 7, np.int32)
     return np.sort(wide) if name == "sorted" else wide
@@ -78,7 +86,8 @@ def skewed(name, rng, n=N):
 
 SKEWS = (
     "uniform", "one-bucket", "alternating", "one-digit", "high-bit", "zipf", "few-bits-differ",
-    "equal", "sorted", "zipf-down", "half-equal", "heavy-bucket",
+    "equal", "sorted", "zipf-down", "half-equal", "heavy-bucket", "hidden", "tiles-in-turns",
+    "organ-pipe", "sawtooth",
 )  # fmt: skip
 
 
@@ -102,7 +111,7 @@ def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
     need(form, queue)
     keys = np.stack([skewed(name, rng) for name in SKEWS])
-    for part in (keys[:3], keys[3:6], keys[6:9], keys[9:]):
+    for part in np.array_split(keys, 5):
         order = ol.argsort(part, algorithm="radix", config=FORMS[form], queue=queue)
         np.testing.assert_array_equal(order, stable_order(part))
 
@@ -265,6 +274,34 @@ def test_planted_faults_in_the_look_back(found, planted, right, rng, queue, monk
     plan = RADIX.plan(problem, RADIX.configure(problem, device, config), device)
     result = sorted_by(plan, keys, queue, found)
     assert np.array_equal(result, np.sort(keys)) == right
+
+
+SCATTER = {
+    "the rest of a line": ("k < places[b]; ++k)", "k + 1 < places[b]; ++k)"),
+    "chunks in turn": ("(uint k = 0; k < chunks; ++k) {", "(uint k = chunks; k-- > 0;) {"),
+}
+
+
+@pytest.mark.parametrize("fault", SCATTER)
+def test_planted_faults_in_the_scatter(fault, rng, queue, monkeypatch):
+    """Each makes wrong keys, or equal ones change places, and so the checks above see it."""
+    need("streamed", queue)
+    found, planted = SCATTER[fault]
+    seen = []
+
+    def faulty(name, params):
+        source = template.render(name, params)
+        seen.append(found in source.text)
+        return replace(source, text=source.text.replace(found, planted))
+
+    monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
+    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 4096)
+    keys = (rng.integers(0, 2**12, (1, N)) << 18).astype(np.int32)
+    plan = planned("streamed", SortProblem(N, keys.dtype, indices=True), queue)
+    executable = session_of(queue).executable(("test", fault), lambda: plan)
+    order = execute(executable, {"keys": keys}, queue).outputs["sorted_values"]
+    assert seen == [True]
+    assert not np.array_equal(order, stable_order(keys))
 
 
 # ---------------------------------------------------------------------- plans
