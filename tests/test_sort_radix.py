@@ -106,6 +106,36 @@ def test_skewed_keys(form, descending, rng, queue):
     assert again.tobytes() == order.tobytes()
 
 
+def test_large_buckets_of_one_key_and_of_two(rng, queue):
+    """Near either end of the range, at each distance at which buckets become wider."""
+    need("units", queue)
+    options = {"algorithm": "radix", "config": FORMS["units"], "queue": queue}
+    share = rng.random(N)
+    for exponent in range(17):
+        two = 2**exponent - 1 + rng.integers(0, 2, N)
+        keys = np.where(share < 0.6, rng.integers(0, 4, N), rng.integers(0, 2**30, N))
+        keys = np.where(share > 0.7, two, keys).astype(np.int32)
+        for given in (keys, -keys):
+            order = ol.argsort(given, **options)
+            np.testing.assert_array_equal(order, stable_order(given), err_msg=str(exponent))
+
+
+@pytest.mark.parametrize("form", ["units", "streamed"])
+def test_many_small_chunks(form, rng, queue, monkeypatch):
+    """Whose elements end and begin in the same lines of memory, in all buckets."""
+    need(form, queue)
+    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 256)
+    monkeypatch.setattr("opencl_lab.operations.sort.units.CHUNKS_OF_UNIT", 32)
+    plan = planned(form, SortProblem(N, np.dtype(np.int32), indices=True), queue)
+    executable = session_of(queue).executable(("chunks", form), lambda: plan)
+    for buckets in (5, 16, 32):
+        keys = (rng.integers(0, buckets, (1, N)) << 26).astype(np.int32) + np.int32(1)
+        keys += rng.integers(0, 3, keys.shape, np.int32)
+        for _ in range(5):
+            order = execute(executable, {"keys": keys}, queue).outputs["sorted_values"]
+            np.testing.assert_array_equal(order, stable_order(keys))
+
+
 @pytest.mark.parametrize("form", ["units", "onesweep"])
 def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
