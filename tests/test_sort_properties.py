@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from test_sort_radix import specials
 
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
@@ -73,8 +74,7 @@ def made(dtype, shape, seed, kind):
         keys = rng.integers(0, 256, rows * n * dtype.itemsize, np.uint8).view(dtype)
         keys = keys.reshape(shape)
         if dtype.kind == "f":
-            special = np.array([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf], dtype)
-            keys = np.where(rng.random(shape) < 0.3, rng.choice(special, shape), keys)
+            keys = np.where(rng.random(shape) < 0.3, rng.choice(specials(dtype), shape), keys)
         return keys
     if kind == "few":
         numbers = rng.integers(-2, 2, shape)

@@ -84,6 +84,14 @@ def skewed(name, rng, n=N):
     return np.sort(wide) if name == "sorted" else wide
 
 
+def specials(dtype):
+    """Return zeros and NaN of both signs, infinities, and NaN of the least and largest payloads."""
+    few = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)
+    code = few.view(f"u{few.itemsize}")
+    ends = np.array([code[2] + 1, code[3] + 1, code[3] - 1, ~code[4]], code.dtype)
+    return np.concatenate([few, ends.view(dtype)])
+
+
 SKEWS = (
     "uniform", "one-bucket", "alternating", "one-digit", "high-bit", "zipf", "few-bits-differ",
     "equal", "sorted", "zipf-down", "half-equal", "heavy-bucket", "hidden", "tiles-in-turns",
@@ -164,7 +172,7 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     dtype = np.dtype(dtype)
     keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
     if dtype.kind == "f":
-        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-7, -1.0], dtype)
+        special = np.concatenate([specials(dtype), np.array([1e-7, -1.0], dtype)])
         for share, values in ((0.7, special), (0.3, rng.standard_normal(50).astype(dtype))):
             places = rng.random(n) < share
             keys[places] = rng.choice(values, np.count_nonzero(places))
