@@ -53,6 +53,8 @@ SHAPES = (
 def cut_early():
     """Rows of the forms for CPUs, and of selections, are cut from a few hundred keys on."""
     with pytest.MonkeyPatch.context() as patch:
+        # Networks are for some processors alone, and take long to build.
+        patch.setattr("opencl_lab.operations.sort.units.LONGEST_NETWORKS", {})
         limits = {"CUT": 700, "WHOLE": 700, "KEYS_OF_CHUNK": 128, "KEYS_OF_RUN": 8, "LEAST_BITS": 5}
         for name, value in limits.items():
             patch.setattr(f"opencl_lab.operations.sort.units.{name}", value)
