@@ -12,7 +12,7 @@ import pyopencl.array
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_sort_radix import GPU, SKEWS, skewed, stable_order
+from test_sort_radix import GPU, SKEWS, skewed, specials, stable_order
 
 import opencl_lab as ol
 from opencl_lab import template
@@ -48,8 +48,7 @@ def check(results, expected):
 def hard_floats(rng, shape, dtype="float32"):
     """Return floats with many NaN of both signs, zeros of both signs, and infinities."""
     keys = rng.standard_normal(shape).astype(dtype)
-    few = np.array([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf], dtype)
-    return np.where(rng.random(shape) < 0.3, rng.choice(few, shape), keys)
+    return np.where(rng.random(shape) < 0.3, rng.choice(specials(dtype), shape), keys)
 
 
 def need(form, queue):
@@ -211,10 +210,23 @@ def test_topk_with_wide_counts(form, rng, queue, monkeypatch):
         np.testing.assert_array_equal(values[0], keys[0][chosen])
 
 
-def test_a_planted_fault_in_topk_is_seen(rng, queue, monkeypatch):
-    """Places of the few that are read again, taken for places in the row."""
-    found, planted = "places ? places[first + j]", "places ? (long)(first + j)"
+# None of them writes beyond the results: as many keys are taken, or fewer.
+NARROWING = {
+    "places of the few": ("places ? places[first + j]", "places ? (long)(first + j)"),
+    "equal keys before a part": ("digit + t), part, space", "digit), part, space"),
+    "the last digit": (
+        "(code_t)answer[0];",
+        "(code_t)(answer[0] - (d + 1 == DIGITS && answer[0]));",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", NARROWING)
+def test_planted_faults_in_topk_are_seen(fault, rng, queue, monkeypatch):
+    """Each makes wrong places of keys of which few, and then fewer, are left."""
+    found, planted = NARROWING[fault]
     keys = rng.integers(-(2**31), 2**31, (1, N)).astype(np.int32)
+    keys[0, ::50] = 2**31 - 2**20  # ties, of which some are taken
     problem = TopkProblem(N, 300, keys.dtype)
     chosen = np.sort(right_topk(keys, 300)[1][0])
     config = FORMS["groups"]
@@ -227,7 +239,7 @@ def test_a_planted_fault_in_topk_is_seen(rng, queue, monkeypatch):
         return replace(source, text=source.text.replace(found, planted))
 
     monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
-    _, _, places = run_select(problem, keys, queue, found, **config)
+    _, _, places = run_select(problem, keys, queue, fault, **config)
     assert not np.array_equal(places[0], chosen)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from test_sort_radix import GPU, SKEWS, skewed, stable_order
+from test_sort_radix import GPU, SKEWS, skewed, specials, stable_order
 
 import opencl_lab as ol
 from opencl_lab import template
@@ -65,6 +65,21 @@ def test_runs_that_need_no_merging(form, queue):
         np.testing.assert_array_equal(ol.sort(keys, **options), up)
 
 
+@pytest.mark.parametrize(("form", "tile"), [("units", 256), ("groups", 160)])
+def test_equal_keys_that_straddle_diagonals(form, tile, queue):
+    """Ties and crossings that begin and end at the borders of tiles, and beside them."""
+    need(form, queue)
+    options = {"algorithm": "merge-path", "config": FORMS[form], "queue": queue}
+    place = np.arange(N)
+    borders = [m * tile // 2 + step for m in (1, 2, 3, 4, 8, 16) for step in (-1, 0, 1)]
+    rows = [place < border for border in borders]  # the path goes along two sides of the square
+    rows += [(place - border) % (2 * tile) < tile for border in borders]  # of each pair of runs
+    rows += [place % (2 * tile) // max(border % tile, 1) for border in borders]
+    keys = np.stack(rows).astype(np.int32)
+    order = ol.argsort(keys, **options)
+    np.testing.assert_array_equal(order, stable_order(keys))
+
+
 @pytest.mark.parametrize(
     ("dtype", "form", "descending"),
     [
@@ -82,7 +97,7 @@ def test_every_kind_of_key(dtype, form, descending, rng, queue):
     dtype = np.dtype(dtype)
     keys = rng.integers(0, 256, N * dtype.itemsize, np.uint8).view(dtype)
     if dtype.kind == "f":
-        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-7, -1.0], dtype)
+        special = np.concatenate([specials(dtype), np.array([1e-7, -1.0], dtype)])
         places = rng.random(N) < 0.7
         keys[places] = rng.choice(special, np.count_nonzero(places))
     right = keys[stable_order(keys, descending)]

@@ -71,14 +71,31 @@ def skewed(name, rng, n=N):
         return np.where(rng.random(n) < 0.2, 5000 + (wide & 1), keys).astype(np.int32)
     if name == "few-bits-differ":  # codes that insertion would have to move far
         return (((wide & 7) << 28) | (np.arange(n, 0, -1) % 4096)).astype(np.int32)
+    if name == "hidden":  # from a sample, which takes every (n // 1024)-th key, but for some digits
+        return np.where(np.arange(n) % max(n // 1024, 1), wide, 1 << 20).astype(np.int32)
+    if name == "tiles-in-turns":  # a tile of groups has one digit, and its neighbours none of it
+        return (np.arange(n) // 256 % 3 << 18).astype(np.int32)
+    if name == "organ-pipe":
+        return np.minimum(np.arange(n), np.arange(n)[::-1]).astype(np.int32)
+    if name == "sawtooth":  # teeth as long as no tile, part or chunk
+        return (np.arange(n) % 1009 * -7).astype(np.int32)
     if name == "equal":
         return np.full(n, 7, np.int32)
     return np.sort(wide) if name == "sorted" else wide
 
 
+def specials(dtype):
+    """Return zeros and NaN of both signs, infinities, and NaN of the least and largest payloads."""
+    few = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)
+    code = few.view(f"u{few.itemsize}")
+    ends = np.array([code[2] + 1, code[3] + 1, code[3] - 1, ~code[4]], code.dtype)
+    return np.concatenate([few, ends.view(dtype)])
+
+
 SKEWS = (
     "uniform", "one-bucket", "alternating", "one-digit", "high-bit", "zipf", "few-bits-differ",
-    "equal", "sorted", "zipf-down", "half-equal", "heavy-bucket",
+    "equal", "sorted", "zipf-down", "half-equal", "heavy-bucket", "hidden", "tiles-in-turns",
+    "organ-pipe", "sawtooth",
 )  # fmt: skip
 
 
@@ -97,12 +114,42 @@ def test_skewed_keys(form, descending, rng, queue):
     assert again.tobytes() == order.tobytes()
 
 
+def test_large_buckets_of_one_key_and_of_two(rng, queue):
+    """Near either end of the range, at each distance at which buckets become wider."""
+    need("units", queue)
+    options = {"algorithm": "radix", "config": FORMS["units"], "queue": queue}
+    share = rng.random(N)
+    for exponent in range(17):
+        two = 2**exponent - 1 + rng.integers(0, 2, N)
+        keys = np.where(share < 0.6, rng.integers(0, 4, N), rng.integers(0, 2**30, N))
+        keys = np.where(share > 0.7, two, keys).astype(np.int32)
+        for given in (keys, -keys):
+            order = ol.argsort(given, **options)
+            np.testing.assert_array_equal(order, stable_order(given), err_msg=str(exponent))
+
+
+@pytest.mark.parametrize("form", ["units", "streamed"])
+def test_many_small_chunks(form, rng, queue, monkeypatch):
+    """Whose elements end and begin in the same lines of memory, in all buckets."""
+    need(form, queue)
+    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 256)
+    monkeypatch.setattr("opencl_lab.operations.sort.units.CHUNKS_OF_UNIT", 32)
+    plan = planned(form, SortProblem(N, np.dtype(np.int32), indices=True), queue)
+    executable = session_of(queue).executable(("chunks", form), lambda: plan)
+    for buckets in (5, 16, 32):
+        keys = (rng.integers(0, buckets, (1, N)) << 26).astype(np.int32) + np.int32(1)
+        keys += rng.integers(0, 3, keys.shape, np.int32)
+        for _ in range(5):
+            order = execute(executable, {"keys": keys}, queue).outputs["sorted_values"]
+            np.testing.assert_array_equal(order, stable_order(keys))
+
+
 @pytest.mark.parametrize("form", ["units", "onesweep"])
 def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
     need(form, queue)
     keys = np.stack([skewed(name, rng) for name in SKEWS])
-    for part in (keys[:3], keys[3:6], keys[6:9], keys[9:]):
+    for part in np.array_split(keys, 5):
         order = ol.argsort(part, algorithm="radix", config=FORMS[form], queue=queue)
         np.testing.assert_array_equal(order, stable_order(part))
 
@@ -125,7 +172,7 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     dtype = np.dtype(dtype)
     keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
     if dtype.kind == "f":
-        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-7, -1.0], dtype)
+        special = np.concatenate([specials(dtype), np.array([1e-7, -1.0], dtype)])
         for share, values in ((0.7, special), (0.3, rng.standard_normal(50).astype(dtype))):
             places = rng.random(n) < share
             keys[places] = rng.choice(values, np.count_nonzero(places))
@@ -265,6 +312,34 @@ def test_planted_faults_in_the_look_back(found, planted, right, rng, queue, monk
     plan = RADIX.plan(problem, RADIX.configure(problem, device, config), device)
     result = sorted_by(plan, keys, queue, found)
     assert np.array_equal(result, np.sort(keys)) == right
+
+
+SCATTER = {
+    "the rest of a line": ("k < places[b]; ++k)", "k + 1 < places[b]; ++k)"),
+    "chunks in turn": ("(uint k = 0; k < chunks; ++k) {", "(uint k = chunks; k-- > 0;) {"),
+}
+
+
+@pytest.mark.parametrize("fault", SCATTER)
+def test_planted_faults_in_the_scatter(fault, rng, queue, monkeypatch):
+    """Each makes wrong keys, or equal ones change places, and so the checks above see it."""
+    need("streamed", queue)
+    found, planted = SCATTER[fault]
+    seen = []
+
+    def faulty(name, params):
+        source = template.render(name, params)
+        seen.append(found in source.text)
+        return replace(source, text=source.text.replace(found, planted))
+
+    monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
+    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 4096)
+    keys = (rng.integers(0, 2**12, (1, N)) << 18).astype(np.int32)
+    plan = planned("streamed", SortProblem(N, keys.dtype, indices=True), queue)
+    executable = session_of(queue).executable(("test", fault), lambda: plan)
+    order = execute(executable, {"keys": keys}, queue).outputs["sorted_values"]
+    assert seen == [True]
+    assert not np.array_equal(order, stable_order(keys))
 
 
 # ---------------------------------------------------------------------- plans

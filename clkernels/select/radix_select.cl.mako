@@ -268,5 +268,6 @@ static inline settled_t settle(const settled_t known, const uint d, const index_
 % if ROWS != "cut":
 <%include file="select_whole.mako" args="WG_SIZE=WG_SIZE, PARTED=ROWS == 'parted'"/>\
 % else:
+<%include file="/fence.cl.mako" args="PTX=PTX"/>\
 <%include file="select_cut.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE, KEY_DIGITS=digits"/>\
 % endif

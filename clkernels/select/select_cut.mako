@@ -163,9 +163,12 @@ void gather(__global const ukey_t *keys,
               before[0], before[1] - before[0], known.left, values + row * k, places + row * k, sums, &total, known.prefix,
               known.prefix);
     /* Who leaves last makes the counts ready for the next run: all have read them. */
+    DEVICE_FENCE();
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (item == 0)
         last = atomic_inc(&leaving[row]) + 1 == parts;
     barrier(CLK_LOCAL_MEM_FENCE);
+    DEVICE_FENCE();
     if (last) {
         const uint words = DIGITS * RADIX * ${2 if WIDE else 1};
         for (uint w = item; w < words; w += WG_SIZE)

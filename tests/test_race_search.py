@@ -1,0 +1,108 @@
+"""The search for races under Oclgrind: what it makes of reports, its cases, and a few of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_sort_radix import GPU
+
+from opencl_lab import template
+from opencl_lab.plan import check_plan
+
+ROOT = Path(__file__).parents[1]
+spec = importlib.util.spec_from_file_location("race_search", ROOT / "tools" / "race_search.py")
+races = importlib.util.module_from_spec(spec)
+sys.modules["race_search"] = races
+spec.loader.exec_module(races)
+
+LOG = """
+Read-write data race at global memory address 0xb000000000078
+\tKernel: histograms
+
+\tFirst entity:  Global(30,0,0) Local(30,0,0) Group(0,0,0)
+\t  store volatile i32 0, i32 addrspace(1)* %arrayidx12.i, align 4, !dbg !478, !tbaa !251
+\tAt line 212 (column 29) of input.cl:
+\t  histogram[word] = 0;
+
+\tSecond entity: Global(94,0,0) Local(30,0,0) Group(1,0,0)
+\t  %call173 = tail call spir_func i32 @_Z10atomic_addPU3AS1Vjj(i32 addrspace(1)* noundef %a)
+\tAt line 293 (column 13) of input.cl:
+\t  atomic_add(&histogram[word], count);
+
+Invalid read of size 4 at global memory address 0x3000000000190
+\tKernel: spread
+\tEntity: Global(1,0,0) Local(1,0,0) Group(0,0,0)
+\t  %3 = load i32, i32 addrspace(1)* %arrayidx1, align 4, !dbg !20, !tbaa !15
+\tAt line 4 (column 12) of input.cl:
+\t  own[j] = source[begin];
+"""
+
+
+def test_what_is_made_of_reports():
+    """Order between groups may be explained; nothing within a group is, nor any other report."""
+    found = races.parse(LOG + LOG.replace("Group(1,0,0)", "Group(0,0,0)"))
+    statements = ("histogram[word] = 0;", "atomic_add(&histogram[word], count);")
+    race = "Read-write data race in global memory"
+    between = races.Report(race, "histograms", statements, True)
+    within = races.Report(race, "histograms", statements, False)
+    outside = races.Report(
+        "Invalid read of size 4 in global memory", "spread", ("own[j] = source[begin];",)
+    )
+    assert found == {between: 1, within: 1, outside: 2}
+    assert races.why(between) == races.LAST_COMER
+    assert races.why(within) is None and races.why(outside) is None
+    assert len(races.judge("radix-onesweep", found)) == 2
+    assert races.judge("radix-onesweep", {between: 1}) == []
+    assert races.judge("planted-merge", {outside: 1}) == ["the planted race is not reported"]
+    assert races.judge("planted-merge", {within: 1}) == []
+
+
+def test_the_explained_statements_are_there():
+    texts = [path.read_text() for path in (ROOT / "clkernels").rglob("*mako")]
+    for kernel, *statements in races.EXPLAINED:
+        for words in (f"{kernel}(", *statements):
+            assert any(words in text for text in texts), words
+
+
+@pytest.mark.parametrize("name", races.CASES)
+def test_cases_can_be_planned(name, rng, monkeypatch):
+    """And what one of them edits is in a source."""
+    for limit, value in races.LOWERED.items():
+        monkeypatch.setattr(limit, value)
+    case = races.CASES[name]
+    device = replace(GPU, kind="cpu")
+    plan, arrays, expected = case.make(device, rng)
+    check_plan(plan, device)
+    assert plan.launches and set(arrays) | set(expected) <= set(plan.by_name)
+    if case.edit:
+        sources = {template.render(item.template, item.params).text for item in plan.launches}
+        assert any(case.edit[0] in source for source in sources)
+
+
+def test_without_oclgrind_there_is_a_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["race_search.py", "--short"])
+    assert races.main() == 0
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_a_run_that_stops_is_a_finding(tmp_path):
+    stopped = tmp_path / "oclgrind"
+    stopped.write_text("#!/bin/sh\necho 'Undefined external function: x' >&2\nexit 3\n")
+    stopped.chmod(0o755)
+    said, reports = races.run_case("unique", str(stopped))
+    (line,) = races.judge("unique", reports)
+    assert said == "" and line.startswith("Undefined external function: x in the run")
+
+
+@pytest.mark.skipif(not shutil.which("oclgrind"), reason="Oclgrind is not installed")
+@pytest.mark.parametrize("name", ["radix-onesweep", "topk-cut", "planted-merge"])
+def test_a_search(name):
+    said, reports = races.run_case(name, shutil.which("oclgrind"))
+    assert races.judge(name, reports) == []
+    assert said.startswith("1 ")  # launches: it was run

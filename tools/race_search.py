@@ -1,0 +1,458 @@
+"""Search the kernels of sorting and selecting for data races, and for memory they must not touch.
+
+    python tools/race_search.py             # all cases, about a minute
+    python tools/race_search.py --short     # a case of each template
+    python tools/race_search.py --case merge-groups
+
+Runs small cases under Oclgrind (https://github.com/jrprice/Oclgrind), which interprets kernels and
+reports every two accesses to one word that no barrier orders, of which one writes, and every access
+past the end of a buffer. Where it is not installed (Debian: ``apt install oclgrind``), says so and
+ends with status 0.
+
+Sizes are small, groups have 32 items, and the limits from which rows are cut are lowered, so that
+a case has several groups, tiles that are not full, and all launches. The forms for CPUs have a
+launch a phase, as on devices whose items do not see what others have written: tasks of one phase
+must not race. (In one launch they wait by counters, of which Oclgrind knows nothing.)
+
+Two kinds of reports are no findings:
+
+- Groups that follow each other by an atomic counter: OpenCL 1.2, and so Oclgrind, knows no order
+  between groups of a launch. `EXPLAINED` says for each pair of accesses why it is in order; only
+  pairs of different groups are looked up there.
+- Planted ones: in some cases a barrier is taken out of the source, to show that the search sees it.
+  Such a case must be reported.
+
+Nothing is optimized: Oclgrind 21.10 does not know all that LLVM 14 makes of sources then
+(``llvm.usub.sat``, ``llvm.experimental.noalias.scope.decl``). What is for devices with inline PTX
+alone is not seen. The exit status is 1 if anything was found, a result was wrong, or a planted
+fault was not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+OCLGRIND = "oclgrind"
+TIME_LIMIT = 300  # seconds of a case
+FLAGS = (
+    "--data-races", "--uniform-writes", "--max-errors", "5000", "--num-threads", "4",
+    "--compute-units", "4", "--build-options", "-cl-opt-disable",
+)  # fmt: skip
+
+Made = tuple[Any, dict[str, Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What runs under Oclgrind.
+
+    Attributes
+    ----------
+    make : callable
+        Gets the device and random numbers; returns a plan, its inputs, and the outputs expected.
+    short : bool
+        Whether it belongs to the short run.
+    edit : tuple of str, optional
+        Text of the source, and what stands there instead.
+    planted : bool
+        Whether that edit is a race, which must be reported.
+    """
+
+    make: Callable[[Any, Any], Made]
+    short: bool = False
+    edit: tuple[str, str] | None = None
+    planted: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report of Oclgrind: what, in which kernel, by which statements, and of which groups."""
+
+    what: str
+    kernel: str
+    statements: tuple[str, ...]
+    between_groups: bool = False
+
+
+LAST_COMER = (
+    "groups whose counter tells them, after a fence, that they are last come after all others"
+)
+ROWS_LEFT = "histogram[get_num_groups(0) / groups * COUNTS + row]"
+EXPLAINED = {
+    ("histograms", "histogram[word] = 0;", "atomic_add(&histogram[word], count);"): LAST_COMER,
+    ("histograms", f"{ROWS_LEFT} = 0;", f"before_me = atomic_inc(&{ROWS_LEFT});"): LAST_COMER,
+    (
+        "gather",
+        "histogram[row * words + w] = 0;",
+        "own[w] = v < RADIX ? histogram[word] : 0;",
+    ): LAST_COMER,
+    ("gather", "leaving[row] = 0;", "last = atomic_inc(&leaving[row]) + 1 == parts;"): LAST_COMER,
+}
+"""Why accesses by different groups are in order: by kernel and both statements."""
+
+
+# ---------------------------------------------------------------------- cases
+
+
+def _sort(
+    algorithm: str,
+    config: dict[str, Any],
+    n: int,
+    dtype: str = "int16",
+    rows: int = 1,
+    even: bool = False,
+    **options: Any,
+) -> Callable[[Any, Any], Made]:
+    def make(device: Any, rng: Any) -> Made:
+        import numpy as np
+
+        from opencl_lab.operations.sort.operation import SORT
+        from opencl_lab.operations.sort.problem import SortProblem
+
+        problem = SortProblem(n, np.dtype(dtype), rows, **options)
+        keys = rng.integers(-40, 40, (rows, n)).astype(dtype)
+        keys[:, ::7] *= 300  # further digits differ
+        if even:
+            keys = rng.integers(-(2**15), 2**15, (rows, n)).astype(dtype)
+        order = np.argsort(-keys if problem.descending else keys, axis=-1, kind="stable")
+        arrays, expected = {"keys": keys}, {}
+        if problem.indices:
+            expected["sorted_values"] = order
+        else:
+            expected["sorted"] = np.take_along_axis(keys, order, -1)
+        if problem.value_bytes:
+            arrays["values"] = rng.integers(0, 256, (rows, n * problem.value_bytes), np.uint8).view(
+                f"V{problem.value_bytes}"
+            )
+            expected["sorted_values"] = np.take_along_axis(arrays["values"], order, -1)
+        return _planned(SORT.algorithm(algorithm), problem, config, device), arrays, expected
+
+    return make
+
+
+def _topk(config: dict[str, Any], n: int, k: int, rows: int = 1) -> Callable[[Any, Any], Made]:
+    def make(device: Any, rng: Any) -> Made:
+        import numpy as np
+
+        from opencl_lab.operations.select.problem import TopkProblem
+        from opencl_lab.operations.select.topk import TOPK
+
+        keys = rng.integers(0, 300, (rows, n)).astype(np.int16)
+        order = np.argsort(-keys, axis=-1, kind="stable")[:, :k]
+        places = np.sort(order, axis=-1)  # selected ones come in the order of the row
+        expected = {"values": np.take_along_axis(keys, places, -1), "places": places}
+        problem = TopkProblem(n, k, keys.dtype, rows)
+        return (
+            _planned(TOPK.algorithm("radix-select"), problem, config, device),
+            {"keys": keys},
+            expected,
+        )
+
+    return make
+
+
+def _unique(config: dict[str, Any], n: int) -> Callable[[Any, Any], Made]:
+    def make(device: Any, rng: Any) -> Made:
+        import numpy as np
+
+        from opencl_lab.operations.select.problem import UniqueProblem
+        from opencl_lab.operations.select.unique import UNIQUE
+
+        keys = np.sort(rng.integers(0, n // 3, n).astype(np.int32))
+        values, counts = np.unique(keys, return_counts=True)
+        problem = UniqueProblem(n, keys.dtype, True)
+        plan = _planned(UNIQUE.algorithm("heads"), problem, config, device)
+        return plan, {"keys": keys}, {"values": values, "counts": counts}
+
+    return make
+
+
+def _search(config: dict[str, Any], n: int, m: int) -> Callable[[Any, Any], Made]:
+    def make(device: Any, rng: Any) -> Made:
+        import numpy as np
+
+        from opencl_lab.operations.select.problem import SearchProblem
+        from opencl_lab.operations.select.search import SEARCH
+
+        keys = np.sort(rng.integers(0, n, n).astype(np.int32))
+        values = rng.integers(-1, n + 1, m).astype(np.int32)
+        problem = SearchProblem(n, m, keys.dtype)
+        plan = _planned(SEARCH.algorithm("binary-search"), problem, config, device)
+        return plan, {"keys": keys, "values": values}, {"places": np.searchsorted(keys, values)}
+
+    return make
+
+
+def _planned(algorithm: Any, problem: Any, config: dict[str, Any], device: Any) -> Any:
+    return algorithm.plan(problem, algorithm.configure(problem, device, config), device)
+
+
+TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4, "CAPACITY": 1, "STREAM": False}
+SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
+UNITS = {"FORM": "units", "DIGIT_BITS": 5, "CAPACITY": 64}
+MERGE = {"FORM": "groups", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH": 1}
+MERGE_UNITS = {"FORM": "units", "TILE": 32, "STRETCH": 32}
+ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": False}
+SELECT = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
+UNITS_LIMITS, TOPK_LIMITS = (
+    "opencl_lab.operations.sort.units.",
+    "opencl_lab.operations.select.topk.",
+)
+LOWERED = {
+    UNITS_LIMITS + "CUT": 100,
+    UNITS_LIMITS + "WHOLE": 200,
+    UNITS_LIMITS + "KEYS_OF_CHUNK": 256,
+    UNITS_LIMITS + "KEYS_OF_RUN": 64,
+    UNITS_LIMITS + "LEAST_BITS": 4,
+    TOPK_LIMITS + "WHOLE": 100,
+    TOPK_LIMITS + "WHOLE_OF_MANY": 100,
+}
+"""Sizes from which rows are cut, and into how much."""
+BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+
+CASES: dict[str, Case] = {
+    "radix-scan": Case(_sort("radix", SCAN, 301), short=True),
+    "radix-scan-rows": Case(_sort("radix", SCAN, 131, rows=3, value_bytes=8)),
+    "radix-onesweep": Case(_sort("radix", ONESWEEP, 301), short=True),
+    "radix-onesweep-rows": Case(_sort("radix", ONESWEEP, 131, "int32", 3, indices=True)),
+    "radix-onesweep-impatient": Case(
+        _sort("radix", {**ONESWEEP, "PATIENCE": 0, "LOOKS": 1}, 301, descending=True)
+    ),
+    "radix-onesweep-counts-for-others": Case(
+        _sort("radix", {**ONESWEEP, "PATIENCE": 0}, 301),
+        edit=("#define PUT(p, word) atomic_xchg((p), (word))", "#define PUT(p, word)"),
+    ),
+    "radix-one-launch": Case(_sort("radix", SCAN, 61, rows=4, value_bytes=2), short=True),
+    "radix-units-rows": Case(_sort("radix", UNITS, 77, "int32", 9)),
+    "radix-units-cut": Case(
+        _sort("radix", UNITS, 1501, "int32", even=True, value_bytes=4), short=True
+    ),
+    "radix-units-cut-streamed": Case(
+        _sort("radix", {**UNITS, "STREAM": True}, 1501, "float32", even=True)
+    ),
+    "radix-units-uneven": Case(_sort("radix", UNITS, 1501, "int32", indices=True)),
+    "merge-groups": Case(_sort("merge-path", MERGE, 500), short=True),
+    "merge-groups-indices": Case(_sort("merge-path", MERGE, 301, "float32", 2, indices=True)),
+    "merge-groups-values": Case(_sort("merge-path", MERGE, 193, value_bytes=16)),
+    "merge-groups-short-rows": Case(_sort("merge-path", MERGE, 11, "float32", 21)),
+    "merge-units": Case(_sort("merge-path", MERGE_UNITS, 500, "float32"), short=True),
+    "merge-units-rows": Case(_sort("merge-path", MERGE_UNITS, 150, rows=3, indices=True)),
+    "odd-even": Case(_sort("odd-even-merge", ODD_EVEN, 500), short=True),
+    "odd-even-narrow": Case(
+        _sort("odd-even-merge", {**ODD_EVEN, "NARROW": True}, 500, value_bytes=4)
+    ),
+    "odd-even-blocked": Case(
+        _sort("odd-even-merge", {**ODD_EVEN, "BLOCKED": True, "WG_SIZE": 4}, 300, indices=True)
+    ),
+    "topk-cut": Case(_topk(SELECT, 700, 60), short=True),
+    "topk-cut-rows": Case(_topk({**SELECT, "DIGIT_BITS": 6}, 400, 150, 3)),
+    "topk-cut-alone": Case(_topk({**SELECT, "WG_SIZE": 1, "ITEM_KEYS": 16}, 400, 20)),
+    "topk-row-a-group": Case(_topk(SELECT, 90, 33, 4), short=True),
+    "unique": Case(_unique({"WG_SIZE": 32, "ITEM_KEYS": 2}, 500), short=True),
+    "unique-alone": Case(_unique({"WG_SIZE": 1, "ITEM_KEYS": 16}, 300)),
+    "searchsorted": Case(_search({"WG_SIZE": 16, "VALUES": 2}, 77, 99), short=True),
+    "planted-rank": Case(
+        _sort("radix", SCAN, 301),
+        edit=(f"{BARRIER}\n    if (!before) {{", "if (!before) {"),
+        planted=True,
+    ),
+    "planted-merge": Case(
+        _sort("merge-path", MERGE, 300),
+        short=True,
+        edit=(f"{BARRIER} /* others may still read */", ""),
+        planted=True,
+    ),
+    "planted-odd-even": Case(
+        _sort("odd-even-merge", ODD_EVEN, 150),
+        edit=(f"{BARRIER}\n        from = to;", "from = to;"),
+        planted=True,
+    ),
+    "planted-topk": Case(
+        _topk(SELECT, 90, 33, 2),
+        edit=(f"*below = 0;\n    {BARRIER}", "*below = 0;"),
+        planted=True,
+    ),
+    "planted-units": Case(
+        _sort("radix", UNITS, 1501, "int32", even=True),
+        edit=("sum += here;", "sum += k ? here : 0;"),
+        planted=True,
+    ),
+    "planted-units-uneven": Case(
+        _sort("radix", UNITS, 1501, "int32"),
+        edit=("sum += here;", "sum += k ? here : 0;"),
+        planted=True,
+    ),
+    "planted-between-groups": Case(
+        _sort("radix", SCAN, 301),
+        edit=("table[(row * RADIX + item) * tiles + tile] = ", "table[row * RADIX + item] = "),
+        planted=True,
+    ),
+}  # fmt: skip
+
+
+def run_inside(name: str) -> None:
+    """Run a case on the device that there is, under Oclgrind; print whether its result is right."""
+    import numpy as np
+
+    from opencl_lab import template
+    from opencl_lab.device import select_device
+    from opencl_lab.runtime import session
+    from opencl_lab.runtime.execute import execute
+
+    case = CASES[name]
+    for limit, value in LOWERED.items():
+        module, _, attribute = limit.rpartition(".")
+        setattr(importlib.import_module(module), attribute, value)
+    if case.edit:
+        found, instead = case.edit
+        seen = []
+
+        def edited(path: str, params: Any) -> Any:
+            source = template.render(path, params)
+            seen.append(found in source.text)
+            return replace(source, text=source.text.replace(found, instead))
+
+        session.render = edited
+    device = select_device()
+    queue = session.default_queue(device)
+    apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
+    plan, arrays, expected = case.make(apart, np.random.default_rng(1))
+    executable = session.session_of(queue).executable(name, lambda: plan)
+    outputs = execute(executable, arrays, queue).outputs
+    if case.edit and not any(seen):
+        sys.exit(f"nothing in the source to edit: {found!r}")
+    wrong = [
+        key
+        for key, right in expected.items()
+        if not np.array_equal(outputs[key].ravel()[: right.size], right.ravel())
+    ]
+    launches = Counter(launch.kernel for launch in plan.launches)
+    print(", ".join(f"{count} {kernel}" for kernel, count in launches.items()))
+    if wrong and not case.planted:
+        sys.exit(f"wrong: {', '.join(wrong)}")
+
+
+# ------------------------------------------------------------- what it reports
+
+
+def parse(log: str) -> Counter[Report]:
+    """Return the reports of a log of Oclgrind, and how many there are of each."""
+    found: Counter[Report] = Counter()
+    for block in re.split(r"\n(?=\S)", "\n" + log):
+        lines = [line.strip() for line in block.strip("\n").split("\n")]
+        kernel = next((line.split()[1] for line in lines if line.startswith("Kernel:")), None)
+        if kernel is None:
+            continue
+        statements = tuple(after for line, after in pairwise(lines) if line.startswith("At line"))
+        groups = set(re.findall(r"Group\((\d+,\d+,\d+)\)", block))
+        what = re.sub(r" at (global|local|constant) memory address \w+", r" in \1 memory", lines[0])
+        found[Report(what, kernel, statements, len(groups) > 1)] += 1
+    return found
+
+
+def why(report: Report) -> str | None:
+    """Return why a report is no finding, or None."""
+    if not report.between_groups or "data race" not in report.what:
+        return None
+    for statements in (report.statements, report.statements[::-1]):
+        reason = EXPLAINED.get((report.kernel, *statements))
+        if reason:
+            return reason
+    return None
+
+
+def run_case(name: str, path: str) -> tuple[str, Counter[Report]]:
+    """Run a case under Oclgrind; return what it says of itself, and the reports."""
+    with tempfile.TemporaryDirectory(prefix="oclab-races-") as folder:
+        log = Path(folder) / "log"
+        command = [path, *FLAGS, "--log", str(log)]
+        environment = {
+            **os.environ,
+            "OCLAB_DEVICE": "Oclgrind",
+            "OCLAB_INTEL": "off",
+            "OCLAB_TUNING": "off",
+            "OCLAB_CACHE_DIR": folder,
+            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+        }
+        done = subprocess.run(
+            [*command, sys.executable, __file__, "--inside", name],
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            env=environment,
+        )
+        reports = parse(log.read_text(errors="replace") if log.exists() else "")
+    if done.returncode:
+        lines = done.stderr.strip().split("\n")
+        why_not = [line for line in lines if line.startswith("Undefined")] or lines[-1:]
+        reports[Report(why_not[0] or f"exit status {done.returncode}", "", ())] += 1
+    return done.stdout.strip().split("\n")[-1], reports
+
+
+def judge(name: str, reports: Counter[Report]) -> list[str]:
+    """Return what is wrong with a case, in lines."""
+    findings = {report: count for report, count in reports.items() if why(report) is None}
+    if CASES[name].planted:
+        races = [report for report in findings if "data race" in report.what]
+        return [] if races else ["the planted race is not reported"]
+    return [
+        f"{report.what} in {report.kernel or 'the run'}, "
+        f"{'between groups' if report.between_groups else 'in a group'}, {count} times: "
+        + " | ".join(report.statements)
+        for report, count in findings.items()
+    ]
+
+
+def main() -> int:
+    """Run the cases, and print a line for each and what was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--short", action="store_true", help="a case of each template")
+    parser.add_argument("--case", action="append", choices=CASES, help="these cases alone")
+    parser.add_argument("--inside", choices=CASES, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        run_inside(options.inside)
+        return 0
+    path = shutil.which(OCLGRIND)
+    if path is None:
+        print("Oclgrind is not installed, so no races were searched for.")
+        return 0
+    names = options.case or [
+        name for name, case in CASES.items() if case.short or not options.short
+    ]
+    bad, explained = 0, Counter[str]()
+    for name in names:
+        try:
+            said, reports = run_case(name, path)
+        except subprocess.TimeoutExpired:
+            said, reports = "", Counter({Report(f"not done after {TIME_LIMIT} s", "", ()): 1})
+        wrong = judge(name, reports)
+        bad += bool(wrong)
+        for report, count in reports.items():
+            explained[why(report) or ""] += count
+        state = "FOUND" if wrong else "seen" if CASES[name].planted else "clean"
+        print(f"{state:6}{name:34}{said}", *wrong, sep="\n      ", flush=True)
+    for reason, count in explained.items():
+        if reason:
+            print(f"{count} reports are in order: {reason}.")
+    print(f"{len(names)} cases, {bad} with findings.")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
