@@ -106,7 +106,8 @@ def test_a_row_of_calls_is_waited_for_once(device, there):
 
 def test_all_shows_both_sides_in_one_table(device, there):
     rows = rows_of(compared(device, against="all", algorithms="all", repeats=1))
-    assert list(rows)[:2] == ["opencl:radix", "opencl:odd-even-merge"]
+    ours = [f"opencl:{algorithm.name}" for algorithm in SORT.algorithms]
+    assert list(rows)[: len(ours)] == ours
     assert {"numpy", "c:seq", "opencl:odd-even-merge@device", "cupy@device"} <= set(rows)
     assert "torch@device" not in rows  # it cannot run here
     assert rows["opencl:radix"].data == rows["numpy"].data == "host"
@@ -222,6 +223,31 @@ def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
     kernels = device.capabilities.event_timing
     assert ran.count(timed) == 1 + 3 * ours.KERNEL_RUNS * kernels
     assert (row.kernel_ms is not None) == kernels and row.build_ms is not None
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "rows"),
+    [
+        (1.0, [1, 1, 1, 10, 1, 10]),  # two that settle it, then each row after one that warms up
+        (8.0, [1, 1, 1, 1, 1, 1]),
+        (60.0, [1, 1, 1, 1]),
+        (300.0, [1, 1, 1]),
+    ],
+)
+def test_rows_follow_a_call_that_warms_up_unless_that_takes_long(
+    device, milliseconds, rows, monkeypatch
+):
+    made, more = [], [0.0, 2 * milliseconds]  # the second of those that settle it is disturbed
+
+    def row(self, calls):
+        made.append(calls)
+        return calls * milliseconds + (more.pop(0) if more and milliseconds < 200 else 0.0)
+
+    monkeypatch.setattr(OpenCL, "row", row)
+    monkeypatch.setattr(OpenCL, "_time_kernels", lambda self: None)
+    (found,) = compared(device, repeats=2, against="none").measurements
+    assert made == rows
+    assert found.total_ms.median == pytest.approx(milliseconds) and found.calls == max(rows)
 
 
 def test_who_sees_no_times_waits_for_none(device, monkeypatch):
