@@ -1,6 +1,7 @@
 """Comparisons with the data on the device: our public calls beside other libraries there."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -255,6 +256,30 @@ def test_who_sees_no_times_waits_for_none(device, monkeypatch):
     monkeypatch.setattr(OpenCL, "row", lambda self, calls: made.append(calls) or 1.0)
     compared(device, timed=False, repeats=1, against="none")
     assert made == [1]
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda keys: None, "returned NoneType, not an array"),
+        (lambda keys: np.sort(keys)[..., 1:], r"int32 of shape \(1, 1999\), not int32 of shape"),
+        (lambda keys: np.sort(keys).astype(float), "float64 of shape"),
+    ],
+)
+def test_calls_that_return_something_else_are_seen(device, returned, words):
+    def other(a, *, queue=None):
+        return returned(a)
+
+    chosen = replace(
+        calls_of(SORT), ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {})
+    )
+    item = contestant(device, calls=chosen)
+    item.attempt(item.start)
+    item.check()
+    item.measure()
+    item.verify()
+    assert item.status == "runtime" and re.search(words, item.reason), item.reason
+    item.close()
 
 
 @pytest.mark.parametrize("data", ["host", "device"])

@@ -218,10 +218,13 @@ Series = Sequence[tuple[int, Sequence[Measurement]]]
 def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | None]) -> None:
     """Draw one line an implementation, bold for OpenCL, in a band from min to max.
 
-    A size of 0 has no logarithm.
+    What has its data on the device is dashed, in the colour that it has on the host. A size of 0
+    has no logarithm.
     """
+    colours = _colours()
+    given: dict[str, int] = {}
     names = list(dict.fromkeys(row.implementation for _, rows in series for row in rows))
-    for index, name in enumerate(names):
+    for name in names:
         points = []
         for size, rows in series:
             for row in rows:
@@ -234,7 +237,11 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
         if not points:
             continue
         sizes, middles, lows, highs = zip(*points, strict=True)
+        base = name.removesuffix("@device")
+        index = given.setdefault(base, len(given))
         style: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4}
+        style["color"] = colours[index % len(colours)]
+        style["linestyle"] = "-" if name == base else "--"
         if name.startswith("opencl:"):
             style["linewidth"] = 2.2
         (line,) = axes.plot(sizes, middles, label=name, **style)
@@ -242,6 +249,14 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
     _size_axis(axes, [size for size, _ in series if size > 0])
     axes.grid(True, which="major", color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _colours() -> list[Any]:
+    """Return colours that can be told apart: ten full ones, then ten light ones."""
+    from matplotlib import colormaps
+
+    both: Any = colormaps["tab20"]
+    return [*both.colors[::2], *both.colors[1::2]]
 
 
 def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
