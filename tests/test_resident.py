@@ -383,6 +383,14 @@ def test_bitonic_sort_of_pyopencl_is_padded(device, rng, shape):
     np.testing.assert_array_equal(keys, kept)
 
 
+def test_bitonic_sort_of_pyopencl_is_given_no_nan(device):
+    keys = np.array([[2, np.nan, np.inf, 1, -np.inf]], np.float32)
+    with pytest.raises(ReferenceUnavailable, match="no order for NaN"):
+        sorted_by(bitonic_sort, keys, device)
+    keys = np.nan_to_num(keys, posinf=np.inf, neginf=-np.inf)
+    np.testing.assert_array_equal(sorted_by(bitonic_sort, keys, device), np.sort(keys))
+
+
 def test_padding_is_said():
     note = next(item.note for item in residents(calls_of(SORT)) if item.peer == "pyopencl:bitonic")
     assert note(SortProblem(50_000, INT32)) == "padded to 65,536 keys"
