@@ -366,6 +366,30 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
         assert slow.status == status and len(slow.totals) == (runs if status == "correct" else 0)
 
 
+@pytest.mark.parametrize(("patient", "made"), [(False, 1), (True, 3)])
+def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypatch):
+    class Slow:
+        runs = 0
+
+        def run(self, calls=1):
+            self.runs += 1
+            return 6.0  # seconds
+
+        def outputs(self):
+            return {}
+
+    slow, sort = Slow(), get_operation("sort")
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: slow)
+    task = Task(sort, sort.problem(n=9), {}, {})
+    run = ReferenceRun(task, sort.references[0], 1, patient=patient)
+    run.attempt(run.start)
+    run.check()
+    for _ in range(2):
+        run.measure()
+    assert slow.runs == made and run.measurement().total_ms.median == 6000
+
+
 def test_compare_returns_measurements():
     rows = ol.compare(
         "sort", n=2000, dtype="float32", order="few-unique", repeats=2, against="c:seq,numpy"
