@@ -223,8 +223,7 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
     """
     colours = _colours()
     given: dict[str, int] = {}
-    names = list(dict.fromkeys(row.implementation for _, rows in series for row in rows))
-    for name in names:
+    for name in dict.fromkeys(row.implementation for _, rows in series for row in rows):
         points = []
         for size, rows in series:
             for row in rows:
@@ -239,13 +238,11 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
         sizes, middles, lows, highs = zip(*points, strict=True)
         base = name.removesuffix("@device")
         index = given.setdefault(base, len(given))
-        style: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4}
-        style["color"] = colours[index % len(colours)]
-        style["linestyle"] = "-" if name == base else "--"
-        if name.startswith("opencl:"):
-            style["linewidth"] = 2.2
-        (line,) = axes.plot(sizes, middles, label=name, **style)
-        axes.fill_between(sizes, lows, highs, color=line.get_color(), alpha=0.15, linewidth=0)
+        colour, marker = colours[index % len(colours)], MARKERS[index % len(MARKERS)]
+        style: dict[str, Any] = {"color": colour, "linestyle": "-" if name == base else "--"}
+        style["linewidth"] = 2.2 if name.startswith("opencl:") else None
+        axes.plot(sizes, middles, label=name, marker=marker, markersize=4, **style)
+        axes.fill_between(sizes, lows, highs, color=colour, alpha=0.15, linewidth=0)
     _size_axis(axes, [size for size, _ in series if size > 0])
     axes.grid(True, which="major", color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
@@ -253,10 +250,9 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
 
 def _colours() -> list[Any]:
     """Return colours that can be told apart: ten full ones, then ten light ones."""
-    from matplotlib import colormaps
+    from matplotlib import color_sequences
 
-    both: Any = colormaps["tab20"]
-    return [*both.colors[::2], *both.colors[1::2]]
+    return [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
 
 
 def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
