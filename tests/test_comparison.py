@@ -199,6 +199,21 @@ def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, monkeypatch):
     plot_throughput(tmp_path / "y.svg", [(0, [row(status="runtime")])], "n", "nothing")
 
 
+def test_lines_of_a_plot_can_be_told_apart(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    names = [f"opencl:{letter}" for letter in "abc"] + [f"peer {number}" for number in range(9)]
+    names += [f"{name}@device" for name in names[:5]] + ["other@device"]
+    plot_times(tmp_path / "x.svg", [(n, [row(name, n) for name in names]) for n in (1, 9)], "n", "")
+    lines = {line.get_label(): line for line in saved[0].axes[0].lines}
+    assert list(lines) == names
+    looks = {(line.get_color(), line.get_linestyle()) for line in lines.values()}
+    assert len(looks) == len(names)
+    assert lines["opencl:b"].get_color() == lines["opencl:b@device"].get_color()
+    assert lines["opencl:b"].get_linestyle() == "-"
+    assert lines["opencl:b@device"].get_linestyle() == "--"
+
+
 def test_the_table_says_where_the_data_were_and_what_is_special():
     rows = [row(), replace(row("x@device"), data="device", note="padded to 8 keys")]
     table = comparison_table(rows, "title")
@@ -349,6 +364,30 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
         for _ in range(9):
             slow.measure()
         assert slow.status == status and len(slow.totals) == (runs if status == "correct" else 0)
+
+
+@pytest.mark.parametrize(("patient", "made"), [(False, 1), (True, 3)])
+def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypatch):
+    class Slow:
+        runs = 0
+
+        def run(self, calls=1):
+            self.runs += 1
+            return 6.0  # seconds
+
+        def outputs(self):
+            return {}
+
+    slow, sort = Slow(), get_operation("sort")
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: slow)
+    task = Task(sort, sort.problem(n=9), {}, {})
+    run = ReferenceRun(task, sort.references[0], 1, patient=patient)
+    run.attempt(run.start)
+    run.check()
+    for _ in range(2):
+        run.measure()
+    assert slow.runs == made and run.measurement().total_ms.median == 6000
 
 
 def test_compare_returns_measurements():

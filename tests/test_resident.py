@@ -1,6 +1,7 @@
 """Comparisons with the data on the device: our public calls beside other libraries there."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -106,7 +107,8 @@ def test_a_row_of_calls_is_waited_for_once(device, there):
 
 def test_all_shows_both_sides_in_one_table(device, there):
     rows = rows_of(compared(device, against="all", algorithms="all", repeats=1))
-    assert list(rows)[:2] == ["opencl:radix", "opencl:odd-even-merge"]
+    ours = [f"opencl:{algorithm.name}" for algorithm in SORT.algorithms]
+    assert list(rows)[: len(ours)] == ours
     assert {"numpy", "c:seq", "opencl:odd-even-merge@device", "cupy@device"} <= set(rows)
     assert "torch@device" not in rows  # it cannot run here
     assert rows["opencl:radix"].data == rows["numpy"].data == "host"
@@ -224,11 +226,60 @@ def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
     assert (row.kernel_ms is not None) == kernels and row.build_ms is not None
 
 
+@pytest.mark.parametrize(
+    ("milliseconds", "rows"),
+    [
+        (1.0, [1, 1, 1, 10, 1, 10]),  # two that settle it, then each row after one that warms up
+        (8.0, [1, 1, 1, 1, 1, 1]),
+        (60.0, [1, 1, 1, 1]),
+        (300.0, [1, 1, 1]),
+    ],
+)
+def test_rows_follow_a_call_that_warms_up_unless_that_takes_long(
+    device, milliseconds, rows, monkeypatch
+):
+    made, more = [], [0.0, 2 * milliseconds]  # the second of those that settle it is disturbed
+
+    def row(self, calls):
+        made.append(calls)
+        return calls * milliseconds + (more.pop(0) if more and milliseconds < 200 else 0.0)
+
+    monkeypatch.setattr(OpenCL, "row", row)
+    monkeypatch.setattr(OpenCL, "_time_kernels", lambda self: None)
+    (found,) = compared(device, repeats=2, against="none").measurements
+    assert made == rows
+    assert found.total_ms.median == pytest.approx(milliseconds) and found.calls == max(rows)
+
+
 def test_who_sees_no_times_waits_for_none(device, monkeypatch):
     made = []
     monkeypatch.setattr(OpenCL, "row", lambda self, calls: made.append(calls) or 1.0)
     compared(device, timed=False, repeats=1, against="none")
     assert made == [1]
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda keys: None, "returned NoneType, not an array"),
+        (lambda keys: np.sort(keys)[..., 1:], r"int32 of shape \(1, 1999\), not int32 of shape"),
+        (lambda keys: np.sort(keys).astype(float), "float64 of shape"),
+    ],
+)
+def test_calls_that_return_something_else_are_seen(device, returned, words):
+    def other(a, *, queue=None):
+        return returned(a)
+
+    chosen = replace(
+        calls_of(SORT), ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {})
+    )
+    item = contestant(device, calls=chosen)
+    item.attempt(item.start)
+    item.check()
+    item.measure()
+    item.verify()
+    assert item.status == "runtime" and re.search(words, item.reason), item.reason
+    item.close()
 
 
 @pytest.mark.parametrize("data", ["host", "device"])
@@ -330,6 +381,14 @@ def test_bitonic_sort_of_pyopencl_is_padded(device, rng, shape):
     kept = keys.copy()
     np.testing.assert_array_equal(sorted_by(bitonic_sort, keys, device), np.sort(keys))
     np.testing.assert_array_equal(keys, kept)
+
+
+def test_bitonic_sort_of_pyopencl_is_given_no_nan(device):
+    keys = np.array([[2, np.nan, np.inf, 1, -np.inf]], np.float32)
+    with pytest.raises(ReferenceUnavailable, match="no order for NaN"):
+        sorted_by(bitonic_sort, keys, device)
+    keys = np.nan_to_num(keys, posinf=np.inf, neginf=-np.inf)
+    np.testing.assert_array_equal(sorted_by(bitonic_sort, keys, device), np.sort(keys))
 
 
 def test_padding_is_said():

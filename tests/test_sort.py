@@ -554,6 +554,15 @@ def test_compare_does_not_lose_the_last_bit_of_long_keys():
     assert not SORT.compare(problem, {}, {"sorted": right}, {"sorted": right + np.uint64(1)}).ok
 
 
+@pytest.mark.filterwarnings("error")
+def test_misplaced_nan_and_infinity_are_wrong_and_warn_of_nothing():
+    problem = SortProblem(4, np.dtype("float32"))
+    right = np.array([[1, 2, np.inf, np.nan]], np.float32)
+    for wrong in ([1, 2, np.nan, np.inf], [1, 2, 3, np.nan], [np.nan, 2, np.inf, np.nan]):
+        given = np.array([wrong], np.float32)
+        assert not SORT.compare(problem, {}, {"sorted": right}, {"sorted": given}).ok
+
+
 # ---------------------------------------------------------------- properties
 
 

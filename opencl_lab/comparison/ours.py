@@ -76,6 +76,7 @@ class OpenCL(Contestant):
         self._inputs: Mapping[str, Any] = task.inputs
         self._outputs: dict[str, Any] = {}
         self._result: Any = None
+        self._called = False
         self._first_ms = 0.0
         self._queue: Any = None
         self._call: Callable[[], Any] = self._whole_run
@@ -154,6 +155,7 @@ class OpenCL(Contestant):
         def call() -> None:
             self._result = self._call()
 
+        self._called = True
         _, seconds = in_a_row(call, calls, self._queue.finish)
         return seconds * 1e3
 
@@ -186,12 +188,25 @@ class OpenCL(Contestant):
         self._spent_ms += round_ms
 
     def outputs(self) -> Arrays:
-        """Return the outputs of the last public call; of the first run, if there was none."""
+        """Return the outputs of the last public call; of the first run, if there was none.
+
+        Raises
+        ------
+        LaunchError
+            If the call returned no array of the right size and type.
+        """
         outputs = {name: _on_host(array) for name, array in self._outputs.items()}
-        if self._result is not None:
+        if self._called:
             name = self.task.operation.output
-            right = self.task.expected[name]
-            outputs[name] = np.asarray(_on_host(self._result)).reshape(right.shape)
+            right, result = self.task.expected[name], _on_host(self._result)
+            if not isinstance(result, np.ndarray):
+                raise LaunchError(f"the call returned {type(result).__name__}, not an array")
+            if (result.size, result.dtype) != (right.size, right.dtype):
+                raise LaunchError(
+                    f"the call returned {result.dtype} of shape {result.shape}, "
+                    f"not {right.dtype} of shape {right.shape}"
+                )
+            outputs[name] = result.reshape(right.shape)
         return outputs
 
     def profile(self) -> list[str]:
@@ -217,10 +232,9 @@ class OpenCL(Contestant):
 
     def close(self) -> None:
         """Let go of what is on the device."""
-        self._inputs, self._outputs, self._result = {}, {}, None
+        self._inputs, self._outputs, self._result, self._called = {}, {}, None, False
         self._call = self._whole_run
 
 
-def _on_host(array: Any) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = array.get() if is_device_array(array) else array
-    return found
+def _on_host(array: Any) -> Any:
+    return array.get() if is_device_array(array) else array

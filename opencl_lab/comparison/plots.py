@@ -218,10 +218,12 @@ Series = Sequence[tuple[int, Sequence[Measurement]]]
 def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | None]) -> None:
     """Draw one line an implementation, bold for OpenCL, in a band from min to max.
 
-    A size of 0 has no logarithm.
+    What has its data on the device is dashed, in the colour that it has on the host. A size of 0
+    has no logarithm.
     """
-    names = list(dict.fromkeys(row.implementation for _, rows in series for row in rows))
-    for index, name in enumerate(names):
+    colours = _colours()
+    given: dict[str, int] = {}
+    for name in dict.fromkeys(row.implementation for _, rows in series for row in rows):
         points = []
         for size, rows in series:
             for row in rows:
@@ -234,14 +236,23 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
         if not points:
             continue
         sizes, middles, lows, highs = zip(*points, strict=True)
-        style: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4}
-        if name.startswith("opencl:"):
-            style["linewidth"] = 2.2
-        (line,) = axes.plot(sizes, middles, label=name, **style)
-        axes.fill_between(sizes, lows, highs, color=line.get_color(), alpha=0.15, linewidth=0)
+        base = name.removesuffix("@device")
+        index = given.setdefault(base, len(given))
+        colour, marker = colours[index % len(colours)], MARKERS[index % len(MARKERS)]
+        style: dict[str, Any] = {"color": colour, "linestyle": "-" if name == base else "--"}
+        style["linewidth"] = 2.2 if name.startswith("opencl:") else None
+        axes.plot(sizes, middles, label=name, marker=marker, markersize=4, **style)
+        axes.fill_between(sizes, lows, highs, color=colour, alpha=0.15, linewidth=0)
     _size_axis(axes, [size for size, _ in series if size > 0])
     axes.grid(True, which="major", color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _colours() -> list[Any]:
+    """Return colours that can be told apart: ten full ones, then ten light ones."""
+    from matplotlib import color_sequences
+
+    return [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
 
 
 def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:

@@ -328,7 +328,7 @@ def compare(
     Returns
     -------
     list of Measurement
-        OpenCL algorithms first, then references.
+        OpenCL algorithms, then references; first with data on the host, then on the device.
 
     Raises
     ------

@@ -27,9 +27,11 @@ class OnQueue:
 
     def __init__(self, device: Device):
         self.queue = default_queue(device)
+        self.has_nan = False
 
     def put(self, array: np.ndarray[Any, Any]) -> cl.array.Array:
         """Copy an array to the device."""
+        self.has_nan |= array.dtype.kind == "f" and bool(np.isnan(array).any())
         return to_device(np.ascontiguousarray(array), self.queue)
 
     def finish(self) -> None:
@@ -132,14 +134,16 @@ def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
     """Sort rows by `pyopencl.bitonic_sort.BitonicSort`, padded to a power of two.
 
     It sorts in place, so a copy is made, as for a new result elsewhere. Padding is the largest
-    key, and NaN has no order in a network of comparisons.
+    key.
 
     Raises
     ------
     ReferenceUnavailable
-        Where there is nothing to sort.
+        Where there is nothing to sort, and for NaN, which a network of comparisons leaves anywhere.
     """
     _check(problem)
+    if there.has_nan:
+        raise ReferenceUnavailable("PyOpenCL's BitonicSort has no order for NaN")
     keys, queue, length = arrays["keys"], there.queue, padded_length(problem)
     if length == problem.n:
         copy = keys.copy(queue=queue)

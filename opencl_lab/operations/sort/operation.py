@@ -211,8 +211,8 @@ class Sort(Operation[SortProblem]):
         with np.errstate(invalid="ignore"):
             reference = right.astype(np.float64)
             difference = np.abs(reference - given.astype(np.float64))
-        difference[(right == given) | ((right != right) & (given != given))] = 0
-        relative = difference / (np.abs(reference) + 1e-12)
+            difference[(right == given) | ((right != right) & (given != given))] = 0
+            relative = difference / (np.abs(reference) + 1e-12)
         return Difference(float(np.max(difference)), float(np.max(relative)), False)
 
 
