@@ -27,6 +27,7 @@ from opencl_lab.processes import end
 from opencl_lab.reference.build import load
 from opencl_lab.reference.descriptor import Arrays, MpiReference
 from opencl_lab.reference.messages import Stream, receive, send
+from opencl_lab.reference.ranks import remove, shared_files
 
 __all__ = ["INSTALL_MPI", "MPI_ENVIRONMENT", "Ranks", "find_mpiexec", "no_mpi"]
 
@@ -47,6 +48,7 @@ START_SECONDS = 60.0  # until all ranks have come up, or have got their inputs
 CALL_SECONDS = 60.0  # that a run may take whatever it does
 LEAST_RATE = 1e8  # products in a second; the C kernels form some 1e9 and more
 END_SECONDS = 5.0  # for mpiexec to end by itself, once its ranks have
+KILL_SECONDS = 2.0  # for a rank to end when its connection is closed
 LOOK = 0.1  # seconds between looks at whether mpiexec lives, while ranks come up
 
 
@@ -95,6 +97,7 @@ class Ranks:
         target = f"{reference.function.__module__}:{reference.function.__qualname__}"
         self._stack = ExitStack()
         self._pids: list[int] = []
+        self._files: set[Path] = set()
         self._sockets: list[socket.socket] = []
         self._streams: list[Stream] = []
         self._process: subprocess.Popen[bytes] | None = None
@@ -125,6 +128,7 @@ class Ranks:
     def close(self) -> None:
         """End all ranks, also in the middle of a run, and mpiexec."""
         process, self._process = self._process, None
+        started = bool(self._pids)
         try:
             if process is not None and self._loaded:
                 with suppress(OSError):
@@ -137,70 +141,79 @@ class Ranks:
                 self._stack.close()  # ranks that are not known yet end by this
             if process is not None:
                 # It has processes of its own to end, where it has started any.
-                self._wait(process, END_SECONDS if self._pids else LOOK)
+                self._wait(process, END_SECONDS if started else LOOK)
                 end(process, group=True)
+            remove(self._files)
 
     def _start(self, target: str) -> None:
         """Start mpiexec, and wait until all ranks have connected and joined one world."""
         mpiexec = find_mpiexec()
         if mpiexec is None:
             raise ReferenceUnavailable(f"{self.name}: no mpiexec; {INSTALL_MPI}")
-        deadline = time.monotonic() + START_SECONDS
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="oclab-mpi-"))
-        path = str(Path(folder, "s"))
-        listener = self._stack.enter_context(socket.socket(socket.AF_UNIX))
         search = map(os.path.abspath, sys.path)  # what imports here must import there
-        ranks = [mpiexec, "-n", str(self._count), sys.executable, "-c", START, path, target]
-        try:
-            listener.bind(path)  # in a folder that nobody else can enter
-            listener.listen(self._count)
-            listener.settimeout(LOOK)
-            self._process = subprocess.Popen(
-                [*ranks, *search],
-                env={**os.environ, **MPI_ENVIRONMENT},
-                stdin=subprocess.DEVNULL,
-                stdout=self._printed,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ReferenceUnavailable(f"{self.name}: cannot start {mpiexec}: {error}") from error
-        worlds = []
-        arrived: list[tuple[int, int, socket.socket, Stream]] = []
-        while len(arrived) < self._count:
+        with (
+            tempfile.TemporaryDirectory(prefix="oclab-mpi-") as folder,  # nobody else can enter
+            socket.socket(socket.AF_UNIX) as listener,
+        ):
+            path = str(Path(folder, "s"))
+            command = [mpiexec, "-n", str(self._count), sys.executable, "-c", START, path, target]
             try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                if self._process.poll() is not None:
-                    raise ReferenceUnavailable(
-                        f"{self.name}: {mpiexec} ended: {self._last_words()}"
-                    ) from None
-                if time.monotonic() > deadline:
-                    raise ReferenceUnavailable(
-                        f"{self.name}: {mpiexec} brought up {len(arrived)} of {self._count} ranks "
-                        f"within {START_SECONDS:g} s: {self._last_words()}"
-                    ) from None
-                continue
-            self._stack.enter_context(connection)
-            connection.settimeout(max(LOOK, deadline - time.monotonic()))
-            stream: Stream = self._stack.enter_context(connection.makefile("rwb"))
-            try:
-                rank, size, pid = receive(stream)
-            except (OSError, EOFError) as error:
+                listener.bind(path)
+                listener.listen(self._count)
+                self._process = subprocess.Popen(
+                    [*command, *search],
+                    env={**os.environ, **MPI_ENVIRONMENT},
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._printed,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
                 raise ReferenceUnavailable(
-                    f"{self.name}: a rank did not come up: {self._last_words()}"
+                    f"{self.name}: cannot start {mpiexec}: {error}"
                 ) from error
-            worlds.append(size)
-            arrived.append((rank, pid, connection, stream))
-        if set(worlds) != {self._count}:
+            deadline = time.monotonic() + START_SECONDS
+            found = [self._welcome(listener, mpiexec, deadline) for _ in range(self._count)]
+        if {size for _, size, *_ in found} != {self._count}:
             raise ReferenceUnavailable(
                 f"{self.name}: {mpiexec} started {self._count} processes that do not know of each "
                 f"other, so mpi4py is one of another MPI; {INSTALL_MPI}"
             )
-        for _, pid, connection, stream in sorted(arrived, key=lambda item: item[0]):
+        for _, _, pid, connection, stream in sorted(found, key=lambda item: item[0]):
             self._pids.append(pid)
             self._sockets.append(connection)
             self._streams.append(stream)
+        self._files = shared_files(self._pids[0])
+
+    def _welcome(
+        self, listener: socket.socket, mpiexec: str, deadline: float
+    ) -> tuple[int, int, int, socket.socket, Stream]:
+        """Return the rank that comes up next: number, size of its world, process, connection."""
+        assert self._process is not None
+        listener.settimeout(LOOK)
+        while True:
+            try:
+                connection, _ = listener.accept()
+                break
+            except TimeoutError:
+                why = ""
+                if self._process.poll() is not None:
+                    why = "ended"
+                elif time.monotonic() > deadline:
+                    why = f"did not bring up all ranks within {START_SECONDS:g} s"
+                if why:
+                    words = self._last_words()
+                    raise ReferenceUnavailable(f"{self.name}: {mpiexec} {why}: {words}") from None
+        self._stack.enter_context(connection)
+        stream: Stream = self._stack.enter_context(connection.makefile("rwb"))
+        connection.settimeout(max(LOOK, deadline - time.monotonic()))
+        try:
+            rank, size, pid = receive(stream)
+        except (OSError, EOFError) as error:
+            raise ReferenceUnavailable(
+                f"{self.name}: a rank did not come up: {self._last_words()}"
+            ) from error
+        return rank, size, pid, connection, stream
 
     def _ask(
         self, seconds: float, request: Sequence[Any], root_request: Sequence[Any] | None = None
@@ -249,14 +262,25 @@ class Ranks:
         self._loaded = False
 
     def _kill(self) -> None:
-        """Kill the ranks that still run: a process whose connection is open is no other one."""
-        for connection, pid in zip(self._sockets, self._pids, strict=False):
+        """End the ranks that still run: by closing the connection, else by a signal.
+
+        A process whose connection is open is no other one.
+        """
+        for connection in self._sockets:
             with suppress(OSError):
-                connection.settimeout(0)
-                with suppress(BlockingIOError):
-                    if not connection.recv(1, socket.MSG_PEEK):
-                        continue
-                os.kill(pid, signal.SIGKILL)
+                connection.shutdown(socket.SHUT_WR)
+        deadline = time.monotonic() + KILL_SECONDS
+        for connection, pid in zip(self._sockets, self._pids, strict=True):
+            try:
+                connection.settimeout(max(0.001, deadline - time.monotonic()))
+                while connection.recv(1 << 16):  # what nobody waits for any more
+                    pass
+            except TimeoutError:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
+        self._sockets, self._pids = [], []
 
     @staticmethod
     def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:

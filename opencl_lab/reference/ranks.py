@@ -21,13 +21,17 @@ import select
 import signal
 import socket
 import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.messages import Stream, receive, send
 
-__all__ = ["main"]
+__all__ = ["main", "remove", "shared_files"]
 
+SHARED = "/dev/shm/mpich_shm_"
 HANGUP = getattr(select, "POLLRDHUP", select.POLLHUP)
 
 
@@ -36,7 +40,24 @@ def _end_with(connection: socket.socket) -> None:
     poll = select.poll()
     poll.register(connection, HANGUP)
     poll.poll()
+    remove(shared_files())
     os._exit(1)
+
+
+def shared_files(process: int | str = "self") -> set[Path]:
+    """Return MPICH's files of shared memory, which it removes only at a regular end."""
+    try:
+        maps = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    return {Path(line.split(maxsplit=5)[-1]) for line in maps.splitlines() if SHARED in line}
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Remove files that may be gone."""
+    for path in files:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _serve(world: Any, clock: Any, function: Any, stream: Stream) -> None:
