@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -155,6 +155,8 @@ def check_comparison(
     repeats: int = 5,
     threads: int | Sequence[int] | None = None,
     resident: bool = False,
+    runs: Sequence[tuple[str, str, Mapping[str, Any]]] | None = None,
+    lenient: bool = False,
 ) -> _Request:
     """Check what `run_comparison` would check, and run nothing."""
     if repeats < 1:
@@ -165,13 +167,18 @@ def check_comparison(
     for number in numbers:
         if not 1 <= number <= most:
             raise InvalidProblem(f"threads must be from 1 to {most}, not {number}")
-    names = _algorithms(chosen, problem, device, algorithms)
     references = references_of(chosen, against, device, resident)
-    runs = [
-        (name, label, {**(config or {}), **values})
-        for name in names
-        for label, values in (variants or {"": {}}).items()
-    ]
+    if lenient:
+        references = replace(references, by_name=False)
+    if runs is None:
+        labels = (variants or {"": {}}).items()
+        names = _algorithms(chosen, problem, device, algorithms)
+        runs = [(name, label, values) for name in names for label, values in labels]
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for wanted, label, values in runs:
+        for name in _algorithms(chosen, problem, device, wanted):
+            found.setdefault((name, label), {**(config or {}), **values})
+    runs = [(name, label, values) for (name, label), values in found.items()]
     for name, _, values in runs:
         algorithm = chosen.algorithm(name)
         settled = algorithm.configure(problem, device, values)
@@ -195,6 +202,8 @@ def run_comparison(
     repeats: int = 5,
     threads: int | Sequence[int] | None = None,
     resident: bool = False,
+    runs: Sequence[tuple[str, str, Mapping[str, Any]]] | None = None,
+    lenient: bool = False,
     timed: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -232,6 +241,11 @@ def run_comparison(
         row of its own, and the same numbers of ranks are started; else ranks are 1, 2 and 4.
     resident : bool
         With the data on the device only.
+    runs : sequence of (str, str, mapping), optional
+        In place of `algorithms` and `variants`: names, what their rows are called, parameters.
+    lenient : bool
+        References that are missing or would take too long are rows that say so, as with ``all``,
+        though they are asked for by name.
     timed : bool
         Whether anybody looks at the times; else runs that only make them better are left out.
     progress : callable, optional
@@ -254,6 +268,8 @@ def run_comparison(
         repeats=repeats,
         threads=threads,
         resident=resident,
+        runs=runs,
+        lenient=lenient,
     )
     steps = _Steps(request.steps(repeats), progress or (lambda done, total, label: None))
     steps.next("input")
