@@ -31,7 +31,15 @@ from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Device, Selection
 from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.descriptor import SCALES, PartResult, Point, Printed, Study, printed_figures
+from opencl_lab.studies.descriptor import (
+    SCALES,
+    Part,
+    PartResult,
+    Point,
+    Printed,
+    Study,
+    printed_figures,
+)
 from opencl_lab.studies.run import run_study
 from opencl_lab.words import duration
 
@@ -52,6 +60,7 @@ class _Outcome:
 
     @property
     def answers(self) -> list[tuple[str, list[str]]]:
+        """The questions and what the rows say."""
         return [(q.text, q.answer(self.parts, self.device)) for q in self.study.questions]
 
     @property
@@ -62,8 +71,14 @@ class _Outcome:
                 before = {"part": result.part.name, **result.part.options, **point.options}
                 yield from ((before, row) for row in rows)
 
+    def title(self, part: Part) -> str:
+        """Return the name of a part of the study, which may be all of it."""
+        names = dict.fromkeys((self.study.name, part.name))
+        return " ".join(names)
+
     @property
     def status(self) -> int:
+        """The exit status."""
         return next((result.status for result in self.parts if result.status), 0)
 
 
@@ -224,7 +239,7 @@ def _summary(outcome: _Outcome) -> str:
 def _tables(outcome: _Outcome) -> Iterator[Table]:
     for result in outcome.parts:
         for point, rows in result.rows:
-            yield comparison_table(rows, f"{outcome.study.name} {result.part.name}: {point}")
+            yield comparison_table(rows, f"{outcome.title(result.part)}: {point}")
 
 
 def _show(outcome: _Outcome) -> None:
@@ -246,35 +261,36 @@ def _plots(outcome: _Outcome, folder: Path) -> dict[str, Callable[[], None]]:
     drawn: dict[str, Callable[[], None]] = {}
     for result in outcome.parts:
         part, series = result.part, result.series
-        title = f"{outcome.study.name} {part.name} on {outcome.device}"
+        title = f"{outcome.title(part)} on {outcome.device}"
         time_file, speedup_file = f"{part.name}-time.png", f"{part.name}-speedup.png"
         found = crossovers(series)
         drawn[time_file] = partial(plot_times, folder / time_file, series, part.axis, title, found)
         drawn[speedup_file] = partial(
             plot_speedup, folder / speedup_file, series, part.axis, BASELINE, title
         )
-        if part.workers:
-            point, rows = result.rows[-1]
+        several = [(p, shares) for p, rows in result.rows if (shares := _by_workers(rows))]
+        if several:
+            point, workers = several[-1]
             name = f"{part.name}-workers.png"
+            what = f"{title}, {point}"
             drawn[name] = partial(
-                plot_speedup,
-                folder / name,
-                _by_workers(rows),
-                "workers",
-                BASELINE,
-                f"{title}, {point}",
+                plot_speedup, folder / name, workers, "workers", "one worker", what
             )
     return drawn
 
 
 def _by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
-    """Return the rows of references that ran with several numbers of workers, by these."""
-    several = [row for row in rows if row.implementation != row.algorithm and row.kind != "opencl"]
-    named = [replace(row, implementation=row.algorithm) for row in several]
-    return [
-        (workers, [row for row in named if row.workers == workers])
-        for workers in sorted({row.workers for row in named})
-    ] or [(1, [])]
+    """Return the rows of references by their workers, with the speed-up over one of these.
+
+    Nothing for those that ran with one number of workers only, or not with one worker.
+    """
+    ones = {row.algorithm: row for row in rows if row.workers == 1 and row.ok}
+    found: dict[int, list[Measurement]] = {}
+    for row in rows:
+        if row.kind != "opencl" and row.implementation != row.algorithm and row.algorithm in ones:
+            named = replace(row, implementation=row.algorithm).against(ones[row.algorithm])
+            found.setdefault(row.workers, []).append(named)
+    return sorted(found.items())
 
 
 def _write(outcome: _Outcome, content: dict[str, Any], folder: Path) -> int:

@@ -162,8 +162,8 @@ def orders(results: Sequence[PartResult], device: Device) -> list[str]:
                 said.append(f"{at}: {name} takes the same time for all orders, {low:.3g} ms.")
             else:
                 said.append(
-                    f"{at}: {name} takes {low:.3g} ms for {first} keys and {high:.3g} ms for {last} "
-                    f"ones, {_ratio(high, low)} as long."
+                    f"{at}: {name} takes {low:.3g} ms for {first} keys and {high:.3g} ms for "
+                    f"{last} ones, {_ratio(high, low)} as long."
                 )
     return said
 
@@ -171,19 +171,26 @@ def orders(results: Sequence[PartResult], device: Device) -> list[str]:
 def by_workers(
     results: Sequence[PartResult], device: Device, *, references: Sequence[str]
 ) -> list[str]:
-    """Give times by workers at the largest size, against one worker that does the same."""
+    """Give times by workers at the largest size that one worker did, against that one."""
     said = []
-    point, rows = next((r.rows[-1] for r in results if r.rows), (None, ()))
     for reference in references:
-        found = {
-            row.workers: time
-            for row in rows
-            if row.algorithm == reference and (time := _time(row)) is not None
-        }
-        one = found.get(1)
-        if one is None:
+        measured = [
+            (
+                point,
+                {
+                    row.workers: time
+                    for row in rows
+                    if row.algorithm == reference and (time := _time(row)) is not None
+                },
+            )
+            for point, rows in _each(results)
+        ]
+        # At the largest sizes one worker may take too long to be run.
+        point, found = next((item for item in reversed(measured) if 1 in item[1]), (None, {}))
+        if point is None:
             said.append(f"{reference} did not run, so there is no answer.")
             continue
+        one = found[1]
         for workers, time in sorted(found.items()):
             speedup = one / time
             said.append(
@@ -249,7 +256,9 @@ def _memory(device: Device, working_set: float) -> str:
     if own and device.kind != "cpu":
         text = f"Local memory is memory of its own here, {size_text(device.local_memory)} a group"
     else:
-        text = "Local memory is ordinary memory here, so that staging copies within the same caches"
+        text = "Local memory is ordinary memory here, in the same caches: tiles save no reads of "
+        text += "memory there, and can gain only as their values lie side by side, where plain "
+        text += "reads stride over rows"
     if cache and working_set:
         fits = "fits into" if working_set <= cache else "exceeds"
         text += f"; the largest working set of {size_text(working_set)} {fits} the cache of "

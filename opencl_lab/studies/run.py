@@ -71,7 +71,7 @@ def run_study(
                 problem,
                 partial(chosen.generate, problem, seed, **complete),
                 runs=runs,
-                progress=_step(progress, done, points, f"{study.name} {part.name}, {point}"),
+                progress=_step(progress, done, points, f"{part.name}, {point}"),
                 **common,
             )
             done += 1
