@@ -257,8 +257,8 @@ def _memory(device: Device, working_set: float) -> str:
         text = f"Local memory is memory of its own here, {size_text(device.local_memory)} a group"
     else:
         text = "Local memory is ordinary memory here, in the same caches: tiles save no reads of "
-        text += "memory there, and can gain only as their values lie side by side, where plain "
-        text += "reads stride over rows"
+        text += "memory by themselves, but their values lie side by side, where plain reads stride "
+        text += "over rows"
     if cache and working_set:
         fits = "fits into" if working_set <= cache else "exceeds"
         text += f"; the largest working set of {size_text(working_set)} {fits} the cache of "

@@ -59,7 +59,7 @@ CONV2D = Study(
 
 DFT = Study(
     "dft",
-    "the direct sum: sequential C, OpenMP, the device plain and through local memory; and the FFT",
+    "the direct sum: sequential C, OpenMP, the device plain and by shared tiles; and the FFT",
     [
         Part(
             "dft",
@@ -138,9 +138,10 @@ BLOCKED = Study(
             "squares",
             "gemm",
             "size",
-            _points("size", (256, 512), (256, 512, 1024)),
+            _points("size", (256, 512, 1024), (256, 512, 1024)),
             _runs("naive", "tiled", "blocked"),
             ("c:seq", "c:blocked", "c:omp", "blas"),
+            repeats=3,
         ),
         Part(
             "rectangles",
