@@ -479,6 +479,9 @@ CASES = [
 @pytest.mark.parametrize("options", CASES, ids=lambda case: "-".join(map(str, case.values())))
 def test_references_against_numpy(reference, options):
     execute = pytest.importorskip("opencl_lab.reference.execute")
+    reason = getattr(reference, "unavailable", lambda: None)()
+    if reason is not None:
+        pytest.skip(f"{reference.name}: {reason}")
     problem = GEMM.problem(**options)
     inputs = GEMM.generate(problem, 5)
     if problem.alpha == 0:

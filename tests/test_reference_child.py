@@ -15,9 +15,10 @@ import pytest
 import opencl_lab
 from opencl_lab.errors import LaunchError, ReferenceUnavailable
 from opencl_lab.reference import host
-from opencl_lab.reference.child import ChildProcess, _send
+from opencl_lab.reference.child import ChildProcess
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.execute import prepare
+from opencl_lab.reference.messages import send
 
 ROOT = str(Path(opencl_lab.__file__).parents[1])
 
@@ -151,7 +152,7 @@ def test_python_that_cannot_be_started(monkeypatch):
 def test_close_ends_a_busy_child():
     child = ChildProcess(work)
     child.load(Task("sleep"), {}, 1)
-    _send(child._process.stdin, ("run",))
+    send(child._process.stdin, ("run",))
     time.sleep(0.2)
     begin = time.perf_counter()
     child.close()

@@ -36,7 +36,7 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.paths import check_target, write_target
 
-__all__ = ["bench_command"]
+__all__ = ["bench_command", "results_folder", "write_text"]
 
 RESULTS = ("results.csv", "results.json", "table.txt")
 PLOTS = ("time.png", "speedup.png", "throughput.png")
@@ -110,10 +110,10 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         used = {**used_options(chosen, options), "seed": seed}
         del used[chosen.size_option]
         if calls:
-            with nullcontext() if out is None else _folder(out, CALL_RESULTS) as target:
+            with nullcontext() if out is None else results_folder(out, CALL_RESULTS) as target:
                 return bench_calls(chosen, selection, used, problems, repeats, target)
         assert out is not None
-        with _folder(out, (*RESULTS, *PLOTS)) as folder:
+        with results_folder(out, (*RESULTS, *PLOTS)) as folder:
             status = 0
             interrupt: KeyboardInterrupt | None = None
             with progress_bar(chosen.name) as progress:
@@ -149,7 +149,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
 
 
 @contextmanager
-def _folder(out: str, files: Sequence[str]) -> Iterator[Path]:
+def results_folder(out: str, files: Sequence[str]) -> Iterator[Path]:
     """Make the folder of the results, and check early that these can be written there.
 
     If it was made here and nothing is written, it is removed again.
@@ -207,8 +207,8 @@ def _print_and_write(
     finally:  # also where nobody reads what is printed
         failed = write_files(
             lambda: write_csv(table, flat, leading=(name, *options)),
-            lambda: _write_text(data, json.dumps(content, indent=1, sort_keys=True)),
-            lambda: _write_text(text, _tables(chosen, series, title)),
+            lambda: write_text(data, json.dumps(content, indent=1, sort_keys=True)),
+            lambda: write_text(text, _tables(chosen, series, title)),
             lambda: plot_times(time, series, name, title, found),
             lambda: plot_speedup(speedup, series, name, BASELINE, title),
             lambda: plot_throughput(throughput, series, name, title, found),
@@ -218,7 +218,8 @@ def _print_and_write(
     return failed
 
 
-def _write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as a whole or not at all."""
     with write_target(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -28,6 +28,7 @@ HOMES = {
     "cache": "opencl_lab.cli.cache:cache_command",
     "devices": "opencl_lab.cli.devices:devices_command",
     "doctor": "opencl_lab.cli.doctor:doctor_command",
+    "study": "opencl_lab.cli.study:study_command",
     "tune": "opencl_lab.cli.tune:tune_command",
     "tuning": "opencl_lab.cli.tuning:tuning_command",
 }

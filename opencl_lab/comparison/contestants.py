@@ -18,11 +18,12 @@ from opencl_lab.errors import (
     ReferenceUnavailable,
 )
 from opencl_lab.operation import Difference, Operation, Problem
+from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
 from opencl_lab.reference.in_a_row import calls_for
 from opencl_lab.reference.peers import Resident
-from opencl_lab.words import duration
+from opencl_lab.words import counted, duration
 
 __all__ = ["Contestant", "ReferenceRun", "Task"]
 
@@ -191,8 +192,9 @@ class ReferenceRun(Contestant):
         threads: int,
         device: Device | None = None,
         patient: bool = True,
+        name: str = "",
     ):
-        super().__init__(task, reference.name, reference.kind, reference.name)
+        super().__init__(task, name or reference.name, reference.kind, reference.name)
         self.reference = reference
         self.threads = threads if reference.threaded else 1
         self.device = device
@@ -205,8 +207,9 @@ class ReferenceRun(Contestant):
         """Compile, or start the child process."""
         seconds = 0.0 if self.patient else self._estimate()
         if 2 * seconds > PATIENCE:
+            name = self.reference.name
             raise ReferenceUnavailable(
-                f"a run would take about {duration(seconds)}; --against {self.name} runs it"
+                f"a run would take about {duration(seconds)}; --against {name} runs it"
             )
         like = {name: (array.shape, array.dtype) for name, array in self.task.expected.items()}
         self._prepared = prepare(
@@ -275,8 +278,16 @@ class ReferenceRun(Contestant):
         return self._measurement(
             threads=self.threads,
             workers=self.threads,
-            note=note(self.task.problem) if note and self.totals else "",
+            note=note(self.task.problem) if note and self.totals else self._crowd(),
         )
+
+    def _crowd(self) -> str:
+        """Return that processors were shared, which costs more than the work that is shared."""
+        processors = default_threads()
+        if self.threads <= processors or not self.totals:
+            return ""
+        workers = "ranks" if self.kind == "mpi" else "threads"
+        return f"{self.threads} {workers} on {counted(processors, 'processor')}"
 
     def close(self) -> None:
         """Stop a child process."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeAlias
 
 from opencl_lab.comparison.contestants import Contestant, ReferenceRun, Task
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.ours import OpenCL
-from opencl_lab.comparison.wanted import References, names_of, references_of
+from opencl_lab.comparison.wanted import References, names_of, references_of, workers_of
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation, Problem
@@ -105,7 +105,15 @@ class _Request:
     """Algorithm, name of the variant, and parameters."""
     sides: Sequence[Side]
     references: References
-    threads: int
+    threads: Sequence[int]
+    ranks: bool
+    """Whether the numbers of threads are those of ranks, too."""
+
+    def steps(self, repeats: int) -> int:
+        """Return how many steps there are: of each contestant a start, runs, and two checks."""
+        others = (*self.references.on_host, *self.references.on_device)
+        rows = sum(len(workers_of(item, self.threads, self.ranks)) for item in others)
+        return 2 + (len(self.runs) * len(self.sides) + rows) * (repeats + 3)
 
     def contestants(self, task: Task, device: Device, calls: Calls) -> list[Contestant]:
         """Return all that take part: ours, then the others, first those on the host."""
@@ -117,8 +125,9 @@ class _Request:
                 for name, label, values in self.runs
             ]
             found += [
-                ReferenceRun(task, item, self.threads, device, patient=self.references.by_name)
+                ReferenceRun(task, item, workers, device, self.references.by_name, name)
                 for item in others[side]
+                for name, workers in workers_of(item, self.threads, self.ranks).items()
             ]
         return found
 
@@ -144,23 +153,32 @@ def check_comparison(
     config: Mapping[str, Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
-    threads: int | None = None,
+    threads: int | Sequence[int] | None = None,
     resident: bool = False,
+    runs: Sequence[tuple[str, str, Mapping[str, Any]]] | None = None,
+    lenient: bool = False,
 ) -> _Request:
     """Check what `run_comparison` would check, and run nothing."""
     if repeats < 1:
         raise InvalidProblem(f"repeats must be at least 1, not {repeats}")
-    threads = default_threads() if threads is None else threads
     most = max(MANY_THREADS, 4 * default_threads())
-    if not 1 <= threads <= most:
-        raise InvalidProblem(f"threads must be from 1 to {most}, not {threads}")
-    names = _algorithms(chosen, problem, device, algorithms)
+    threads = default_threads() if threads is None else threads
+    numbers = threads if isinstance(threads, Sequence) else [threads]
+    for number in numbers:
+        if not 1 <= number <= most:
+            raise InvalidProblem(f"threads must be from 1 to {most}, not {number}")
     references = references_of(chosen, against, device, resident)
-    runs = [
-        (name, label, {**(config or {}), **values})
-        for name in names
-        for label, values in (variants or {"": {}}).items()
-    ]
+    if lenient:
+        references = replace(references, by_name=False)
+    if runs is None:
+        labels = (variants or {"": {}}).items()
+        names = _algorithms(chosen, problem, device, algorithms)
+        runs = [(name, label, values) for name in names for label, values in labels]
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for wanted, label, values in runs:
+        for name in _algorithms(chosen, problem, device, wanted):
+            found.setdefault((name, label), {**(config or {}), **values})
+    runs = [(name, label, values) for (name, label), values in found.items()]
     for name, _, values in runs:
         algorithm = chosen.algorithm(name)
         settled = algorithm.configure(problem, device, values)
@@ -168,7 +186,7 @@ def check_comparison(
     sides: list[Side] = [] if resident else ["host"]
     if resident or references.on_device:
         sides.append("device")
-    return _Request(runs, sides, references, threads)
+    return _Request(runs, sides, references, numbers, isinstance(threads, Sequence))
 
 
 def run_comparison(
@@ -182,8 +200,10 @@ def run_comparison(
     config: Mapping[str, Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] | None = None,
     repeats: int = 5,
-    threads: int | None = None,
+    threads: int | Sequence[int] | None = None,
     resident: bool = False,
+    runs: Sequence[tuple[str, str, Mapping[str, Any]]] | None = None,
+    lenient: bool = False,
     timed: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -216,10 +236,16 @@ def run_comparison(
         More such parameters, by a name for the rows: every algorithm runs once with each.
     repeats : int
         Timed rows of calls of each.
-    threads : int, optional
-        For references that use several; default: all processors.
+    threads : int or sequence of int, optional
+        For references that use several; default: all processors. Of several numbers each is a
+        row of its own, and the same numbers of ranks are started; else ranks are 1, 2 and 4.
     resident : bool
         With the data on the device only.
+    runs : sequence of (str, str, mapping), optional
+        In place of `algorithms` and `variants`: names, what their rows are called, parameters.
+    lenient : bool
+        References that are missing or would take too long are rows that say so, as with ``all``,
+        though they are asked for by name.
     timed : bool
         Whether anybody looks at the times; else runs that only make them better are left out.
     progress : callable, optional
@@ -242,10 +268,10 @@ def run_comparison(
         repeats=repeats,
         threads=threads,
         resident=resident,
+        runs=runs,
+        lenient=lenient,
     )
-    others = (*request.references.on_host, *request.references.on_device)
-    count = len(request.runs) * len(request.sides) + len(others)
-    steps = _Steps(2 + count * (repeats + 3), progress or (lambda done, total, label: None))
+    steps = _Steps(request.steps(repeats), progress or (lambda done, total, label: None))
     steps.next("input")
     inputs = make_inputs()
     steps.next("right result on the host")

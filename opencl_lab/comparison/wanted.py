@@ -9,11 +9,11 @@ from typing import Any
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operation import Operation
-from opencl_lab.reference.descriptor import CReference, Reference
+from opencl_lab.reference.descriptor import CReference, MpiReference, Reference
 from opencl_lab.reference.peers import Resident, residents
 from opencl_lab.registry import calls_of
 
-__all__ = ["References", "names_of", "references_of"]
+__all__ = ["References", "names_of", "references_of", "workers_of"]
 
 
 def names_of(value: str | Sequence[str]) -> list[str]:
@@ -75,7 +75,35 @@ def _can_serve(item: Resident, on_host: Sequence[Reference], device: Device) -> 
 
 
 def _there_by_default(references: Sequence[Reference]) -> list[Reference]:
-    """Return those that can be here: who asks for all of them is told what is missing."""
+    """Return those that can be here: who asks for all of them is told what is missing.
+
+    Starting the ranks of several worlds is not part of a first look.
+    """
     return [
-        item for item in references if isinstance(item, CReference) or item.unavailable() is None
+        item
+        for item in references
+        if isinstance(item, CReference)
+        or (not isinstance(item, MpiReference) and item.unavailable() is None)
     ]
+
+
+def workers_of(item: Reference | Resident, threads: Sequence[int], ranks: bool) -> dict[str, int]:
+    """Return the rows of a reference: their names, and how many threads or ranks each has.
+
+    Parameters
+    ----------
+    item : Reference or Resident
+    threads : sequence of int
+        Of those that use several.
+    ranks : bool
+        Whether they are the numbers of ranks, too; else a reference over MPI knows its own.
+    """
+    if not item.threaded:
+        return {item.name: 1}
+    if isinstance(item, MpiReference):
+        if item.unavailable() is not None:  # once is enough to say so
+            return {item.name: 1}
+        return {f"{item.name} x{count}": count for count in (threads if ranks else item.ranks)}
+    if len(threads) == 1:
+        return {item.name: threads[0]}
+    return {f"{item.name} x{count}": count for count in threads}

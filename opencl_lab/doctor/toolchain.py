@@ -6,22 +6,20 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 
 from opencl_lab.errors import OclabError
 from opencl_lab.reference.build import FREE_DISK, INSTALL_COMPILER, INSTALL_OPENMP, describe, load
 from opencl_lab.reference.descriptor import CReference
+from opencl_lab.reference.mpi import INSTALL_MPI, MPI_ENVIRONMENT, find_mpiexec, no_mpi
 
 __all__ = ["Tool", "toolchain"]
 
 COMPILERS = "cc gcc clang"
 INSTALL_LINKER = "apt install binutils"
-INSTALL_MPI = "pip install mpi4py mpich"
 TIME_LIMIT = 20.0
 
 MPI_SCRIPT = "from mpi4py import MPI; w = MPI.COMM_WORLD; print('ranks', w.allreduce(1))"
@@ -55,16 +53,10 @@ class Tool:
 
 def _run(command: Sequence[str]) -> tuple[bool, str]:
     """Run a command; return whether it succeeded, and the last line that it printed."""
-    allowed = {  # Open MPI refuses root and more ranks than cores unless told otherwise
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    }
     try:
         done = subprocess.run(
             command,
-            env={**os.environ, **allowed},
+            env={**os.environ, **MPI_ENVIRONMENT},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -114,14 +106,10 @@ def _linker() -> Tool:
 
 def _mpi() -> Tool:
     """Start two ranks that add up their number."""
-    scripts = sysconfig.get_path("scripts")
-    search = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
-    mpiexec = shutil.which("mpiexec", path=search)
-    missing = [] if mpiexec else ["no mpiexec on PATH"]
-    if find_spec("mpi4py") is None:
-        missing.append("no Python package mpi4py")
-    if mpiexec is None or missing:
-        return Tool("MPI", "no", " and ".join(missing), INSTALL_MPI)
+    mpiexec, missing = find_mpiexec(), no_mpi()
+    if mpiexec is None or missing is not None:
+        detail = (missing or "").removesuffix(f"; {INSTALL_MPI}")
+        return Tool("MPI", "no", detail, INSTALL_MPI)
     works, said = _run([mpiexec, "-n", "2", sys.executable, "-c", MPI_SCRIPT])
     if works and said == "ranks 2":
         return Tool("MPI", "ok", f"{mpiexec}: two ranks talk to each other")

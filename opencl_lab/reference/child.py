@@ -9,17 +9,13 @@ until its stdin closes:
     ("outputs",)                       -> arrays of the last call
 
 A request is a pickled tuple, an answer ``("ok", value)`` or ``("error", text)``.
-A message is a count of frames, then each frame after its length: the pickle, then
-the memory of its arrays, so that large ones are not copied.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import pickle
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +27,7 @@ from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.processes import end
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.in_a_row import in_a_row
+from opencl_lab.reference.messages import receive, send
 
 __all__ = ["ChildProcess"]
 
@@ -41,38 +38,6 @@ sys.path[:] = sys.argv[2:]
 from opencl_lab.reference.child import main
 main(sys.argv[1])
 """
-LENGTH = struct.Struct("<Q")
-
-
-def _send(stream: IO[bytes], message: Any) -> None:
-    buffers: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    frames = [memoryview(head), *(buffer.raw() for buffer in buffers)]
-    stream.write(LENGTH.pack(len(frames)))
-    for frame in frames:
-        stream.write(LENGTH.pack(frame.nbytes))
-        stream.write(frame)
-    stream.flush()
-
-
-def _read(stream: IO[bytes], length: int) -> bytearray:
-    """Read exactly `length` bytes; they are writable, and so are arrays made of them."""
-    data = bytearray(length)
-    view, done = memoryview(data), 0
-    while done < length:
-        count = stream.readinto(view[done:])  # type: ignore[attr-defined]
-        if not count:
-            raise EOFError("the stream ended within a message")
-        done += count
-    return data
-
-
-def _receive(stream: IO[bytes]) -> Any:
-    def number() -> int:
-        return int(LENGTH.unpack(_read(stream, LENGTH.size))[0])
-
-    head, *buffers = [_read(stream, number()) for _ in range(number())]
-    return pickle.loads(head, buffers=buffers)
 
 
 class ChildProcess:
@@ -165,8 +130,8 @@ class ChildProcess:
         if stdin.closed:
             raise kind(f"{self.name}: its process was closed")
         try:
-            _send(stdin, request)
-            status, answer = _receive(stdout)
+            send(stdin, request)
+            status, answer = receive(stdout)
         except (OSError, EOFError) as error:
             reason = self._last_words()
             self.close()
@@ -205,7 +170,7 @@ def _answer(
     while True:
         try:
             try:
-                request, *rest = _receive(requests)
+                request, *rest = receive(requests)
             except EOFError:
                 return
             reply: Any = None
@@ -215,9 +180,9 @@ def _answer(
                 _, reply = in_a_row(call, *rest)
             else:
                 reply = outputs
-            _send(answers, ("ok", reply))
+            send(answers, ("ok", reply))
         except Exception as error:
-            _send(answers, ("error", f"{type(error).__name__}: {error}"))
+            send(answers, ("error", f"{type(error).__name__}: {error}"))
 
 
 def main(target: str) -> None:

@@ -9,7 +9,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Arrays", "CReference", "DeviceReference", "HostReference", "Reference", "needs"]
+__all__ = [
+    "Arrays",
+    "CReference",
+    "DeviceReference",
+    "HostReference",
+    "MpiReference",
+    "Reference",
+    "needs",
+]
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 """Named arrays: the inputs or the outputs of one problem."""
@@ -107,6 +115,41 @@ class DeviceReference:
     kind = "library"
 
 
+@dataclass(frozen=True)
+class MpiReference:
+    """A function that the ranks of an MPI world run together, around a C kernel.
+
+    Parameters
+    ----------
+    name : str
+        Name of its rows, which have the number of ranks behind it: ``"mpi:c x4"``.
+    function : callable
+        ``function(world, task, inputs)`` of a module that can be imported; only rank 0 has
+        inputs. It returns what solves the problem once, and the outputs, which rank 0 has.
+    task : callable
+        ``task(problem)`` is what ranks need to know, in plain Python objects.
+    kernel : CReference
+        What they call, compiled for the task before they start.
+    unavailable : callable
+        As of a `HostReference`.
+    ranks : tuple of int
+        How many a comparison starts, one row each, unless it is told otherwise.
+    steps : callable, optional
+        As of a `CReference`.
+    """
+
+    name: str
+    function: Callable[[Any, Mapping[str, Any], Arrays], tuple[Callable[[], None], Arrays]]
+    task: Callable[[Any], Mapping[str, Any]]
+    kernel: CReference
+    unavailable: Callable[[], str | None]
+    ranks: tuple[int, ...] = (1, 2, 4)
+    steps: Callable[[Any], int] | None = None
+
+    threaded = True
+    kind = "mpi"
+
+
 def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
     """Return the `unavailable` of what needs a module; `package` installs it."""
 
@@ -118,4 +161,4 @@ def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
     return unavailable
 
 
-Reference: TypeAlias = CReference | HostReference | DeviceReference
+Reference: TypeAlias = CReference | HostReference | DeviceReference | MpiReference

@@ -19,9 +19,11 @@ from opencl_lab.reference.descriptor import (
     CReference,
     DeviceReference,
     HostReference,
+    MpiReference,
     Reference,
 )
 from opencl_lab.reference.in_a_row import in_a_row
+from opencl_lab.reference.mpi import Ranks
 from opencl_lab.reference.peers import Resident
 
 __all__ = ["OutputsLike", "Prepared", "poisoned", "prepare"]
@@ -38,7 +40,7 @@ class Prepared(ABC):
     Attributes
     ----------
     workers : int
-        Threads that it may use; 1 unless the reference is threaded.
+        Threads that it may use, or ranks; 1 unless the reference is threaded.
     """
 
     workers: int
@@ -126,6 +128,23 @@ class _PreparedChild(Prepared):
         self._executor.shutdown()
 
 
+class _PreparedRanks(Prepared):
+    """The ranks of an MPI world, which have got their problem."""
+
+    def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, workers: int):
+        self.workers = workers
+        self._ranks = Ranks(reference, problem, inputs, workers)
+
+    def run(self, calls: int = 1) -> float:
+        return self._ranks.run(calls)
+
+    def outputs(self) -> Arrays:
+        return self._ranks.outputs()
+
+    def close(self) -> None:
+        self._ranks.close()
+
+
 class _PreparedResident(Prepared):
     """Another library with its inputs on the device; whatever it cannot do makes it unavailable."""
 
@@ -195,7 +214,7 @@ def prepare(
 
     Parameters
     ----------
-    reference : CReference, HostReference, DeviceReference or Resident
+    reference : CReference, HostReference, DeviceReference, MpiReference or Resident
     problem : object
         What the reference was written for.
     inputs : dict of arrays
@@ -204,7 +223,7 @@ def prepare(
         Shape and dtype of each output. C references write there, and the first run
         finds it poisoned, so that what it leaves out shows.
     threads : int
-        For references that are threaded.
+        For references that are threaded; of one over MPI the ranks.
     device : Device, optional
         For references on an OpenCL device.
 
@@ -227,6 +246,9 @@ def prepare(
         raise ReferenceUnavailable(f"{reference.name}: {reason}")
     if isinstance(reference, Resident):
         return _PreparedResident(reference, problem, inputs, outputs_like, device)
+    if isinstance(reference, MpiReference):
+        inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        return _PreparedRanks(reference, problem, inputs, workers)
     if isinstance(reference, DeviceReference):
         return _PreparedHost(reference, problem, inputs, device, workers=workers)
     if reference.environment:

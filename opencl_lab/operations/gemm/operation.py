@@ -12,13 +12,20 @@ from opencl_lab.files import convert
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.gemm.algorithms import Blocked, Naive, Tiled
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, settle
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, MpiReference
 from opencl_lab.reference.host_gemm import blas_gemm
+from opencl_lab.reference.mpi import no_mpi
+from opencl_lab.reference.mpi_gemm import KERNEL, gemm_ranks, gemm_task
 
 __all__ = ["GEMM", "Gemm"]
 
 CHUNK = 1 << 22
 """Elements that `Gemm.compare` looks at together."""
+
+
+def _steps(problem: GemmProblem) -> int:
+    """Return how many products are formed, but by BLAS as slowly as can be."""
+    return problem.m * problem.n * problem.depth
 
 
 def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
@@ -42,7 +49,7 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
             *((threads,) if threaded else ()),
         ),
         threaded=threaded,
-        steps=lambda problem: problem.m * problem.n * problem.depth,
+        steps=_steps,
     )
 
 
@@ -76,6 +83,7 @@ class Gemm(Operation[GemmProblem]):
         _c_reference("c:blocked", "gemm_blocked"),
         _c_reference("c:omp", "gemm_omp", threaded=True),
         HostReference("blas", blas_gemm, threaded=True),
+        MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, steps=_steps),
     )
 
     def problem(self, **options: Any) -> GemmProblem:

@@ -1,0 +1,203 @@
+"""The studies. Sizes are those of the reports at full scale, and those of two cores at small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from opencl_lab.studies import answers
+from opencl_lab.studies.descriptor import Part, Question, Run, Study
+
+__all__ = ["STUDIES"]
+
+WORKERS = (1, 2, 4)
+ORDERS = ("random", "sorted", "reversed")
+TILES: tuple[Run, ...] = tuple(("tiled", f"TILE={tile}", {"TILE": tile}) for tile in (8, 16, 32))
+RIGHT = Question("Are all results right?", answers.all_right)
+FASTEST = Question("Which is the fastest, and by how much?", answers.fastest)
+
+
+def _points(
+    name: str, small: Sequence[int], full: Sequence[int]
+) -> Mapping[str, Sequence[Mapping[str, int]]]:
+    return {"small": [{name: n} for n in small], "full": [{name: n} for n in full]}
+
+
+def _shapes(*shapes: tuple[int, int, int]) -> list[Mapping[str, int]]:
+    return [dict(zip("mnk", shape, strict=True)) for shape in shapes]
+
+
+def _runs(*names: str) -> tuple[Run, ...]:
+    return tuple((name, "", {}) for name in names)
+
+
+def _crossover(ours: str, *others: str) -> Question:
+    asked = f"From which size on is {ours} faster than {' and '.join(others)}?"
+    return Question(asked, partial(answers.crossing, ours=ours, others=others))
+
+
+CONV2D = Study(
+    "conv2d",
+    "a 3 x 3 filter: sequential C, OpenMP, and the device with weights in constant memory",
+    [
+        Part(
+            "conv2d",
+            "conv2d",
+            "size",
+            _points("size", (256, 512, 1024), (256, 1024, 4096, 16384)),
+            (
+                ("naive", "constant", {"CONSTANT_WEIGHTS": True}),
+                ("tiled", "constant", {"CONSTANT_WEIGHTS": True}),
+                ("auto", "", {}),
+            ),
+            ("c:seq", "c:omp", "opencv"),
+            {"ksize": 3},
+        )
+    ],
+    [FASTEST, _crossover("opencl:naive[constant]", "c:seq", "c:omp"), RIGHT],
+)
+
+DFT = Study(
+    "dft",
+    "the direct sum: sequential C, OpenMP, the device plain and by shared tiles; and the FFT",
+    [
+        Part(
+            "dft",
+            "dft",
+            "n",
+            _points("n", (512, 1024, 2048), (512, 2048, 8192, 32768)),
+            _runs("direct-naive", "direct-tiled", "fft"),
+            ("c:seq", "c:omp", "numpy"),
+            {"dtype": "complex64"},
+        )
+    ],
+    [
+        FASTEST,
+        _crossover("opencl:direct-tiled", "c:seq", "c:omp"),
+        Question(
+            "How much faster is the tiled direct sum, which also shares roots, than the plain one?",
+            partial(answers.ratios, pairs=(("opencl:direct-tiled", "opencl:direct-naive"),)),
+        ),
+        RIGHT,
+    ],
+)
+
+GEMM = Study(
+    "gemm",
+    "float32 products: the naive loop, BLAS, the device, and where the device overtakes them",
+    [
+        Part(
+            "gemm",
+            "gemm",
+            "size",
+            _points("size", (32, 64, 128, 256, 512), (64, 128, 256, 512, 2048, 4096, 16384)),
+            _runs("naive", "auto"),
+            ("c:seq", "blas"),
+        )
+    ],
+    [_crossover("opencl:blocked", "c:seq", "blas"), FASTEST, RIGHT],
+)
+
+DGEMM = Study(
+    "dgemm",
+    "float64 products by workers: blocked C, OpenMP, MPI; the device plain and with tiles",
+    [
+        Part(
+            "dgemm",
+            "gemm",
+            "size",
+            _points("size", (256, 512), (1024, 2048, 4096)),
+            (*_runs("naive"), *TILES),
+            ("c:seq", "c:blocked", "c:omp", "mpi:c"),
+            {"dtype": "float64"},
+            WORKERS,
+        )
+    ],
+    [
+        Question(
+            "How do time, speed-up and efficiency change with workers?",
+            partial(answers.by_workers, references=("c:omp", "mpi:c")),
+        ),
+        Question(
+            "Does local memory beat plain reads on this device, and why?",
+            partial(answers.local_memory, basic="opencl:naive", local="opencl:tiled"),
+        ),
+        Question(
+            "Is the largest relative difference below 1e-8?",
+            partial(answers.within, largest=1e-8, relative=True),
+        ),
+        RIGHT,
+    ],
+)
+
+BLOCKED = Study(
+    "blocked",
+    "blocked against simple matrix products, squares and rectangles, all methods compared",
+    [
+        Part(
+            "squares",
+            "gemm",
+            "size",
+            _points("size", (256, 512, 1024), (256, 512, 1024)),
+            _runs("naive", "tiled", "blocked"),
+            ("c:seq", "c:blocked", "c:omp", "blas"),
+            repeats=3,
+        ),
+        Part(
+            "rectangles",
+            "gemm",
+            "m*n*k",
+            {
+                "small": _shapes((64, 256, 128), (300, 200, 100), (257, 129, 513)),
+                "full": _shapes(
+                    (64, 1024, 512), (300, 200, 100), (1000, 500, 2000), (2048, 64, 4096)
+                ),
+            },
+            _runs("naive", "tiled", "blocked"),
+            ("c:seq", "c:blocked", "c:omp", "blas"),
+        ),
+    ],
+    [
+        Question(
+            "How much faster is the blocked product than the simple one?",
+            partial(
+                answers.ratios,
+                pairs=(("c:blocked", "c:seq"), ("opencl:blocked", "opencl:naive")),
+            ),
+        ),
+        Question(
+            "Do all methods agree within 1e-3?",
+            partial(answers.within, largest=1e-3, relative=False),
+        ),
+        RIGHT,
+    ],
+)
+
+SORT = Study(
+    "sort",
+    "merge sort of 32-bit keys, random, sorted and reversed: device, C, OpenMP, library",
+    [
+        Part(
+            order,
+            "sort",
+            "n",
+            _points(
+                "n",
+                (10, 100, 1_000, 10_000, 50_000),
+                (10, 100, 1_000, 10_000, 50_000, 1_000_000, 16_000_000),
+            ),
+            _runs("odd-even-merge", "merge-path", "auto"),
+            ("c:seq", "c:omp", "numpy"),
+            {"order": order},
+        )
+        for order in ORDERS
+    ],
+    [
+        _crossover("opencl:odd-even-merge", "c:seq", "c:omp", "numpy"),
+        Question("Does the order of the keys matter?", answers.orders),
+        FASTEST,
+        RIGHT,
+    ],
+)
+
+STUDIES = {study.name: study for study in (CONV2D, DFT, GEMM, DGEMM, BLOCKED, SORT)}

@@ -1,0 +1,296 @@
+"""References over MPI: by a fake of MPI how the runner handles ranks, by a real one the product."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.cli.main import main
+from opencl_lab.comparison.wanted import references_of, workers_of
+from opencl_lab.errors import LaunchError, ReferenceUnavailable
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.processes import default_threads
+from opencl_lab.reference import mpi
+from opencl_lab.reference.descriptor import CReference, MpiReference
+
+ROOT = str(Path(ol.__file__).parents[1])
+NO_MPI = mpi.no_mpi()
+needs_mpi = pytest.mark.skipif(NO_MPI is not None, reason=NO_MPI or "")
+KERNEL = CReference("threads", "threads.c", "count_threads", lambda _: {}, lambda *_: ())
+
+FAKE_MPIEXEC = """#!{python}
+import os, subprocess, sys
+_, flag, count, *command = sys.argv
+ranks = [
+    subprocess.Popen(command, env={{**os.environ, "FAKE_RANK": str(r), "FAKE_SIZE": count}},
+                     start_new_session=True)
+    for r in range(int(count))
+]
+sys.exit(max(abs(rank.wait()) for rank in ranks))
+"""
+FAKE_MPI = """
+import os, time
+
+class World:
+    def Get_rank(self): return int(os.environ["FAKE_RANK"])
+    def Get_size(self): return int(os.environ.get("FAKE_WORLD", os.environ["FAKE_SIZE"]))
+    def Barrier(self): pass
+
+COMM_WORLD, Wtime = World(), time.perf_counter
+"""
+
+
+def ranks_do(world, task, inputs):
+    """Do what the task says, on the rank that it names."""
+    rank = world.Get_rank()
+    outputs = {"pid": np.array([os.getpid()])} if rank == 0 else {}
+
+    def call():
+        if task["what"] == "wait" or (task["what"] == "exit" and rank != task["rank"]):
+            time.sleep(60)
+        if rank != task["rank"]:
+            return
+        if task["what"] == "exit":
+            sys.stderr.write("last words: error 7\n")
+            sys.stderr.flush()
+            os._exit(7)
+        if task["what"] == "fail":
+            raise ValueError("no such thing")
+        if rank == 0:
+            outputs["sum"] = inputs["x"].sum(keepdims=True)
+
+    if task["what"] == "refuse":
+        raise MemoryError("too much")
+    return call, outputs
+
+
+def reference(what="sum", rank=0):
+    return MpiReference(
+        "mpi:test", ranks_do, lambda problem: {"what": what, "rank": rank}, KERNEL, mpi.no_mpi
+    )
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """A fake `mpiexec` and a fake `mpi4py`, whose ranks know only their numbers."""
+    package = tmp_path / "python" / "mpi4py"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "MPI.py").write_text(FAKE_MPI)
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.delitem(sys.modules, "mpi4py", raising=False)
+    path = tmp_path / "mpiexec"
+
+    def install(text):
+        path.write_text(text)
+        path.chmod(0o700 | stat.S_IRUSR)
+        return path
+
+    install(FAKE_MPIEXEC.format(python=sys.executable))
+    monkeypatch.setattr(mpi, "find_mpiexec", lambda: str(path))
+    return install
+
+
+def ended(pid, seconds=10.0):
+    """Return whether a process has ended, or does so soon."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":  # nobody reaps it, as its parent has been killed
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_ranks_run_and_end(fake):
+    ranks = mpi.Ranks(reference(), None, {"x": np.arange(5)}, 3)
+    try:
+        assert 0 <= ranks.run(4) < 10
+        assert ranks.outputs()["sum"][0] == 10
+        pids, process = list(ranks._pids), ranks._process
+        assert len(set(pids)) == 3 and ranks.outputs()["pid"][0] == pids[0]
+    finally:
+        ranks.close()
+    assert process.returncode == 0 and all(map(ended, pids))
+    with pytest.raises(LaunchError, match="ended"):
+        ranks.run()
+    ranks.close()
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "words"),
+    [
+        ("exit", LaunchError, "mpi:test x2: rank 1 of 2 died: last words: error 7"),
+        ("fail", LaunchError, "mpi:test x2: rank 1: ValueError: no such thing"),
+        ("refuse", ReferenceUnavailable, "rank .: MemoryError: too much"),
+        ("wait", LaunchError, "no answer within 0 s; all ranks were ended"),
+    ],
+)
+def test_a_rank_that_fails_ends_all(fake, monkeypatch, what, error, words):
+    begin = time.monotonic()
+    ranks, pids = None, []
+    try:
+        with pytest.raises(error, match=words):
+            ranks = mpi.Ranks(reference(what, rank=1), None, {"x": np.ones(2)}, 2)
+            pids = list(ranks._pids)
+            if what == "wait":
+                monkeypatch.setattr(mpi, "CALL_SECONDS", 0.3)
+            ranks.run()
+        assert time.monotonic() - begin < 15 and all(map(ended, pids))
+        assert ranks is None or len(pids) == 2
+    finally:
+        if ranks is not None:
+            ranks.close()
+
+
+def test_a_stopped_rank_is_killed(fake, monkeypatch):
+    ranks = mpi.Ranks(reference(), None, {"x": np.ones(2)}, 2)
+    pids = list(ranks._pids)
+    os.kill(pids[1], signal.SIGSTOP)
+    monkeypatch.setattr(mpi, "CALL_SECONDS", 0.3)
+    try:
+        with pytest.raises(LaunchError, match="no answer"):
+            ranks.run()
+        assert all(map(ended, pids))
+    finally:
+        ranks.close()
+
+
+def test_ctrl_c_leaves_nothing(fake):
+    ranks = mpi.Ranks(reference("wait"), None, {"x": np.ones(2)}, 2)
+    pids, process = list(ranks._pids), ranks._process
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ranks.run()
+    ranks.close()
+    assert time.monotonic() - begin < 10
+    assert all(map(ended, pids)) and process.returncode is not None
+
+
+def test_ranks_end_with_a_parent_that_is_killed(fake, tmp_path):
+    code = f"""
+        import os, signal, sys
+        sys.path[:0] = [{str(tmp_path / "python")!r}, {ROOT!r}, {str(Path(__file__).parent)!r}]
+        import numpy as np
+        import test_reference_mpi as test
+        test.mpi.find_mpiexec = lambda: {str(tmp_path / "mpiexec")!r}
+        ranks = test.mpi.Ranks(test.reference(), None, {{"x": np.ones(2)}}, 2)
+        print(*ranks._pids, ranks._process.pid, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+    pids = list(map(int, done.stdout.split()))
+    assert len(pids) == 3, done.stderr
+    assert all(map(ended, pids))
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("#!/bin/sh\necho 'error: no slots' >&2; exit 5\n", "ended: error: no slots"),
+        ("#!/bin/sh\nexit 5\n", "ended: .* exit status 5"),
+        ("#!/bin/sh\nexec sleep 60\n", "did not bring up all ranks within 0.5 s"),
+        ("#!/no/such/interpreter\n", "cannot start"),
+    ],
+)
+def test_mpiexec_that_brings_up_nothing(fake, monkeypatch, script, words):
+    fake(script)
+    monkeypatch.setattr(mpi, "START_SECONDS", 0.5)
+    with pytest.raises(ReferenceUnavailable, match=words):
+        mpi.Ranks(reference(), None, {}, 2)
+
+
+def test_processes_that_are_no_world(fake, monkeypatch):
+    monkeypatch.setenv("FAKE_WORLD", "1")
+    with pytest.raises(ReferenceUnavailable, match=r"do not know .*pip install mpi4py"):
+        mpi.Ranks(reference(), None, {"x": np.ones(1)}, 2)
+
+
+def test_without_mpi_there_is_one_row_that_says_so(monkeypatch, capsys, device):
+    monkeypatch.setattr(mpi, "find_mpiexec", lambda: None)
+    (item,) = [item for item in GEMM.references if item.name == "mpi:c"]
+    assert "no mpiexec on PATH" in item.unavailable()
+    assert "pip install mpi4py mpich" in item.unavailable()
+    assert workers_of(item, (1, 2), True) == {"mpi:c": 1}
+    assert main(["gemm", "--size", "16", "--against", "mpi:c", "--repeats", "1"]) == 3
+    assert "mpi:c: no mpiexec" in capsys.readouterr().err
+
+
+def test_which_worlds_are_started(fake, device):
+    (item,) = references_of(GEMM, "mpi:c", device, False).on_host
+    assert workers_of(item, (2,), False) == {"mpi:c x1": 1, "mpi:c x2": 2, "mpi:c x4": 4}
+    assert workers_of(item, (1, 3), True) == {"mpi:c x1": 1, "mpi:c x3": 3}
+    omp = next(item for item in GEMM.references if item.name == "c:omp")
+    assert workers_of(omp, (2,), False) == {"c:omp": 2}
+    assert workers_of(omp, (1, 3), True) == {"c:omp x1": 1, "c:omp x3": 3}
+    assert item in references_of(GEMM, "all", device, False).on_host
+    assert item not in references_of(GEMM, None, device, False).on_host  # not of a first look
+
+
+@needs_mpi
+def test_rows_of_all_worlds(device):
+    rows = ol.compare("gemm", size=97, dtype="float64", against="mpi:c", repeats=1, device=device)
+    found = {row.implementation: row for row in rows if row.kind == "mpi"}
+    assert list(found) == ["mpi:c x1", "mpi:c x2", "mpi:c x4"]
+    for count, row in zip((1, 2, 4), found.values(), strict=True):
+        assert row.ok and row.threads == row.workers == count and row.label == row.implementation
+        assert row.difference.max_rel < 1e-8
+        crowded = count > default_threads()
+        assert (f"{count} ranks on" in row.note) == crowded
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"m": 3, "n": 5, "k": 7, "beta": 1.5, "alpha": -2.0},  # fewer rows than ranks
+        {"m": 0, "n": 5, "k": 7},
+        {"m": 5, "n": 6, "k": 0, "beta": 2.0},
+        {"m": 67, "n": 130, "k": 65, "trans_a": True, "trans_b": True, "dtype": "float64"},
+    ],
+    ids=str,
+)
+def test_shares_of_four_ranks(options):
+    problem = GEMM.problem(**options)
+    inputs = GEMM.generate(problem, 3)
+    (item,) = [item for item in GEMM.references if item.name == "mpi:c"]
+    ranks = mpi.Ranks(item, problem, inputs, 4)
+    try:
+        ranks.run(2)
+        expected = GEMM.expected(problem, inputs)
+        assert GEMM.compare(problem, inputs, expected, ranks.outputs()).ok
+    finally:
+        ranks.close()
+
+
+@needs_mpi
+def test_real_ranks_that_are_killed_leave_nothing():
+    (item,) = [item for item in GEMM.references if item.name == "mpi:c"]
+    problem = GEMM.problem(size=64)
+    ranks = mpi.Ranks(item, problem, GEMM.generate(problem, 3), 3)
+    pids, process = list(ranks._pids), ranks._process
+    maps = Path(f"/proc/{pids[0]}/maps").read_text().split()
+    shared = {Path(word) for word in maps if word.startswith("/dev/shm/mpich_shm_")}
+    os.kill(pids[2], signal.SIGKILL)
+    try:
+        with pytest.raises(LaunchError, match=r"rank . of 3 died"):
+            ranks.run()
+    finally:
+        ranks.close()
+    assert all(map(ended, pids)) and process.returncode is not None
+    assert not any(path.exists() for path in shared)
