@@ -443,7 +443,7 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
     )
     monkeypatch.setattr(type(SORT), "references", references)
     monkeypatch.setattr("opencl_lab.reference.peers.LIBRARIES", ())
-    problem = SortProblem(1000, np.dtype("int32"))
+    problem = SortProblem(2000, np.dtype("int32"))
 
     def compared(against):
         return run_comparison(
@@ -518,7 +518,7 @@ def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
 
 def test_every_step_is_named_before_it_begins(device):
     told = []
-    problem = SortProblem(1000, np.dtype("int32"))
+    problem = SortProblem(2000, np.dtype("int32"))
     run_comparison(
         SORT,
         problem,

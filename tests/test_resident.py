@@ -14,6 +14,8 @@ from opencl_lab.comparison.contestants import Task
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.runner import check_comparison, run_comparison
 from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference import peers
@@ -35,9 +37,10 @@ class There:
     """A device of numbers, as a library has it: arrays are put there, and calls waited for."""
 
     def __init__(self):
-        self.sorts, self.waits = 0, []
+        self.sorts, self.waits, self.shapes = 0, [], []
 
     def put(self, array):
+        self.shapes.append(array.shape)
         return ("there", array.copy())
 
     def finish(self):
@@ -73,7 +76,7 @@ def there(monkeypatch):
     return found
 
 
-def compared(device, n=300, **options):
+def compared(device, n=2000, **options):
     problem = SortProblem(n, INT32)
     return run_comparison(
         SORT, problem, lambda: SORT.generate(problem, 0), device=device, **options
@@ -97,6 +100,18 @@ def test_data_of_the_device_are_compared_with_such_data(device, there):
     assert rows["torch@device"].reason == "it is on another planet"
     assert comparison.exit_status == 0
     np.testing.assert_array_equal(comparison.outputs["sorted"], comparison.expected["sorted"])
+
+
+def test_libraries_get_arrays_as_their_users_have_them(device, there):
+    """CuPy sorts rows by another algorithm, and copies signals whose axis is not the last."""
+    compared(device, resident=True, repeats=1, against="cupy")
+    assert there.shapes == [(2000,)]
+    shaped = calls_of(SORT).shaped(SortProblem(5, INT32, 4), {"keys": np.zeros((4, 5), np.int32)})
+    assert shaped["keys"].shape == (4, 5)
+    for inner, shape in ((1, (3, 8)), (2, (3, 8, 2))):
+        signal = np.zeros((3, 8, inner), np.complex64)
+        problem = DftProblem(8, signal.dtype, 3, inner=inner)
+        assert calls_of(DFT).shaped(problem, {"signal": signal})["signal"].shape == shape
 
 
 def test_a_row_of_calls_is_waited_for_once(device, there):

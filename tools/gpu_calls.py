@@ -142,6 +142,7 @@ def peers(name: str, arrays: list[Any], options: dict[str, Any]) -> dict[str, tu
         elif name == "conv2d" and library == "torch":
             weights = module.from_numpy(options["weights"]).cuda()[None, None]
             image = put[0][None, None]
+            module.backends.cudnn.benchmark, module.backends.cudnn.allow_tf32 = True, False
             conv2d = module.nn.functional.conv2d
             call = (lambda c, i, w: lambda: c(i, w, padding="same"))(conv2d, image, weights)
         if call is not None:

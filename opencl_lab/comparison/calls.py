@@ -211,11 +211,12 @@ def _peers(
 ) -> tuple[list[_Caller], dict[str, str]]:
     """Return the calls of other libraries, and why some are left out."""
     callers, left_out = [], {}
+    given = calls.shaped(problem, inputs)
     for library, module in libraries(cuda=device.compute_capability is not None):
         if library.name not in calls.peers:
             continue
         try:
-            arrays = {name: library.put(module, array) for name, array in inputs.items()}
+            arrays = {name: library.put(module, array) for name, array in given.items()}
             call = partial(calls.peers[library.name], problem, module, arrays)
             caller = _Caller(library.name, library.side, call, partial(library.finish, module))
             caller.row(1)

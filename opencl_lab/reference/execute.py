@@ -164,7 +164,8 @@ class _PreparedResident(Prepared):
         self._result: Any = None
         self._module = self._library.open(device)
         with self._explained():
-            self._arrays = {n: self._library.put(self._module, a) for n, a in inputs.items()}
+            given = reference.shaped(problem, inputs)
+            self._arrays = {n: self._library.put(self._module, a) for n, a in given.items()}
             self._library.finish(self._module)
 
     @contextmanager

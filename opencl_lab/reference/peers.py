@@ -99,6 +99,15 @@ def _on_queue(device: Any) -> Any:
     return runtime.OnQueue(device)
 
 
+def _torch_is_ready(torch: Any) -> bool:
+    """Let cuDNN look for its fastest algorithm, in float32 where that is asked for."""
+    if not torch.cuda.is_available():
+        return False
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    return True
+
+
 LIBRARIES = (
     Library("numpy", "numpy"),
     Library("scipy", "scipy"),
@@ -110,7 +119,7 @@ LIBRARIES = (
         "device",
         lambda torch, array: torch.from_numpy(array).cuda(),
         lambda torch: torch.cuda.synchronize(),
-        lambda torch: torch.cuda.is_available(),
+        _torch_is_ready,
         lambda torch, result: result.cpu().numpy(),
     ),
     Library(
@@ -172,6 +181,9 @@ class Calls:
         For peers that may be very slow, as of a `CReference`.
     notes : mapping of str to callable
         ``notes(problem)`` says what is special about the call of a peer, or nothing.
+    shaped : callable
+        ``shaped(problem, arrays)`` returns arrays of the host as users of other libraries have
+        them: some take several times as long where there are dimensions of one.
     """
 
     ours: Callable[[Any, Mapping[str, Any], str], OurCall | None]
@@ -180,6 +192,7 @@ class Calls:
     algorithm: str = "auto"
     steps: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
 
     def usual(self, problem: Any, arrays: Mapping[str, Any]) -> OurCall:
         """Return the call that users make."""
@@ -203,6 +216,8 @@ class Resident:
         As of a `CReference`.
     note : callable, optional
         As in `Calls.notes`.
+    shaped : callable
+        As in `Calls`.
     """
 
     peer: str
@@ -210,6 +225,7 @@ class Resident:
     call: Call
     steps: Callable[[Any], int] | None = None
     note: Callable[[Any], str] | None = None
+    shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
 
     threaded = False
     kind = "library"
@@ -231,7 +247,7 @@ class Resident:
 def residents(calls: Calls) -> list[Resident]:
     """Return the peers that can have their data on a device."""
     return [
-        Resident(peer, library, call, calls.steps.get(peer), calls.notes.get(peer))
+        Resident(peer, library, call, calls.steps.get(peer), calls.notes.get(peer), calls.shaped)
         for library in LIBRARIES
         for peer, call in calls.peers.items()
         if library.side == "device" and peer.partition(":")[0] == library.name

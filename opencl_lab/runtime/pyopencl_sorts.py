@@ -166,5 +166,5 @@ def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
             dst_pitches=(length * dtype.itemsize,),
         )
     with _unwarned():
-        result, _ = _bitonic(queue.context)(copy, queue=queue, axis=1)
+        result, _ = _bitonic(queue.context)(copy, queue=queue, axis=len(copy.shape) - 1)
     return _of(problem, result)

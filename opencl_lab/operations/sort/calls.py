@@ -43,6 +43,11 @@ def _padding(problem: SortProblem) -> str:
     return "" if length == problem.n else f"padded to {length:,} keys"
 
 
+def _shaped(problem: SortProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return one row as an array of one dimension: CuPy sorts several rows by another algorithm."""
+    return {"keys": arrays["keys"].reshape(-1)} if problem.rows == 1 else arrays
+
+
 CALLS = Calls(
     _ours,
     {
@@ -55,4 +60,5 @@ CALLS = Calls(
     ("keys",),
     steps={"pyopencl:radix": _radix_steps, "pyopencl:bitonic": _bitonic_steps},
     notes={"pyopencl:bitonic": _padding},
+    shaped=_shaped,
 )
