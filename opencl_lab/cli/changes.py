@@ -97,7 +97,7 @@ def _table(
     table.add_column("kernel ratio", justify="right", no_wrap=True)
     table.add_column("verdict", overflow="fold", min_width=16)
     for row in rows:
-        item, verdict = row.new, row.verdict
+        verdict = row.verdict
         text = verdict + (", a regression" if row.regressed(threshold) else "")
         style = "red" if row.regressed(threshold) else STYLES.get(verdict, "")
         if row.remarks:
@@ -105,7 +105,7 @@ def _table(
         runs = [str(side.total_ms.runs) for side in (row.old, row.new) if side.total_ms]
         table.add_row(
             *(str(row.what[name]) for name in varied),
-            item.implementation + (f" x{item.threads}" if item.threads > 1 else ""),
+            row.new.label,
             *_times(row.old),
             *_times(row.new),
             ", ".join(runs) or "-",

@@ -200,10 +200,8 @@ class _Row:
         return json.dumps([*who, self.part(names)], sort_keys=True)
 
     def __str__(self) -> str:
-        item = self.measurement
-        threads = f" x{item.threads}" if item.threads > 1 else ""
         values = " ".join(f"{name}={value}" for name, value in self.what.items())
-        return f"{item.implementation}{threads} ({self.operation} {values})"
+        return f"{self.measurement.label} ({self.operation} {values})"
 
 
 def _ratio(old: float | None, new: float | None) -> float | None:

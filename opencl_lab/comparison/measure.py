@@ -139,6 +139,13 @@ class Measurement:
     note: str = ""
 
     @property
+    def label(self) -> str:
+        """Its name, and its threads or ranks where there are several."""
+        workers = f" x{self.threads}"
+        named = self.threads <= 1 or self.implementation.endswith(workers)
+        return self.implementation if named else self.implementation + workers
+
+    @property
     def ok(self) -> bool:
         """Whether it ran and its result was right."""
         return self.status == "correct"

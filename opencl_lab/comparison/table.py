@@ -67,7 +67,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
         right = "ok" + (f", {row.note}" if row.note else "")
         verdict = Text(right, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
         table.add_row(
-            row.implementation + (f" x{row.threads}" if row.threads > 1 else ""),
+            row.label,
             number(row.kernel_ms),
             number(row.transfer_ms, 3),
             number(times.median if times else None),

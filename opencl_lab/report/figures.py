@@ -6,7 +6,7 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import (
+    Series,
     group_name,
     plot_comparison,
     plot_speedup,
@@ -78,9 +80,9 @@ def figures_of(sweep: Sweep, prefix: str) -> list[Figure]:
     """
     series = sweep.series
     rows = [row for _, items in series for row in items]
-    if not any(row.total_ms for row in rows):
+    if not any(row.total_ms and row.total_ms.max > 0 for row in rows):
         return []
-    tips = _tips(sweep)
+    tips = _tips(series, sweep.axis)
     if not sweep.varied:
         draw = partial(plot_comparison, rows=rows, title="")
         return [_figure(draw, f"{prefix}-bars", tips, "Total time of a call")]
@@ -88,7 +90,7 @@ def figures_of(sweep: Sweep, prefix: str) -> list[Figure]:
     wanted: list[tuple[str, str, Callable[[Path], None]]] = [
         (
             "time",
-            "Total time of a call; rings mark where one becomes faster for good",
+            "Total time of a call; a ring: faster from there on",
             lambda path: plot_times(path, series, sweep.axis, "", found),
         )
     ]
@@ -108,25 +110,51 @@ def figures_of(sweep: Sweep, prefix: str) -> list[Figure]:
                 lambda path: plot_throughput(path, series, sweep.axis, ""),
             )
         )
-    return [_figure(draw, f"{prefix}-{name}", tips, text) for name, text, draw in wanted]
+    figures = [_figure(draw, f"{prefix}-{name}", tips, text) for name, text, draw in wanted]
+    size, last = series[-1]
+    workers = _by_workers(last)
+    if workers:
+        draw = partial(
+            plot_speedup, series=workers, size_name="workers", baseline=BASELINE, title=""
+        )
+        text = f"Speed-up by threads or ranks, {sweep.axis} = {size:,}"
+        figures.append(_figure(draw, f"{prefix}-workers", _tips(workers, "workers"), text))
+    return figures
 
 
-def _tips(sweep: Sweep) -> dict[str, str]:
+def _by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
+    """Return by workers the references that ran with several numbers of them."""
+    several = [row for row in rows if row.kind != "opencl" and row.speedup]
+    counts: dict[str, set[int]] = {}
+    for row in several:
+        counts.setdefault(row.algorithm, set()).add(row.workers)
+    kept = [
+        replace(row, implementation=row.algorithm)
+        for row in several
+        if len(counts[row.algorithm]) > 1
+    ]
+    return [
+        (count, [row for row in kept if row.workers == count])
+        for count in sorted({row.workers for row in kept})
+    ]
+
+
+def _tips(series: Series, axis: str) -> dict[str, str]:
     """Return the tooltips of marks and bars, by implementation and size."""
     found = {}
-    for size, rows in sweep.series:
+    for size, rows in series:
         for row in rows:
             if row.total_ms is None:
                 continue
             times = row.total_ms
-            where = f", {sweep.axis} = {size:,}" if sweep.varied else ""
+            where = f", {axis} = {size:,}" if axis else ""
             text = f"{row.implementation}{where}: {number(times.median)} ms"
             text += f" ({number(times.min, 3)} to {number(times.max, 3)}, {times.runs} runs)"
             if row.speedup is not None:
                 text += f", {number(row.speedup, 3)} times {BASELINE}"
             if row.throughput is not None:
                 text += f", {number(row.throughput, 3)} {row.throughput_unit}"
-            name = group_name(row.implementation, (size,) if sweep.varied else ())
+            name = group_name(row.implementation, (size,) if axis else ())
             found[name] = text
     return found
 

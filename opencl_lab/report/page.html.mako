@@ -56,7 +56,12 @@ ${cell.text}\
 <p>${" ".join(section.summary[:2])}</p>
 % endif
 % if section.troubles:
-<p class="failed">${"; ".join(section.troubles[:2])}${"; more below" if len(section.troubles) > 2 else ""}.</p>
+% for trouble in section.troubles[:2]:
+<p class="${"failed" if trouble.failed else "options"}">${trouble.text}</p>
+% endfor
+% if len(section.troubles) > 2:
+<p class="options">and ${len(section.troubles) - 2} more below</p>
+% endif
 % endif
 </li>
 % endfor
@@ -102,7 +107,7 @@ ${grid(study.printed, f"figures that the report printed, {study.title}")}
 <h3>Not measured or wrong</h3>
 <ul class="troubles">
 % for trouble in section.troubles:
-<li>${trouble}</li>
+<li${" class=failed" if trouble.failed else ""}>${trouble.text}</li>
 % endfor
 </ul>
 % endif

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from opencl_lab import __version__
 from opencl_lab.comparison.stored import Results
 from opencl_lab.report.figures import Figure, figures_of
-from opencl_lab.report.summary import summary_of, troubles_of
+from opencl_lab.report.summary import Trouble, summary_of, troubles_of
 from opencl_lab.report.sweeps import Sweep, calls_of, sweeps_of
 from opencl_lab.report.tables import PageTable, calls_table, printed_table, table_of
 from opencl_lab.template import render
@@ -47,7 +47,7 @@ class Section:
     title: str
     subtitle: str
     summary: Sequence[str]
-    troubles: Sequence[str]
+    troubles: Sequence[Trouble]
     figures: Sequence[Figure]
     table: PageTable
     source: str
@@ -155,7 +155,10 @@ def _title(sweep: Sweep) -> str:
 
 
 def _options(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in options.items() if value is not None)
+    """Return options in words; a flag is its name, and what is off is not told."""
+    on = [(name, value) for name, value in options.items() if value is not None]
+    words = (n if value is True else f"{n} {value}" for n, value in on if value is not False)
+    return ", ".join(words)
 
 
 def _source(results: Results, folder: Path) -> str:

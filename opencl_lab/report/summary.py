@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from opencl_lab.comparison.measure import Measurement, Side
@@ -10,7 +11,7 @@ from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import number
 from opencl_lab.report.sweeps import Sweep
 
-__all__ = ["size_range", "summary_of", "troubles_of"]
+__all__ = ["Trouble", "size_range", "summary_of", "troubles_of"]
 
 SHOWN_SIZES = 4  # that are named one by one
 
@@ -116,7 +117,7 @@ def _crossings(sweep: Sweep, ours: Measurement) -> list[str]:
     slower = [i for i in found if i.size is None and not i.level]
     parts = []
     if later:
-        starts = (f"{item.reference} from about {_size(item)} on" for item in later)
+        starts = (f"{item.reference} from {_size(item)} on" for item in later)
         parts.append(f"is faster than {_listed(list(starts))}")
     if always:
         parts.append(f"is faster than {_names(always)} at every size")
@@ -130,8 +131,11 @@ def _crossings(sweep: Sweep, ours: Measurement) -> list[str]:
 
 
 def _size(item: Crossover) -> str:
+    """Return a measured size, or about which one it is."""
+    if item.size is not None and item.size.is_integer():
+        return f"{item.size:,.0f}"
     text = item.size_text
-    return f"{int(text):,}" if text.isdecimal() else text
+    return f"about {int(text):,}" if text.isdecimal() else f"about {text}"
 
 
 def _names(items: Sequence[Crossover]) -> str:
@@ -143,7 +147,18 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def troubles_of(sweep: Sweep) -> list[str]:
+@dataclass(frozen=True)
+class Trouble:
+    """What was not measured or wrong; `failed` tells that from what is not there."""
+
+    text: str
+    failed: bool
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def troubles_of(sweep: Sweep) -> list[Trouble]:
     """Return what failed or was not there, each reason once with the sizes where it was so."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for size, rows in sweep.series:
@@ -156,7 +171,8 @@ def troubles_of(sweep: Sweep) -> list[str]:
     for (name, status, reason), sizes in found.items():
         where = f" at {sweep.axis} = {size_range(sizes)}" if len(set(sizes)) < every else ""
         what = "was not measured" if status == "unavailable" else f"failed ({status})"
-        said.append(f"{name} {what}{where}" + (f": {reason}" if reason else ""))
+        text = f"{name} {what}{where}" + (f": {reason}" if reason else "")
+        said.append(Trouble(text, status != "unavailable"))
     return said
 
 

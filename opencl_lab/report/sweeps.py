@@ -105,15 +105,19 @@ def sweeps_of(results: Results) -> list[Sweep]:
     """
     name = results.size_name
     if name is not None:
-        return [Sweep(results.operation, results.options, (name,), results.rows)]
+        sizes = {row.leading[name] for row in results.rows}
+        if len(sizes) > 1:
+            return [Sweep(results.operation, results.options, (name,), results.rows)]
+        return [Sweep(results.operation, {**results.options, name: min(sizes)}, (), results.rows)]
     parts: dict[tuple[Any, ...], list[Result]] = {}
     for row in results.rows:
         words = (value for value in row.leading.values() if isinstance(value, str))
         parts.setdefault(tuple(words), []).append(row)
-    return [_part(results, rows) for rows in parts.values()]
+    return [sweep for rows in parts.values() for sweep in _part(results, rows)]
 
 
-def _part(results: Results, rows: Sequence[Result]) -> Sweep:
+def _part(results: Results, rows: Sequence[Result]) -> list[Sweep]:
+    """Return the sweep of rows with the same words; one a problem where sizes are not distinct."""
     first = rows[0].leading
     names = [
         name
@@ -121,10 +125,15 @@ def _part(results: Results, rows: Sequence[Result]) -> Sweep:
         if isinstance(value, int) and all(isinstance(row.leading.get(name), int) for row in rows)
     ]
     varied = tuple(name for name in names if any(row.leading[name] != first[name] for row in rows))
+    problems: dict[tuple[Any, ...], list[Result]] = {}
+    for row in rows:
+        problems.setdefault(tuple(row.leading[name] for name in varied), []).append(row)
+    if len(set(map(math.prod, problems))) < len(problems):
+        return [sweep for items in problems.values() for sweep in _part(results, items)]
     fixed = {**results.options, **{k: v for k, v in first.items() if k not in varied}}
     if not fixed and not varied:
         fixed = dict(results.mapping("problem"))
     study = results.content.get("study")
     part = str(fixed.pop("part", ""))
     title = " ".join(dict.fromkeys(filter(None, (str(study or results.operation), part))))
-    return Sweep(title, fixed, varied, tuple(rows))
+    return [Sweep(title, fixed, varied, tuple(rows))]

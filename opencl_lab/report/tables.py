@@ -52,9 +52,8 @@ def _number(value: Any, digits: int = 4) -> Cell:
 
 
 def _name(row: Measurement) -> Cell:
-    threads = f" x{row.threads}" if row.threads > 1 else ""
-    side = " (data on the device)" * (row.data == "device" and "@device" not in row.implementation)
-    return Cell(row.implementation + threads + side, style=row.kind)
+    told = row.data == "host" or "@device" in row.implementation
+    return Cell(row.label + ("" if told else " (data on the device)"), style=row.kind)
 
 
 def _spread(row: Measurement) -> Cell:
@@ -66,7 +65,9 @@ def _spread(row: Measurement) -> Cell:
 
 
 def _times(value: float | None) -> Cell:
-    return Cell("") if value is None else Cell(f"{number(value, 3)}x", value)
+    if value is None:
+        return Cell("")
+    return Cell(f"{value:.2f}x" if value < 1000 else f"{value:.0f}x", value)
 
 
 def _error(row: Measurement) -> Cell:
