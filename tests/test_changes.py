@@ -151,6 +151,10 @@ def test_other_problems_are_not_compared(tmp_path, change):
             r"results\[0\]: kernel_ms is no number",
         ),
         (
+            f'{{"schema": "oclab/1", "results": [{{"implementation": "x", "gbps": {10**400}}}]}}',
+            r"results\[0\]: int too large",
+        ),
+        (
             '{"schema": "oclab/1", "results": [{"implementation": "x", "total_ms": {"min": 3}}]}',
             "no min, median and max",
         ),

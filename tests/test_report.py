@@ -158,6 +158,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "matmul square: m x n x k from 512 to 4,096" in words and words.count("TILE=32") == 1
     assert "public call host 12 8" in words
     assert "numpy (data on the device)" in words
+    assert "<title>opencl:radix: 2.2 ms (2 to 2.4, 5 runs), 4 times c:seq" in text  # of a bar
     assert "cpu: name A CPU" in words and "packages numpy 2" in words and "Some device" in words
 
 
@@ -248,6 +249,14 @@ def test_missing_fields_leave_gaps_and_no_more(tmp_path):
     words = checked(page_of(found, skipped, tmp_path)).words
     assert "Nothing was measured with a right result." in words
     assert "Only a was measured." in words
+
+
+def test_letters_of_all_kinds(tmp_path):
+    path = write_sweep(tmp_path / "a.json", name="opencl:\u6f22\u0001\ud800\x7f")
+    (found,), _ = find_results(path)
+    text = page_of([found], [], path)
+    assert text.count("opencl:\u6f22\ufffd\ufffd\x7f") >= 20
+    checked(text.encode().decode())
 
 
 def test_wrong_results_are_no_winners(tmp_path):

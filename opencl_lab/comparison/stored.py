@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ __all__ = ["Result", "Results", "read_results"]
 
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
+LARGEST_SIZE = 1 << 63
+UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CLOSE = 1e-9  # relative: a median of two floats may lie beyond both
 
 
@@ -110,7 +113,7 @@ def read_results(path: Path) -> Results:
     try:
         if path.stat().st_size > LARGEST:
             raise InvalidProblem(f"{path} is too large for a document of opencl_lab")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _clean(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -127,8 +130,17 @@ def read_results(path: Path) -> Results:
         if not isinstance(rows, list):
             raise ValueError("its results are no list")
         return Results(path, content, tuple(_results(rows)))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InvalidProblem(f"{path} is damaged: {error}") from error
+
+
+def _clean(value: Any) -> Any:
+    """Return JSON-able values whose texts have no characters that no file of text may have."""
+    if isinstance(value, str):
+        return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {_clean(name): _clean(item) for name, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, list) else value
 
 
 def _results(rows: Iterable[Any]) -> Iterable[Result]:
@@ -141,13 +153,15 @@ def _results(rows: Iterable[Any]) -> Iterable[Result]:
         try:
             leading = {name: value for name, value in row.items() if _leads(name, value)}
             yield Result(leading, _measurement(row))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ValueError(f"results[{index}]: {error}") from error
 
 
 def _leads(name: str, value: Any) -> bool:
     """Return whether a column says what was run: words and whole numbers that are not ours."""
-    return name not in COLUMNS and isinstance(value, (int, str)) and not isinstance(value, bool)
+    if name in COLUMNS or isinstance(value, bool):
+        return False
+    return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
 
 
 def _measurement(row: Mapping[str, Any]) -> Measurement:

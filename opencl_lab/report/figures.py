@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -167,7 +168,8 @@ def _figure(
 
     with tempfile.TemporaryDirectory(prefix="oclab-") as folder:
         path = Path(folder, "plot.svg")
-        with matplotlib.rc_context(STYLE):
+        with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # letters that its fonts lack; the browser has others
             draw(path)
         root = ElementTree.parse(path).getroot()
     for item in root.findall(f"{SVG}metadata"):
