@@ -246,6 +246,7 @@ def test_missing_fields_leave_gaps_and_no_more(tmp_path):
     (tmp_path / "b.json").write_text(json.dumps(bare))
     found, skipped = find_results(tmp_path)
     assert len(found) == 2 and not skipped
+    assert [results.operation for results in found] == ["", "x"]
     words = checked(page_of(found, skipped, tmp_path)).words
     assert "Nothing was measured with a right result." in words
     assert "Only a was measured." in words

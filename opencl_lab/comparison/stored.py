@@ -77,8 +77,9 @@ class Results:
 
     @property
     def operation(self) -> str:
-        """The operation that was measured."""
-        return str(self.mapping("problem").get("operation") or self.command)
+        """The operation that was measured, or the study."""
+        named = self.mapping("problem").get("operation") or self.content.get("study")
+        return str(named or self.command)
 
     @property
     def size_name(self) -> str | None:

@@ -174,7 +174,7 @@ def _lead(documents: Sequence[Results], sections: Sequence[Section]) -> str:
     where = ", ".join(filter(None, devices))
     failed = sum(not row.measurement.ok for item in documents for row in item.rows)
     absent = sum(row.measurement.status == "unavailable" for item in documents for row in item.rows)
-    text = f"{counted(len(sections), 'experiment')} with {counted(rows, 'measured row')}"
+    text = f"{counted(len(sections), 'experiment')} with {counted(rows, 'row')}"
     text += f" on {where}." if where else "."
     if failed - absent:
         text += f" {counted(failed - absent, 'row')} failed."
