@@ -531,7 +531,7 @@ def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
 
         return plan
 
-    algorithm = type(SORT.algorithms[0])
+    algorithm = type(SORT.choose(SortProblem(500, INT32), device))
     right = algorithm.plan
     for text in ("asked", "asked again"):  # of the same code
         with monkeypatch.context() as patch:

@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from opencl_lab.cli.calls import CALL_RESULTS, bench_calls
+from opencl_lab.cli.changes import compare_runs
 from opencl_lab.cli.common import (
     document,
     global_options,
@@ -26,6 +27,7 @@ from opencl_lab.cli.common import (
 )
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import REPEATS, problem_options, run_options, used_options
+from opencl_lab.comparison.changes import THRESHOLD
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import check_plot, plot_speedup, plot_throughput, plot_times
 from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
@@ -42,10 +44,42 @@ RESULTS = ("results.csv", "results.json", "table.txt")
 PLOTS = ("time.png", "speedup.png", "throughput.png")
 
 
-@click.group("bench", cls=LazyGroup, operation_home="opencl_lab.cli.bench:sweep_command")
+@click.group(
+    "bench",
+    cls=LazyGroup,
+    operation_home="opencl_lab.cli.bench:sweep_command",
+    invoke_without_command=True,
+    no_args_is_help=True,
+)
+@click.option(
+    "--compare",
+    nargs=2,
+    metavar="OLD NEW",
+    help="Compare two runs row by row: JSON documents, or folders of `oclab bench`. Exit status 1 "
+    "if a row of OpenCL became slower beyond noise and past the threshold, or fails now.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(1.0),
+    help="With --compare: the ratio of medians from which on slower is a regression.  "
+    f"[default: {THRESHOLD:.2f}]",
+)
 @global_options
-def bench_command() -> None:
+@click.pass_context
+def bench_command(
+    context: click.Context, compare: tuple[str, str] | None, threshold: float | None
+) -> int | None:
     """Sweep an operation over sizes and write CSV, JSON, a table and plots."""
+    if compare is None and threshold is not None:
+        raise click.UsageError("--threshold is for --compare OLD NEW")
+    if compare is not None and context.invoked_subcommand is not None:
+        raise click.UsageError("--compare takes two runs that are there, and no operation")
+    if compare is not None:
+        old, new = map(Path, compare)
+        return compare_runs(old, new, THRESHOLD if threshold is None else threshold)
+    if context.invoked_subcommand is None:
+        raise click.UsageError("Missing command.")
+    return None
 
 
 def sweep_command(chosen: Operation[Any]) -> click.Command:

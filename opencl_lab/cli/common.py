@@ -55,6 +55,7 @@ class Settings:
         self.json = False
         self.quiet = False
         self.verbose = 0
+        self.arguments: tuple[str, ...] = ()
         self._selection: Selection | None = None
 
     def select(self) -> Selection:
@@ -197,8 +198,10 @@ def global_options(command: F) -> F:
 
 
 def document(command: str, **content: Any) -> dict[str, Any]:
-    """Return a JSON document of the schema ``oclab/1``."""
-    return {"schema": "oclab/1", "command": command, "version": __version__, **content}
+    """Return a JSON document of the schema ``oclab/1``, with what `oclab` was called with."""
+    arguments = list(settings().arguments)
+    made = {"schema": "oclab/1", "command": command, "version": __version__}
+    return {**made, "arguments": arguments, **content}
 
 
 def print_json(content: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ HOMES = {
     "cache": "opencl_lab.cli.cache:cache_command",
     "devices": "opencl_lab.cli.devices:devices_command",
     "doctor": "opencl_lab.cli.doctor:doctor_command",
+    "report": "opencl_lab.cli.report:report_command",
     "study": "opencl_lab.cli.study:study_command",
     "tune": "opencl_lab.cli.tune:tune_command",
     "tuning": "opencl_lab.cli.tuning:tuning_command",
@@ -92,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing component; 4 a kernel did not build or launch; 130 interrupted.
     """
     settings = Settings()
+    settings.arguments = tuple(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
         _complain("standard output is closed; redirect it to /dev/null if it is not wanted")
         return 2

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_plot",
+    "group_name",
     "legend_beside",
     "plain_scale",
     "plot_comparison",
@@ -170,13 +171,14 @@ def plot_comparison(
             times = row.total_ms
             assert times is not None  # kept above
             spread = [[times.median - times.min], [times.max - times.median]]
-            axes.barh(
+            (bar,) = axes.barh(
                 position,
                 times.median,
                 xerr=spread,
                 color=OPENCL if row.kind == "opencl" else OTHER,
                 error_kw={"elinewidth": 1, "capsize": 2},
             )
+            bar.set_gid(group_name(row.implementation))
             speedup = "" if row.speedup is None else f", {row.speedup:.2f}x"
             verdict = "" if row.ok else f"  {row.status}"
             axes.annotate(
@@ -211,6 +213,11 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
     _figure(path, draw, 8, 4.5)
 
 
+def group_name(implementation: str, sizes: Sequence[int] = ()) -> str:
+    """Return what an SVG calls the marks of an implementation, one a size, or its bar."""
+    return f"marks|{implementation}|{','.join(map(str, sizes))}"
+
+
 Series = Sequence[tuple[int, Sequence[Measurement]]]
 """Size and the rows measured at it."""
 
@@ -241,6 +248,7 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
         colour, marker = colours[index % len(colours)], MARKERS[index % len(MARKERS)]
         style: dict[str, Any] = {"color": colour, "linestyle": "-" if name == base else "--"}
         style["linewidth"] = 2.2 if name.startswith("opencl:") else None
+        style["gid"] = group_name(name, sizes)
         axes.plot(sizes, middles, label=name, marker=marker, markersize=4, **style)
         axes.fill_between(sizes, lows, highs, color=colour, alpha=0.15, linewidth=0)
     _size_axis(axes, [size for size, _ in series if size > 0])

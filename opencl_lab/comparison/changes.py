@@ -1,0 +1,252 @@
+"""Two runs of the same problems, row by row: what became faster or slower, beyond noise."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal, TypeAlias
+
+from opencl_lab.comparison.measure import Measurement, Times
+from opencl_lab.comparison.stored import Result, Results
+from opencl_lab.errors import InvalidProblem
+
+__all__ = ["THRESHOLD", "Change", "Changes", "compare_results"]
+
+THRESHOLD = 1.10
+"""Ratio of medians from which on a slower row is a regression, if nobody says otherwise.
+
+Two processes on one machine often differ by some per cent, which the spread within one does not
+show.
+"""
+CHANCE = 0.05  # that the times of two runs of the same speed lie apart by luck
+DEVICE = ("name", "platform", "driver", "compute_units")
+
+Verdict: TypeAlias = Literal[
+    "faster", "slower", "within noise", "too few runs", "fails now", "works now", "not measured"
+]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of both runs.
+
+    Parameters
+    ----------
+    what : mapping
+        The problem, as far as both documents say it.
+    old, new : Measurement
+    """
+
+    what: Mapping[str, Any]
+    old: Measurement
+    new: Measurement
+
+    @property
+    def ratio(self) -> float | None:
+        """New over old median of the total times: above 1 is slower."""
+        if not (self.old.ok and self.new.ok and self.old.total_ms and self.new.total_ms):
+            return None
+        return _ratio(self.old.total_ms.median, self.new.total_ms.median)
+
+    @property
+    def kernel_ratio(self) -> float | None:
+        """New over old time in kernels; its spread is not recorded, so nothing is judged by it."""
+        if not (self.old.ok and self.new.ok):
+            return None
+        return _ratio(self.old.kernel_ms, self.new.kernel_ms)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Faster or slower where the times of both runs lie apart, else within noise.
+
+        With n and m runs, those of equal speed lie apart in 2 of (n + m)! / (n! m!) orders. Where
+        that is more than one in twenty, as with 3 and 3, nothing can be said.
+        """
+        old, new = self.old.total_ms, self.new.total_ms
+        if self.old.ok and not self.new.ok:
+            return "not measured" if self.new.status == "unavailable" else "fails now"
+        if not self.old.ok and self.new.ok:
+            return "works now" if self.old.status != "unavailable" else "not measured"
+        if not self.old.ok or old is None or new is None:
+            return "not measured"
+        if 2 / math.comb(old.runs + new.runs, old.runs) > CHANCE:
+            return "too few runs"
+        if _apart(new, old):
+            return "faster"
+        return "slower" if _apart(old, new) else "within noise"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else is different: kernel parameters, and why it is not measured."""
+        found = []
+        names = sorted(self.old.config.keys() | self.new.config.keys())
+        for name in names:
+            before, after = self.old.config.get(name), self.new.config.get(name)
+            if before != after:
+                found.append(f"{name} {_shown(before)}, then {_shown(after)}")
+        found += [row.reason for row in (self.new, self.old) if row.reason and not row.ok][:1]
+        return found
+
+    def regressed(self, threshold: float) -> bool:
+        """Return whether this is a row of ours that fails now, or is slower than the threshold."""
+        if self.new.kind != "opencl":
+            return False
+        if self.verdict == "slower":
+            return self.ratio is not None and self.ratio > threshold
+        return self.verdict == "fails now" or (self.verdict == "not measured" and self.old.ok)
+
+    def as_dict(self, threshold: float) -> dict[str, Any]:
+        """Return what the JSON document has."""
+        return {
+            **self.what,
+            "implementation": self.new.implementation,
+            "kind": self.new.kind,
+            "data": self.new.data,
+            "verdict": self.verdict,
+            "ratio": self.ratio,
+            "kernel_ratio": self.kernel_ratio,
+            "old_ms": None if self.old.total_ms is None else self.old.total_ms.as_dict(),
+            "new_ms": None if self.new.total_ms is None else self.new.total_ms.as_dict(),
+            "old_kernel_ms": self.old.kernel_ms,
+            "new_kernel_ms": self.new.kernel_ms,
+            "remarks": self.remarks,
+            "regression": self.regressed(threshold),
+        }
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All rows of two runs.
+
+    `warnings` are sentences about what else differs than the code that was measured.
+    """
+
+    rows: list[Change]
+    only_old: list[str]
+    only_new: list[str]
+    warnings: list[str]
+
+
+def compare_results(old: Results, new: Results) -> Changes:
+    """Set the rows of two documents against each other.
+
+    Rows belong together where the implementation, its threads and the side of the data agree,
+    and all of the problem that both documents record. Kernel parameters decide only between
+    several such rows, as tuning changes them.
+
+    Raises
+    ------
+    InvalidProblem
+        If a document has no measured rows, or no row is in both.
+    """
+    for results in (old, new):
+        if not results.rows:
+            raise InvalidProblem(f"{results.path} has no rows of measured implementations")
+    before = [_Row.of(old, row) for row in old.rows]
+    after = [_Row.of(new, row) for row in new.rows]
+    known = before[0].what.keys() & after[0].what.keys()
+    waiting: dict[str, list[_Row]] = {}
+    for row in before:
+        waiting.setdefault(row.key(known), []).append(row)
+    changes, only_new = [], []
+    for row in after:
+        candidates = waiting.get(row.key(known), [])
+        if not candidates:
+            only_new.append(str(row))
+            continue
+        same = [item for item in candidates if item.config == row.config]
+        partner = (same or candidates)[0]
+        candidates.remove(partner)
+        changes.append(Change(row.part(known), partner.measurement, row.measurement))
+    if not changes:
+        raise InvalidProblem(
+            f"no row is in both {old.path} and {new.path}: they have {before[0]} and {after[0]}"
+        )
+    only_old = [str(row) for rows in waiting.values() for row in rows]
+    return Changes(changes, only_old, only_new, _warnings(old, new, changes))
+
+
+@dataclass(frozen=True)
+class _Row:
+    operation: str
+    what: Mapping[str, Any]
+    measurement: Measurement
+
+    @classmethod
+    def of(cls, results: Results, row: Result) -> _Row:
+        """Return a row with its problem; that of files is not told by their names."""
+        size = results.size_name
+        leading = row.leading if size is None else {size: row.leading[size]}
+        what = {name: value for name, value in results.options.items() if name != "seed"}
+        if "seed" not in results.options and size is None:
+            what = dict(results.mapping("problem"))
+        what.update(leading)
+        return cls(results.operation, what, row.measurement)
+
+    @property
+    def config(self) -> str:
+        return json.dumps(dict(self.measurement.config), sort_keys=True)
+
+    def part(self, names: Iterable[str]) -> dict[str, Any]:
+        wanted = set(names)
+        return {name: value for name, value in self.what.items() if name in wanted}
+
+    def key(self, names: Iterable[str]) -> str:
+        item = self.measurement
+        who = self.operation, item.implementation, item.data, item.threads
+        return json.dumps([*who, self.part(names)], sort_keys=True)
+
+    def __str__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.what.items())
+        return f"{self.measurement.label} ({self.operation} {values})"
+
+
+def _ratio(old: float | None, new: float | None) -> float | None:
+    return new / old if old and new is not None else None
+
+
+def _apart(less: Times, more: Times) -> bool:
+    """Return whether the one took less time beyond noise."""
+    return less.interval[1] < more.interval[0]
+
+
+def _warnings(old: Results, new: Results, changes: Sequence[Change]) -> list[str]:
+    found = []
+
+    def differ(name: str, before: Any, after: Any) -> None:
+        if before != after:
+            found.append(f"the {name} differs: {_shown(before)}, then {_shown(after)}")
+
+    for name in DEVICE:
+        what = "device" if name == "name" else f"device's {name.replace('_', ' ')}"
+        differ(what, old.device.get(name), new.device.get(name))
+    differ("version of opencl_lab", old.version, new.version)
+    by_files = "seed" not in old.options or "seed" not in new.options
+    names = old.options.keys() | new.options.keys() if by_files else {"seed"}
+    for name in sorted(names):  # the rest of what is generated tells the rows apart
+        differ(f"data ({name})", old.options.get(name), new.options.get(name))
+    if not by_files:
+        for name in sorted(old.options.keys() ^ new.options.keys()):
+            if name not in (old.size_name, new.size_name):
+                only = new if name in new.options else old
+                found.append(f"only {only.path} records {name}: {_shown(only.options[name])}")
+    found += _others(changes)
+    return found
+
+
+def _others(changes: Sequence[Change]) -> list[str]:
+    """Say whether the references changed as well, whose code is the same."""
+    ratios = [item.ratio for item in changes if item.new.kind != "opencl" and item.ratio]
+    if len(ratios) < 2 or 1 / THRESHOLD <= (middle := median(ratios)) <= THRESHOLD:
+        return []
+    return [
+        f"the references took {middle:.2f} times as long, too (median of {len(ratios)} rows): "
+        f"the machine was {'slower' if middle > 1 else 'faster'} in the second run"
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "none" if value in (None, "") else str(value)

@@ -1,0 +1,255 @@
+"""Documents of earlier runs (schema ``oclab/1``), read back into measurements."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Difference
+from opencl_lab.plan import Work
+
+__all__ = ["Result", "Results", "read_results"]
+
+SCHEMA = "oclab/1"
+LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
+LARGEST_SIZE = 1 << 63
+UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+CLOSE = 1e-9  # relative: a median of two floats may lie beyond both
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row: its measurement, and the columns that stand before it, such as ``{"n": 1000}``."""
+
+    leading: Mapping[str, Any]
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class Results:
+    """What one document says.
+
+    Parameters
+    ----------
+    path : Path
+        Where it was read.
+    content : mapping
+        The whole document.
+    rows : tuple of Result
+        Empty where it has no row of a measured implementation.
+    """
+
+    path: Path
+    content: Mapping[str, Any]
+    rows: tuple[Result, ...]
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Return an object of the document; an empty one where there is none."""
+        found = self.content.get(name)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def command(self) -> str:
+        """The command that wrote it, such as ``bench`` or ``sort``."""
+        return str(self.content.get("command") or "")
+
+    @property
+    def version(self) -> str:
+        """The version of opencl_lab that wrote it."""
+        return str(self.content.get("version") or "")
+
+    @property
+    def device(self) -> Mapping[str, Any]:
+        """The device as it was recorded."""
+        return self.mapping("device")
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the problem as they were recorded."""
+        return self.mapping("options")
+
+    @property
+    def operation(self) -> str:
+        """The operation that was measured, or the study."""
+        named = self.mapping("problem").get("operation") or self.content.get("study")
+        return str(named or self.command)
+
+    @property
+    def size_name(self) -> str | None:
+        """The column of sizes of a sweep; None where it is none."""
+        sizes = self.mapping("problem").get("sizes")
+        if not isinstance(sizes, list) or not self.rows:
+            return None
+        for name in self.rows[0].leading:
+            if all(row.leading.get(name) in sizes for row in self.rows):
+                return name
+        return None
+
+    def series(self) -> list[tuple[int, list[Measurement]]]:
+        """Return the rows of a sweep by size, the smallest first; empty where it is none."""
+        name = self.size_name
+        found: dict[int, list[Measurement]] = {}
+        for row in self.rows if name is not None else ():
+            size = row.leading[name] if name is not None else None
+            if isinstance(size, int):
+                found.setdefault(size, []).append(row.measurement)
+        return sorted(found.items())
+
+
+def read_results(path: Path) -> Results:
+    """Read a document.
+
+    Raises
+    ------
+    InvalidProblem
+        If it cannot be read, is damaged, is none of opencl_lab, or was written by a newer one.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InvalidProblem(f"{path} is too large for a document of opencl_lab")
+        content = _clean(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidProblem(f"{path} is damaged: it is not JSON ({error})") from error
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if not isinstance(schema, str) or not schema.startswith("oclab/"):
+        raise InvalidProblem(f"{path} is no document of opencl_lab: it names no schema oclab/1")
+    if schema != SCHEMA:
+        raise InvalidProblem(
+            f"{path} has the schema {schema}, this opencl_lab reads {SCHEMA}: take a newer one"
+        )
+    rows = content.get("results", [])
+    try:
+        if not isinstance(rows, list):
+            raise ValueError("its results are no list")
+        return Results(path, content, tuple(_results(rows)))
+    except (ValueError, OverflowError) as error:
+        raise InvalidProblem(f"{path} is damaged: {error}") from error
+
+
+def _clean(value: Any) -> Any:
+    """Return JSON-able values whose texts have no characters that no file of text may have."""
+    if isinstance(value, str):
+        return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {_clean(name): _clean(item) for name, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, list) else value
+
+
+def _results(rows: Iterable[Any]) -> Iterable[Result]:
+    """Yield the rows of implementations; documents of calls have others, which are left out."""
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise ValueError(f"results[{index}] is no object")
+        if "implementation" not in row:
+            continue
+        try:
+            leading = {name: value for name, value in row.items() if _leads(name, value)}
+            yield Result(leading, _measurement(row))
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"results[{index}]: {error}") from error
+
+
+def _leads(name: str, value: Any) -> bool:
+    """Return whether a column says what was run: words and whole numbers that are not ours."""
+    if name in COLUMNS or isinstance(value, bool):
+        return False
+    return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
+
+
+def _measurement(row: Mapping[str, Any]) -> Measurement:
+    times = _times(row.get("total_ms"))
+    error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
+    status = _text(row, "status") or ("correct" if row.get("ok") else "runtime")
+    config = row.get("config")
+    difference = None
+    if error["max_abs"] is not None:
+        difference = Difference(
+            error["max_abs"],
+            math.inf if error["max_rel"] is None else error["max_rel"],
+            status == "correct",
+            error["rel_l2"],
+        )
+    return Measurement(
+        implementation=_text(row, "implementation"),
+        kind=_text(row, "kind"),
+        algorithm=_text(row, "algorithm"),
+        status=status,  # type: ignore[arg-type]
+        reason=_text(row, "reason"),
+        config=config if isinstance(config, dict) else {},
+        threads=_count(row, "threads"),
+        workers=_count(row, "workers"),
+        kernel_ms=_number(row, "kernel_ms"),
+        transfer_ms=_number(row, "transfer_ms"),
+        total_ms=times,
+        build_ms=_number(row, "build_ms"),
+        work=_work(row, times),
+        speedup=_number(row, "speedup"),
+        difference=difference,
+        peak=_number(row, "peak_fraction"),
+        peak_note=_text(row, "peak_note"),
+        data="device" if row.get("data") == "device" else "host",
+        calls=_count(row, "calls"),
+        note=_text(row, "note"),
+    )
+
+
+def _times(found: Any) -> Times | None:
+    """Return times of runs; without a recorded interval this is from min to max."""
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        raise ValueError("total_ms is no object")
+    values = [_number(found, name) for name in ("min", "median", "max")]
+    low, middle, high = (math.nan if value is None else value for value in values)
+    if not 0 <= low <= middle * (1 + CLOSE) <= high * (1 + CLOSE) ** 2:
+        raise ValueError("total_ms has no min, median and max in this order")
+    runs = _count(found, "runs")
+    interval = found.get("interval")
+    if interval is None:
+        return Times(middle, low, high, runs)
+    if not isinstance(interval, list) or len(interval) != 2:
+        raise ValueError("the interval of total_ms is no pair")
+    ends = [_number({"interval": end}, "interval") for end in interval]
+    if ends[0] is None or ends[1] is None:
+        raise ValueError("the interval of total_ms is no pair of numbers")
+    return Times(middle, low, high, runs, (ends[0], ends[1]))
+
+
+def _work(row: Mapping[str, Any], times: Times | None) -> Work | None:
+    """Return the work that the recorded rates are of."""
+    flops, nbytes = _number(row, "gflops") or 0.0, _number(row, "gbps") or 0.0
+    if times is None or not (flops or nbytes):
+        return None
+    return Work(flops * times.median * 1e6, nbytes * times.median * 1e6)
+
+
+def _number(row: Mapping[str, Any], name: str) -> float | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{name} is no number")
+    return float(value)
+
+
+def _count(row: Mapping[str, Any], name: str) -> int:
+    value = row.get(name, 1)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{name} is no whole number")
+    return value
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} is no text")
+    return value or ""

@@ -1,0 +1,1 @@
+"""Pages drawn from the documents of earlier runs."""

@@ -1,0 +1,184 @@
+"""Sentences drawn from measured rows: who is fastest where, crossovers, what failed and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from opencl_lab.comparison.measure import Measurement, Side
+from opencl_lab.comparison.sweep import Crossover, crossovers
+from opencl_lab.comparison.table import number
+from opencl_lab.report.sweeps import Sweep
+
+__all__ = ["Trouble", "size_range", "summary_of", "troubles_of"]
+
+SHOWN_SIZES = 4  # that are named one by one
+
+
+def summary_of(sweep: Sweep) -> list[str]:
+    """Return what the rows say of speed."""
+    said = []
+    for side in ("host", "device"):
+        said += _of_side(sweep, side)
+    return said or ["Nothing was measured with a right result."]
+
+
+def _of_side(sweep: Sweep, side: Side) -> list[str]:
+    series = [(size, _ranked(rows, side)) for size, rows in sweep.series]
+    series = [(size, ranked) for size, ranked in series if ranked]
+    if not series:
+        return []
+    place = " with the data on the device" if side == "device" else ""
+    if any(len(ranked) > 1 for _, ranked in series):
+        said = [f"Fastest by total time{place}: {_winners(sweep, series)}."]
+    else:
+        said = [f"Only {series[0][1][0].implementation} was measured{place}."]
+    size, ranked = series[-1]
+    if len(ranked) > 1:
+        said.append(_at_the_end(sweep, size, ranked))
+    ours = next((row for row in ranked if row.kind == "opencl"), None)
+    if ours is not None and sweep.varied:
+        said += _crossings(sweep, ours)
+    return said
+
+
+def _ranked(rows: Sequence[Measurement], side: Side) -> list[Measurement]:
+    """Return the right rows of one side, the fastest first."""
+    right = [row for row in rows if row.ok and row.total_ms is not None and row.data == side]
+    return sorted(right, key=_milliseconds)
+
+
+def _milliseconds(row: Measurement) -> float:
+    assert row.total_ms is not None  # all that are ranked have times
+    return row.total_ms.median
+
+
+def _level(one: Measurement, two: Measurement) -> bool:
+    """Return whether the times of two rows overlap."""
+    assert one.total_ms is not None and two.total_ms is not None
+    low, high = sorted((one.total_ms.interval, two.total_ms.interval))
+    return low[1] >= high[0]
+
+
+def _winners(sweep: Sweep, series: Sequence[tuple[int, list[Measurement]]]) -> str:
+    """Name the fastest by ranges of sizes."""
+    names = [(size, ranked[0].implementation) for size, ranked in series]
+    if not sweep.varied:
+        return names[0][1]
+    groups = [
+        (name, [size for size, _ in items])
+        for name, items in groupby(names, key=lambda item: item[1])
+    ]
+    if len(groups) == 1:
+        return f"{groups[0][0]} at every size"
+    parts = []
+    for index, (name, sizes) in enumerate(groups):
+        if index == len(groups) - 1:
+            where = f"from {sizes[0]:,} on" if len(sizes) > 1 else f"at {sizes[0]:,}"
+        elif len(sizes) == 1:
+            where = f"at {sizes[0]:,}"
+        else:
+            where = f"up to {sizes[-1]:,}" if not index else f"from {sizes[0]:,} to {sizes[-1]:,}"
+        parts.append(f"{name} {where}")
+    return f"{', '.join(parts)} ({sweep.axis})"
+
+
+def _at_the_end(sweep: Sweep, size: int, ranked: Sequence[Measurement]) -> str:
+    """Say what the largest size took: the fastest, the next, and the first of ours or of others."""
+    first, second = ranked[:2]
+    where = f"At {sweep.axis} = {size:,}, " if sweep.varied else ""
+    text = f"{where}{first.implementation} takes {number(_milliseconds(first), 3)} ms"
+    text = f"{text}; the next, {_beside(second, first)}"
+    ours = first.kind == "opencl"
+    other = next((row for row in ranked[1:] if (row.kind == "opencl") != ours), None)
+    if other is None or other is second:
+        return f"{text}."
+    kind = "of the others" if ours else "of OpenCL"
+    return f"{text}; the first {kind}, {_beside(other, first)}."
+
+
+def _beside(row: Measurement, first: Measurement) -> str:
+    ratio = _milliseconds(row) / _milliseconds(first) if _milliseconds(first) else 1.0
+    noise = ", which is within noise" if _level(row, first) else ""
+    return f"{row.implementation}, {number(ratio, 3)} times as long{noise}"
+
+
+def _crossings(sweep: Sweep, ours: Measurement) -> list[str]:
+    """Say from which size on the fastest of ours is faster than each of the others."""
+    found: list[Crossover] = []
+    for item in crossovers(sweep.series):
+        if item.implementation == ours.implementation:
+            found.append(item)
+    least = min((size for size, _ in sweep.series if size > 0), default=0)
+    always = [i for i in found if i.size is not None and i.size <= least and not i.level]
+    later = [i for i in found if i.size is not None and i not in always]
+    level = [i for i in found if i.size is None and i.level]
+    slower = [i for i in found if i.size is None and not i.level]
+    parts = []
+    if later:
+        starts = (f"{item.reference} from {_size(item)} on" for item in later)
+        parts.append(f"is faster than {_listed(list(starts))}")
+    if always:
+        parts.append(f"is faster than {_names(always)} at every size")
+    if level:
+        parts.append(f"is within noise of {_names(level)} at the largest")
+    if slower:
+        parts.append(f"stays slower than {_names(slower)}")
+    if not parts:
+        return []
+    return [f"With growing {sweep.axis}, {ours.implementation} {'; it '.join(parts)}."]
+
+
+def _size(item: Crossover) -> str:
+    """Return a measured size, or about which one it is."""
+    if item.size is not None and item.size.is_integer():
+        return f"{item.size:,.0f}"
+    text = item.size_text
+    return f"about {int(text):,}" if text.isdecimal() else f"about {text}"
+
+
+def _names(items: Sequence[Crossover]) -> str:
+    return _listed([item.reference for item in items])
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return words in a sentence: a, b and c."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What was not measured or wrong; `failed` tells that from what is not there."""
+
+    text: str
+    failed: bool
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def troubles_of(sweep: Sweep) -> list[Trouble]:
+    """Return what failed or was not there, each reason once with the sizes where it was so."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for size, rows in sweep.series:
+        for row in rows:
+            if not row.ok:
+                key = row.implementation, row.status, row.reason
+                found.setdefault(key, []).append(size)
+    every = len(sweep.series)
+    said = []
+    for (name, status, reason), sizes in found.items():
+        where = f" at {sweep.axis} = {size_range(sizes)}" if len(set(sizes)) < every else ""
+        what = "was not measured" if status == "unavailable" else f"failed ({status})"
+        text = f"{name} {what}{where}" + (f": {reason}" if reason else "")
+        said.append(Trouble(text, status != "unavailable"))
+    return said
+
+
+def size_range(sizes: Sequence[int]) -> str:
+    """Return sizes in words, many as a range."""
+    ordered = sorted(set(sizes))
+    if len(ordered) > SHOWN_SIZES:
+        return f"{ordered[0]:,} to {ordered[-1]:,}"
+    return _listed([f"{size:,}" for size in ordered])

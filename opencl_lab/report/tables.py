@@ -1,0 +1,175 @@
+"""Measured rows as tables of a page: what each cell shows, and what it is sorted by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.stored import Results
+from opencl_lab.comparison.table import number
+from opencl_lab.doctor.peaks import share_text
+from opencl_lab.report.sweeps import Sweep
+
+__all__ = ["Cell", "PageTable", "calls_table", "printed_table", "table_of"]
+
+CALL_COLUMNS = {
+    "what": "call",
+    "side": "arrays",
+    "call_us": "µs per call",
+    "host_us": "µs until it returns",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows; `order` is the number it is sorted by, None for words; and its class."""
+
+    text: str
+    order: float | None = None
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table: its heads, whether each column has numbers, and its rows."""
+
+    heads: Sequence[str]
+    numeric: Sequence[bool]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+
+
+def _number(value: Any, digits: int = 4) -> Cell:
+    """Return the cell of a number, empty for None; of any other value its words."""
+    if value is None:
+        return Cell("")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return Cell(str(value))
+    text = f"{value:,}" if isinstance(value, int) else number(value, digits)
+    return Cell(text, float(value))
+
+
+def _name(row: Measurement) -> Cell:
+    told = row.data == "host" or "@device" in row.implementation
+    return Cell(row.label + ("" if told else " (data on the device)"), style=row.kind)
+
+
+def _spread(row: Measurement) -> Cell:
+    times = row.total_ms
+    if times is None:
+        return Cell("")
+    text = f"{number(times.min, 3)}\u2009\u2013\u2009{number(times.max, 3)}"
+    return Cell(text, (times.max - times.min) / times.median if times.median else 0.0)
+
+
+def _times(value: float | None) -> Cell:
+    if value is None:
+        return Cell("")
+    return Cell(f"{value:.2f}x" if value < 1000 else f"{value:.0f}x", value)
+
+
+def _error(row: Measurement) -> Cell:
+    found = row.difference
+    if found is None:
+        return Cell("")
+    return _number(found.max_rel if found.rel_l2 is None else found.rel_l2, 2)
+
+
+def _verdict(row: Measurement) -> Cell:
+    if row.ok:
+        return Cell("ok" + (f", {row.note}" if row.note else ""), style="ok")
+    style = "absent" if row.status == "unavailable" else "failed"
+    return Cell(f"{row.status}: {row.reason}" if row.reason else row.status, style=style)
+
+
+def _peak(row: Measurement) -> Cell:
+    return Cell("") if row.peak is None else Cell(share_text(row.peak), row.peak)
+
+
+COLUMNS: Mapping[str, Callable[[Measurement], Cell]] = {
+    "implementation": _name,
+    "total ms": lambda row: _number(row.total_ms.median if row.total_ms else None),
+    "min \u2013 max": _spread,
+    "kernel ms": lambda row: _number(row.kernel_ms),
+    "transfer ms": lambda row: _number(row.transfer_ms or None, 3),
+    "build ms": lambda row: _number(row.build_ms, 3),
+    "GFLOP/s": lambda row: _number(row.gflops),
+    "GB/s": lambda row: _number(row.gbps),
+    "speed-up": lambda row: _times(row.speedup),
+    "efficiency": lambda row: _number(row.efficiency, 2),
+    "% of peak": _peak,
+    "error": _error,
+    "result": _verdict,
+}
+WORDS = ("implementation", "result")
+
+
+def table_of(sweep: Sweep) -> PageTable:
+    """Return the rows of a sweep, without the columns that are empty in all of them."""
+    rows = sorted(sweep.rows, key=lambda row: [row.leading[name] for name in sweep.varied])
+    measurements = [row.measurement for row in rows]
+    flops = any(row.gflops for row in measurements)  # one rate is enough
+    columns = {name: make for name, make in COLUMNS.items() if name != "GB/s" or not flops}
+    cells = [
+        [
+            *(_number(row.leading[name]) for name in sweep.varied),
+            *(make(row.measurement) for make in columns.values()),
+        ]
+        for row in rows
+    ]
+    runs = sorted({row.total_ms.runs for row in measurements if row.total_ms})
+    caption = f"Each time is the median of {' or '.join(map(str, runs))} runs." if runs else ""
+    return _without_empty((*sweep.varied, *columns), cells, caption)
+
+
+def _without_empty(
+    heads: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str = ""
+) -> PageTable:
+    kept = [index for index in range(len(heads)) if any(row[index].text for row in rows)]
+    numeric = [any(row[index].order is not None for row in rows) for index in kept]
+    shown = [[row[index] for index in kept] for row in rows]
+    return PageTable([heads[index] for index in kept], numeric, shown, caption)
+
+
+def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
+    """Return what calls cost."""
+    names = list(dict.fromkeys(name for call in calls for name in call))
+    heads = [CALL_COLUMNS.get(name, name.replace("_", " ")) for name in names]
+    return _without_empty(heads, [[_number(call.get(name), 3) for name in names] for call in calls])
+
+
+def printed_table(results: Results) -> PageTable | None:
+    """Return the figures that a source report printed, each beside the time measured here."""
+    printed = results.content.get("printed")
+    rows = []
+    for figure in printed if isinstance(printed, list) else []:
+        if not isinstance(figure, dict):
+            continue
+        point = figure.get("point")
+        point = point if isinstance(point, dict) else {}
+        here = next(
+            (
+                row.measurement
+                for row in results.rows
+                if row.measurement.implementation == figure.get("ours")
+                and all(row.leading.get(name) == value for name, value in point.items())
+            ),
+            None,
+        )
+        measured = here.total_ms.median if here and here.ok and here.total_ms else None
+        rows.append(
+            [
+                Cell(str(figure.get("what", ""))),
+                Cell(", ".join(f"{name} = {value}" for name, value in point.items())),
+                Cell(str(figure.get("hardware", ""))),
+                _number(figure.get("milliseconds")),
+                Cell(str(figure.get("ours", ""))),
+                _number(measured) if measured is not None else Cell("not measured"),
+            ]
+        )
+    if not rows:
+        return None
+    heads = ("the report's", "sizes", "its hardware", "ms printed", "row here", "total ms here")
+    return _without_empty(heads, rows)

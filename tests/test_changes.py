@@ -1,0 +1,186 @@
+"""Comparing two runs: documents read back, verdicts by the recorded spread, exit status."""
+
+import json
+import re
+
+import pytest
+from documents import DEVICE, OPTIONS, row, slower, sweep
+
+from opencl_lab.cli import main
+from opencl_lab.comparison.changes import Change, compare_results
+from opencl_lab.comparison.stored import read_results
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operation import Difference
+from opencl_lab.plan import Work
+
+
+def test_a_row_is_read_back_as_it_was(tmp_path):
+    before = row(
+        samples=range(1, 16), config={"WG_SIZE": 64}, transfer_ms=0.5, build_ms=3.0, speedup=2.0,
+        work=Work(1e6, 2e6), difference=Difference(1e-3, 1e-2, True), data="device", calls=3,
+        peak=0.5, workers=2, note="warm",
+    )  # fmt: skip
+    assert before.total_ms.interval == (4, 12)  # not min to max: of 15 runs outliers do not count
+    results = read_results(sweep(tmp_path / "a.json", before))
+    assert results.size_name == "n" and results.operation == "sort"
+    ((size, (after,)),) = results.series()
+    assert size == 1000 and after.as_row() == before.as_row()
+    assert after.total_ms.interval == before.total_ms.interval
+
+
+def test_documents_without_an_interval_have_min_to_max(tmp_path):
+    path = sweep(tmp_path / "a.json", row())
+    content = json.loads(path.read_text())
+    del content["results"][0]["total_ms"]["interval"]
+    path.write_text(json.dumps(content))
+    (item,) = read_results(path).rows
+    assert item.measurement.total_ms.interval == (2.0, 2.4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (slower(1), slower(1.5), "slower"),
+        (slower(1.5), slower(1), "faster"),
+        (slower(1), slower(1.15), "within noise"),  # 2.3..2.76 after 2.0..2.4
+        (row(samples=(2, 2.1, 2.2)), row(samples=(3, 3.1, 3.2)), "too few runs"),
+        (row(samples=(2, 2.1, 2.2, 2.3)), row(samples=(3, 3.1, 3.2, 3.3)), "slower"),
+        (row(samples=(2,)), row(samples=(9,)), "too few runs"),
+        (row(samples=[2.0] * 14 + [50]), row(samples=[3.0] * 14 + [1]), "slower"),  # outliers
+        (row(), row(status="correctness", reason="wrong"), "fails now"),
+        (row(status="compile", samples=()), row(), "works now"),
+        (row(), row(status="unavailable", samples=()), "not measured"),
+        (row(status="runtime"), row(status="runtime"), "not measured"),
+    ],
+)
+def test_verdicts(old, new, verdict):
+    assert Change({}, old, new).verdict == verdict
+
+
+def test_only_rows_of_ours_past_the_threshold_are_regressions():
+    assert Change({}, slower(1), slower(1.5)).regressed(1.1)
+    assert not Change({}, slower(1), slower(1.5)).regressed(1.6)
+    assert not Change({}, slower(1, "c:seq"), slower(1.5, "c:seq")).regressed(1.1)
+    assert Change({}, row(), row(status="runtime")).regressed(1.1)
+    assert Change({}, row(), row(status="unavailable")).regressed(1.1)
+    assert not Change({}, row(status="runtime"), row(status="runtime")).regressed(1.1)
+
+
+def test_the_command_ends_with_1_at_a_regression_and_says_the_rest(tmp_path, capsys):
+    old = sweep(tmp_path / "old.json", row(), slower(1, "c:seq"), row("opencl:gone"))
+    (tmp_path / "new").mkdir()
+    new = sweep(
+        tmp_path / "new/results.json",
+        slower(1.5, config={"WG_SIZE": 64}), slower(1.6, "c:seq"), row("opencl:added"),
+        device={**DEVICE, "driver": "2.0"}, version="0.2.0", options={**OPTIONS, "seed": 1},
+    )  # fmt: skip
+    assert main(["bench", "--compare", str(old), str(old)]) == 0
+    assert "3 within noise" in capsys.readouterr().out
+    arguments = ["bench", "--compare", str(old), str(new.parent)]
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert "1.50x" in out and "1.60x" in out and "1 regression: rows of OpenCL" in out
+    assert f"only in {old}: opencl:gone" in out and f"only in {new}: opencl:added" in out
+    assert "driver differs: 1.0, then 2.0" in err and "0.1.0, then 0.2.0" in err
+    assert "data (seed) differs: 0, then 1" in err
+    assert main([*arguments, "--threshold", "1.6"]) == 0
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 1
+    content = json.loads(capsys.readouterr().out)
+    first, second = content["results"]
+    assert content["regressions"] == 1 and content["threshold"] == 1.1
+    assert first["verdict"] == second["verdict"] == "slower" and first["n"] == 1000
+    assert first["regression"] and not second["regression"] and len(content["warnings"]) == 3
+    assert first["remarks"] == ["WG_SIZE none, then 64"] and second["remarks"] == []
+    assert first["ratio"] == pytest.approx(1.5) and first["kernel_ratio"] == 1
+    assert [len(content[name]) for name in ("only_old", "only_new")] == [1, 1]
+
+
+def test_a_slower_machine_is_told_by_the_references(tmp_path):
+    names = ("opencl:radix", "c:seq", "numpy")
+    old = read_results(sweep(tmp_path / "a.json", *(slower(1, name) for name in names)))
+    new = read_results(sweep(tmp_path / "b.json", *(slower(1.5, name) for name in names)))
+    (warning,) = compare_results(old, new).warnings
+    assert "the references took 1.50 times as long, too" in warning
+    assert not compare_results(old, old).warnings
+
+
+def test_a_single_run_meets_that_size_of_a_sweep(tmp_path):
+    single = sweep(
+        tmp_path / "a.json", row(), command="sort", options={**OPTIONS, "n": 1000},
+        problem={"n": 1000}, results=[row().as_row()],
+    )  # fmt: skip
+    both = sweep(
+        tmp_path / "b.json", row(), problem={"operation": "sort", "sizes": [1000, 9]},
+        results=[{"n": n, **row().as_row()} for n in (9, 1000)],
+    )  # fmt: skip
+    found = compare_results(read_results(single), read_results(both))
+    assert [item.what["n"] for item in found.rows] == [1000]
+    assert len(found.only_new) == 1 and not found.warnings
+
+
+def test_options_that_only_one_version_has_do_not_part_the_rows(tmp_path):
+    old = read_results(sweep(tmp_path / "a.json", row()))
+    new = read_results(sweep(tmp_path / "b.json", row(), options={**OPTIONS, "pattern": "x"}))
+    found = compare_results(old, new)
+    assert len(found.rows) == 1 and "records pattern: x" in found.warnings[0]
+
+
+@pytest.mark.parametrize("change", [{"dtype": "float32"}, {"order": "sorted"}])
+def test_other_problems_are_not_compared(tmp_path, change):
+    old = sweep(tmp_path / "a.json", row())
+    new = sweep(tmp_path / "b.json", row(), options={**OPTIONS, **change})
+    with pytest.raises(InvalidProblem, match="no row is in both"):
+        compare_results(read_results(old), read_results(new))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is damaged: it is not JSON"),
+        ("[" * 100_000, "is damaged: it is not JSON"),
+        ("\xff", "is damaged"),
+        ("[]", "names no schema"),
+        ('{"schema": "oclab/2"}', "take a newer one"),
+        ('{"schema": "oclab/1", "results": 3}', "no list"),
+        ('{"schema": "oclab/1", "results": [3]}', r"results\[0\] is no object"),
+        ('{"schema": "oclab/1", "results": []}', "no rows"),
+        ('{"schema": "oclab/1", "results": [{"n": 3, "costs": []}]}', "no rows"),
+        (
+            '{"schema": "oclab/1", "results": [{"implementation": "x", "kernel_ms": "y"}]}',
+            r"results\[0\]: kernel_ms is no number",
+        ),
+        (
+            f'{{"schema": "oclab/1", "results": [{{"implementation": "x", "gbps": {10**400}}}]}}',
+            r"results\[0\]: int too large",
+        ),
+        (
+            '{"schema": "oclab/1", "results": [{"implementation": "x", "total_ms": {"min": 3}}]}',
+            "no min, median and max",
+        ),
+    ],
+)
+def test_what_is_no_document_is_one_sentence(tmp_path, capsys, content, said):
+    path = tmp_path / "a.json"
+    path.write_text(content, encoding="latin-1")
+    good = sweep(tmp_path / "good.json", row())
+    assert main(["bench", "--compare", str(path), str(good)]) == 2
+    out, err = capsys.readouterr()
+    assert re.search(said, err) and str(path) in err and err.count("\n") == 1 and not out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--threshold", "2", "sort"], "--threshold is for --compare"),
+        (["--compare", "a", "b", "sort"], "no operation"),
+        (["--compare", "a"], "requires 2 arguments"),
+        (["--json"], "Missing command"),
+        (["--compare", "a", "b"], "cannot read a"),
+        (["--compare", "a", "b", "--threshold", "0.5"], "0.5"),
+    ],
+)
+def test_bad_usage(tmp_path, capsys, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", *arguments]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,420 @@
+"""The page of `oclab report`: what it says, that it holds together, and a real browser."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from browser import Browser, find_browser
+from documents import OPTIONS, row, slower, sweep
+
+from opencl_lab.cli import main
+from opencl_lab.comparison.stored import read_results
+from opencl_lab.operation import Difference
+from opencl_lab.plan import Work
+from opencl_lab.report.figures import figures_of
+from opencl_lab.report.page import page_of, sections_of
+from opencl_lab.report.summary import summary_of, troubles_of
+from opencl_lab.report.sweeps import find_results, sweeps_of
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${1+1}|$x$"
+SAMPLES = (2.0, 2.1, 2.2, 2.3, 2.4)
+
+
+class Page(HTMLParser):
+    """The structure of a page: tags, ids and links; it fails where tags do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.links, self.text, self._open = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), (tag, name)
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "src", "clip-path", "aria-labelledby"):
+                self.links.append(value)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+def checked(text):
+    """Return a parsed page that is whole and asks for nothing from elsewhere."""
+    page = Page(text)
+    assert len(set(page.ids)) == len(page.ids)
+    for link in page.links:
+        link = re.sub(r"^url\((.*)\)$", r"\1", link)
+        assert link == "data:," or link.removeprefix("#") in page.ids, link
+    assert page.tags.count("script") == page.tags.count("style") == 1
+    assert not {"img", "iframe", "object", "base", "form"} & set(page.tags)
+    return page
+
+
+def timed(factor, name, baseline=4.0, **other):
+    given = {"work": Work(0, 8e3), "difference": Difference(0.0, 0.0, True), **other}
+    return slower(factor, name, speedup=baseline / factor, **given)
+
+
+def write_sweep(path, name="opencl:radix"):
+    """Write a sweep in which the first wins from 1000 on, one is missing and one fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    absent = row("blas", samples=(), status="unavailable", reason="no BLAS is installed")
+    sizes = {
+        100: [timed(8, name), timed(1, "c:seq"), timed(4, "numpy"), absent],
+        1000: [timed(16, name), timed(64, "c:seq"), timed(32, "numpy"), absent],
+        10000: [
+            timed(100, name), timed(1000, "c:seq"), timed(110, "numpy"), absent,
+            row("opencl:merge-path", samples=(), status="compile", reason="error: no such type"),
+        ],
+    }  # fmt: skip
+    rows = [{"n": n, **item.as_row()} for n, items in sizes.items() for item in items]
+    problem = {"operation": "sort", "sizes": list(sizes)}
+    return sweep(path, problem=problem, results=rows)
+
+
+def write_study(path):
+    """Write a document as `oclab study` does."""
+    shapes = {"square": [(8, 8, 8), (16, 16, 16)], "tall": [(8, 8, 8), (16, 8, 4)]}
+    rows = [
+        {"part": part, "dtype": "float64", **dict(zip("mnk", shape, strict=True)), **one.as_row()}
+        for part in ("square", "tall")
+        for shape in shapes[part]
+        for one in (timed(3, "opencl:tiled", kind="opencl"), timed(9, "c:seq"))
+    ]
+    return sweep(
+        path, command="study", study="matmul", scale="small", problem=None, options=None,
+        answers=[{"question": "Which is the fastest?", "answer": ["opencl:tiled.", "By far."]}],
+        notes=["TILE=32 is left out", "TILE=32 is left out"],
+        printed=[
+            {
+                "study": "matmul", "what": "tiled kernel", "hardware": "Some GPU",
+                "point": {"m": 8, "n": 8, "k": 8}, "ours": "opencl:tiled", "milliseconds": 12.5,
+            }
+        ],
+        results=rows,
+    )  # fmt: skip
+
+
+def write_all(folder):
+    """Write a document of each kind, nested, and what is none; return how many rows there are."""
+    write_sweep(folder / "a/results.json")
+    write_study(folder / "b.json")
+    single = [timed(1, "opencl:radix").as_row(), timed(2, "numpy", data="device").as_row()]
+    arguments = ["sort", "--n", "5", "--json", "a b"]
+    sweep(
+        folder / "c.json", command="sort", results=single, problem={"n": 5},
+        options={**OPTIONS, "n": 5}, arguments=arguments,
+        environment={"cpu": {"name": "A CPU"}, "packages": ["numpy 2"]},
+    )  # fmt: skip
+    call = {"what": "public call", "side": "host", "call_us": 12.0, "host_us": 8.0}
+    calls = [{"n": 7, "problem": {}, "calls": [call], "launches": 2, "result_bytes": 9}]
+    sweep(folder / "d.json", results=calls)
+    (folder / "e.json").write_text("{")
+    sweep(folder / "f.json", schema="oclab/2")
+    sweep(folder / "g.json", command="doctor", results=[])
+    (folder / "h.json").write_text('{"name": "a package"}')
+
+
+def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
+    write_all(tmp_path)
+    assert main(["report", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "4 documents" in out and err.count("left out") == 4
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page, words = checked(text), Page(text).words
+    assert page.tags.count("svg") > 9 and page.tags.count("table") == 7
+    assert "6 experiments with" in words and "1 row failed" in words
+    for name in ("e.json is damaged", "f.json has the schema oclab/2", "g.json has no measured"):
+        assert name in words
+    assert "h.json is no document" in words
+    # What writes each document, and the page.
+    assert "oclab sort --n 5 --json 'a b'" in words
+    assert "oclab bench sort --sizes 100,1000,10000 --dtype int32 --order random" in words
+    assert "oclab study matmul --scale small --out DIR" in words
+    assert f"oclab report {tmp_path}" in words
+    # Shapes whose sizes are the same are no points of one plot.
+    assert "dtype float64, m 16, n 8, k 4" in words and "matmul tall: m" not in words
+    # The study: questions, printed figures beside rows, parts with their sizes.
+    assert "Which is the fastest? opencl:tiled. By far." in words and "Some GPU 12.5" in words
+    assert "matmul square: m x n x k from 512 to 4,096" in words and words.count("TILE=32") == 1
+    assert "public call host 12 8" in words
+    assert "numpy (data on the device)" in words
+    assert "<title>opencl:radix: 2.2 ms (2 to 2.4, 5 runs), 4 times c:seq" in text  # of a bar
+    assert "cpu: name A CPU" in words and "packages numpy 2" in words and "Some device" in words
+
+
+def test_sentences_are_drawn_from_the_rows(tmp_path):
+    (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
+    winners, end, crossings = summary_of(one)
+    assert winners == "Fastest by total time: c:seq at 100, opencl:radix from 1,000 on (n)."
+    assert end == (
+        "At n = 10,000, opencl:radix takes 220 ms; the next, numpy, 1.1 times as long, "
+        "which is within noise."
+    )
+    assert "opencl:radix is faster than c:seq from about" in crossings
+    assert crossings.endswith("it is within noise of numpy at the largest.")
+    assert [trouble.text for trouble in troubles_of(one)] == [
+        "blas was not measured: no BLAS is installed",
+        "opencl:merge-path failed (compile) at n = 10,000: error: no such type",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("factors", "said"),
+    [
+        ([(1, 9), (1, 9), (1, 9)], "opencl:a at every size"),
+        ([(9, 1), (1, 9), (9, 1)], "c:seq at 1, opencl:a at 2, c:seq at 4 (n)"),
+        ([(9, 1), (9, 1), (1, 9)], "c:seq up to 2, opencl:a at 4 (n)"),
+        ([(9, 1), (1, 9), (1, 9), (9, 1)], "c:seq at 1, opencl:a from 2 to 4, c:seq at 8 (n)"),
+    ],
+)
+def test_winners_are_named_by_ranges(tmp_path, factors, said):
+    rows = [
+        {"n": 2**index, **slower(factor, name).as_row()}
+        for index, pair in enumerate(factors)
+        for name, factor in zip(("opencl:a", "c:seq"), pair, strict=True)
+    ]
+    problem = {"operation": "sort", "sizes": [row["n"] for row in rows]}
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", problem=problem, results=rows)))
+    assert summary_of(one)[0] == f"Fastest by total time: {said}."
+
+
+def test_plots_have_real_text_and_a_tooltip_for_each_mark(tmp_path):
+    (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
+    figures = figures_of(one, "x")
+    assert [figure.caption.split()[0] for figure in figures] == ["Total", "Speed-up", "What"]
+    for figure in figures:
+        titles = re.findall(r"<title>([^<]*)</title>", figure.svg)
+        assert len(titles) == 9 and len(set(titles)) == 9  # three implementations, three sizes
+        assert {name for _, name in figure.legend} >= {"opencl:radix", "c:seq", "numpy"}
+        assert ">10000</text>" in figure.svg and "total time" in figure.svg
+        assert "#000000" not in figure.svg and "currentColor" in figure.svg
+        assert "font-family" not in figure.svg and "opencl:radix</text>" not in figure.svg
+    assert "opencl:radix, n = 1,000: 35.2 ms (32 to 38.4, 5 runs), 0.25 times c:seq" in titles[1]
+    assert figures_of(one, "x") == figures  # the same page for the same data
+
+
+def test_what_files_say_is_never_markup(tmp_path):
+    content = json.loads(write_sweep(tmp_path / "a.json", name=f"opencl:{EVIL}").read_text())
+    content["device"] = {"name": EVIL, "driver": EVIL, "reason": EVIL}
+    content["options"][EVIL] = EVIL
+    content["arguments"] = [EVIL]
+    content["environment"] = {EVIL: {EVIL: [EVIL]}}
+    content["study"], content["scale"], content["version"] = EVIL, EVIL, EVIL
+    content["answers"] = [{"question": EVIL, "answer": [EVIL]}]
+    content["printed"] = [{"what": EVIL, "hardware": EVIL, "ours": EVIL, "milliseconds": EVIL}]
+    content["notes"] = [EVIL]
+    for item in content["results"]:
+        item["reason"] = item["note"] = EVIL
+    folder = tmp_path / "<b>&"
+    folder.mkdir()
+    (folder / "<i>.json").write_text(json.dumps(content))
+    (folder / "<u>.json").write_text("{")
+    found, skipped = find_results(folder)
+    text = page_of(found, skipped, folder, ["oclab", EVIL])
+    page = checked(text)
+    assert not {"b", "i", "u"} & set(page.tags)
+    assert page.words.count(EVIL) > 20 and "<u>.json is damaged" in page.words
+
+
+def test_missing_fields_leave_gaps_and_no_more(tmp_path):
+    bare = {"schema": "oclab/1", "results": [{"implementation": "a"}, {"implementation": "b"}]}
+    (tmp_path / "a.json").write_text(json.dumps(bare))
+    times = {"median": 0, "min": 0, "max": 0}
+    bare["results"] = [{"implementation": "a", "ok": True, "total_ms": times, "n": 0}]
+    bare |= {"problem": {"sizes": [0]}, "device": 3, "options": [], "answers": 3, "printed": [3]}
+    bare |= {"study": "x", "notes": 3}
+    (tmp_path / "b.json").write_text(json.dumps(bare))
+    found, skipped = find_results(tmp_path)
+    assert len(found) == 2 and not skipped
+    assert [results.operation for results in found] == ["", "x"]
+    words = checked(page_of(found, skipped, tmp_path)).words
+    assert "Nothing was measured with a right result." in words
+    assert "Only a was measured." in words
+
+
+def test_letters_of_all_kinds(tmp_path):
+    path = write_sweep(tmp_path / "a.json", name="opencl:\u6f22\u0001\ud800\x7f")
+    (found,), _ = find_results(path)
+    text = page_of([found], [], path)
+    assert text.count("opencl:\u6f22\ufffd\ufffd\x7f") >= 20
+    checked(text.encode().decode())
+
+
+def test_wrong_results_are_no_winners(tmp_path):
+    wrong = [timed(1, name, status="correctness", reason="9 of 9") for name in ("opencl:a", "b")]
+    rows = [{"n": n, **item.as_row()} for n in (1, 2) for item in wrong]
+    problem = {"operation": "sort", "sizes": [1, 2]}
+    path = sweep(tmp_path / "a.json", problem=problem, results=rows)
+    page = checked(page_of([read_results(path)], [], tmp_path))
+    assert "Nothing was measured with a right result." in page.words
+    assert "opencl:a failed (correctness): 9 of 9" in page.words and "4 rows failed" in page.words
+
+
+def test_workers_have_a_plot_of_their_own(tmp_path):
+    rows = [
+        {"n": n, **timed(n / workers, f"c:omp x{workers}", threads=workers, workers=workers,
+                         algorithm="c:omp").as_row()}
+        for n in (8, 16)
+        for workers in (1, 2, 4)
+    ]  # fmt: skip
+    problem = {"operation": "sort", "sizes": [8, 16]}
+    path = sweep(tmp_path / "a.json", problem=problem, results=rows)
+    (section,) = sections_of(read_results(path), tmp_path)
+    figure = section.figures[-1]
+    assert figure.caption == "Speed-up by threads or ranks, n = 16"
+    assert [name for _, name in figure.legend] == ["c:omp"]
+    assert "c:omp, workers = 4: 8.8 ms" in figure.svg
+    assert section.table.rows[1][1].text == "c:omp x2"  # not twice
+
+
+def test_columns_that_are_empty_are_left_out(tmp_path):
+    (section,) = sections_of(read_results(write_sweep(tmp_path / "a.json")), tmp_path)
+    heads = section.table.heads
+    assert heads[:3] == ["n", "implementation", "total ms"] and heads[-1] == "result"
+    assert "GB/s" in heads and "GFLOP/s" not in heads and "% of peak" not in heads
+    assert section.table.caption == "Each time is the median of 5 runs."
+    orders = [cells[2].order for cells in section.table.rows]
+    assert len(orders) == 13 and orders[0] == pytest.approx(17.6) and orders[3] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gone"], "there is no folder gone"),
+        (["empty"], "no results found in empty: it has no JSON file; `oclab bench"),
+        (["bad"], "no results found in bad: bad/a.json is damaged"),
+        (["bad/a.json"], "is damaged"),
+        (["good", "-o", "page.png"], "its name must end in .html"),
+        (["good", "-o", "gone/page.html"], "cannot write gone/page.html"),
+    ],
+)
+def test_errors_are_one_sentence(tmp_path, monkeypatch, capsys, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "bad", "good"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bad/a.json").write_text("{")
+    sweep(tmp_path / "good/a.json", row())
+    assert main(["report", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert said in err and err.count("\n") == 1 and not out
+    assert not list(tmp_path.rglob("*.html"))
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
+    path = sweep(tmp_path / "a.json", row())
+    page = tmp_path / "page.htm"
+    page.write_text("before")
+
+    def fail(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("opencl_lab.cli.report.page_of", fail)
+        assert main(["report", str(path), "-o", str(page)]) == 2
+    assert page.read_text() == "before"
+    capsys.readouterr()
+    assert main(["report", str(path), "-o", str(page), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["read"] == [str(path)] and content["output"] == str(page)
+    assert content["arguments"] == ["report", str(path), "-o", str(page), "--json"]
+    checked(page.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = find_browser()
+    if path is None:
+        pytest.skip("no Chromium is installed (on Debian: apt-get install chromium)")
+    found = Browser(path)
+    yield found
+    found.close()
+
+
+WIDER = """[...document.querySelectorAll("body *")].filter(item =>
+  !item.closest(".scroll > *, svg") && item.getBoundingClientRect().right > innerWidth + 0.5
+).map(item => item.outerHTML.slice(0, 80))"""
+COLUMN = (
+    "[...document.querySelectorAll('table')[%d].tBodies[0].rows].map(r => r.cells[%d].innerText)"
+)
+CONTRAST = """[...document.querySelectorAll("body, .options, .ok, .failed, .opencl, a")].map(item =>
+  [getComputedStyle(item).color, getComputedStyle(document.body).backgroundColor])"""
+
+
+def luminance(colour):
+    """Return the relative luminance of ``rgb(r, g, b)`` (WCAG 2)."""
+    shares = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
+    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_in_a_browser(tmp_path, browser):
+    write_all(tmp_path)
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    page = tmp_path / "report.html"
+    for width in (375, 1440):
+        for dark in (False, True):
+            browser.open(page, width, dark=dark)
+            assert browser.run("innerWidth") == width
+            assert browser.run("document.documentElement.scrollWidth") == width
+            assert browser.run(WIDER) == []
+            for text, back in browser.run(CONTRAST):
+                light, dim = sorted((luminance(text), luminance(back)), reverse=True)
+                assert (light + 0.05) / (dim + 0.05) > 4.5, (text, back)
+            assert (luminance(back) < 0.1) == dark
+    # Numbers are sorted as numbers, those without one are last either way, words as words.
+    index = browser.run(
+        "[...document.querySelectorAll('table')].findIndex(t => t.innerText.includes('merge-path'))"
+    )
+    click = f"document.querySelectorAll('table')[{index}].querySelectorAll('th button')[%d].click()"
+    before = browser.run(COLUMN % (index, 2))
+    numbers = [float(text) for text in before if text]
+    for reverse in (False, True):
+        browser.run(click % 2)
+        shown = browser.run(COLUMN % (index, 2))
+        assert [float(text) for text in shown if text] == sorted(numbers, reverse=reverse)
+        assert shown[len(numbers) :] == [""] * (len(before) - len(numbers)) != []
+        state = f"document.querySelectorAll('table')[{index}].querySelector('[aria-sort]').ariaSort"
+        assert browser.run(state) == ("descending" if reverse else "ascending")
+    browser.run(click % 1)
+    names = browser.run(COLUMN % (index, 1))
+    assert names == sorted(names) and names != browser.run(COLUMN % (index, 0))
+    # A tooltip is the title of what is under the pointer.
+    marks = browser.run("document.querySelectorAll('.mark > title').length")
+    assert marks > 20
+    assert not browser.errors
+    browser.run("console.error('seen')")
+    assert browser.errors  # so the test above can fail
+    browser.errors.clear()
+
+
+def test_the_page_works_without_its_script(tmp_path, browser):
+    sweep(tmp_path / "a.json", row(), slower(2, "c:seq"))
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(tmp_path / "report.html")
+        assert browser.run("document.querySelectorAll('table').length") == 1
+        assert browser.run("document.querySelectorAll('button').length") == 0
+        assert browser.run(COLUMN % (0, 0)) == ["opencl:radix", "c:seq"]
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
