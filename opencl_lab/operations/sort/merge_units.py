@@ -8,8 +8,9 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.sort.elements import Elements, index_type
+from opencl_lab.operations.sort.phases import in_phases
 from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
-from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.space import Config
 
 __all__ = ["TEMPLATE", "units_config", "units_plan"]
@@ -82,7 +83,6 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         arguments.update({name: name for name in runs})
         buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
     phases = 1 + merges
-    buffers.append(Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32)))
     params: dict[str, Any] = {
         **elements.params,
         "VALUE_T": value_type,
@@ -94,26 +94,15 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "CAPACITY": capacity,
         "PATIENCE": PATIENCE,
     }
-    joined = device.capabilities.visible_writes
-    spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
-    launches = tuple(
-        Launch(
-            template=TEMPLATE,
-            kernel="merge_units",
-            params=params,
-            global_size=(items,),
-            local_size=(1,),
-            arguments={
-                **arguments,
-                "n": np.uint64(n),
-                "rows": np.uint64(rows),
-                "from": np.uint32(begin),
-                "to": np.uint32(end),
-                "last": np.uint32(phases),
-                "counters": "counters",
-            },
-            local_bytes=local_bytes if alone else 0,
-        )
-        for begin, end in spans
+    counters, launches = in_phases(
+        problem,
+        device,
+        phases,
+        items,
+        arguments,
+        template=TEMPLATE,
+        kernel="merge_units",
+        params=params,
+        local_bytes=local_bytes if alone else 0,
     )
-    return Plan(tuple(buffers), launches)
+    return Plan((*buffers, counters), launches)
