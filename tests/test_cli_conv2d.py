@@ -48,7 +48,7 @@ def test_a_picture_of_sixteen_bits(tmp_path, rng):
 def test_weights_from_a_file_and_every_reference(photo, tmp_path):
     np.savetxt(tmp_path / "w.csv", [[1, 2], [3, -4], [5, 6]], fmt="%d", delimiter=",")
     arguments = (photo, "--weights", tmp_path / "w.csv", "--boundary", "mirror", "--repeats", 1)
-    result = oclab("conv2d", *arguments, "--algorithm", "all", "--json")
+    result = oclab("conv2d", *arguments, "--algorithm", "all", "--against", "all", "--json")
     assert result.returncode == 0, result.stderr
     content = json.loads(result.stdout)
     assert content["problem"]["accumulator"] == "int32" and content["problem"]["saturate"]

@@ -52,6 +52,7 @@ def content(oclab):
         assert status == 0, err
         found = json.loads(out)
         assert found["schema"] == "oclab/1" and found["command"] == f"tuning {arguments[0]}"
+        assert found.pop("arguments") == ["tuning", *map(str, arguments), "--json"]
         return found
 
     return run

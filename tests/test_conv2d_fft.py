@@ -12,7 +12,7 @@ from scipy import signal
 from test_conv2d import assert_close, right
 
 from opencl_lab import compare
-from opencl_lab.comparison import contestants
+from opencl_lab.comparison import ours
 from opencl_lab.device import Device, select_device
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig
@@ -213,6 +213,6 @@ def test_its_times_are_held_against_its_own_arithmetic(monkeypatch):
     (row,) = compare("conv2d", algorithms="fft", against="none", repeats=5, **options)
     # A peak that the transforms stay below, and direct sums in this time would be above.
     peak = problem.work.flops / (row.kernel_ms * 1e-3) / 5
-    monkeypatch.setattr(contestants, "stored_peaks", lambda device: Peaks(flops32=peak))
+    monkeypatch.setattr(ours, "stored_peaks", lambda device: Peaks(flops32=peak))
     (row,) = compare("conv2d", algorithms="fft", against="none", repeats=5, **options)
     assert row.status == "correct" and 0 < row.peak < 1
