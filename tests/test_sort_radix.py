@@ -392,6 +392,8 @@ def test_built_in_configurations_fit(dtype, options, n):
         (50_000, 1, "int8", "radix"),
         (2000, 10**6, "int32", "radix"),
         (3000, 300, "int64", "merge-path"),
+        (2048, 10**6, "int64", "merge-path"),
+        (2049, 10**6, "int64", "radix"),
         (1 << 21, 1, "float64", "merge-path"),
         ((1 << 21) + 1, 1, "int64", "radix"),
     ],
