@@ -126,6 +126,28 @@ def test_options_that_only_one_version_has_do_not_part_the_rows(tmp_path):
     assert len(found.rows) == 1 and "records pattern: x" in found.warnings[0]
 
 
+def test_squares_and_rectangles_in_one_document(tmp_path, capsys):
+    """Problems of one part have a size, those of another three; both are told apart."""
+    rows = [{"size": 64, **row().as_row()}]
+    rows += [{"m": m, "n": 5, "k": 6, **row().as_row()} for m in (3, 4)]
+    problem = {"operation": "gemm", "size": [64]}
+    old = sweep(tmp_path / "a.json", problem=problem, results=rows)
+    new = sweep(tmp_path / "b.json", problem=problem, results=[rows[0], rows[2]])
+    found = compare_results(read_results(old), read_results(new))
+    assert [item.what.get("m") for item in found.rows] == [None, 4]
+    assert len(found.only_old) == 1 and "m=3" in found.only_old[0]
+    assert main(["bench", "--compare", str(old), str(new)]) == 0
+    assert "1 row of OpenCL had no counterpart" in capsys.readouterr().out
+
+
+def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    old = sweep(tmp_path / "a[constant].json", row("opencl:naive[constant]"), row("c:seq[/b]"))
+    assert main(["bench", "--compare", str(old), str(old)]) == 0
+    told = capsys.readouterr().out
+    assert "opencl:naive[constant]" in told and "c:seq[/b]" in told and "a[constant].json" in told
+
+
 @pytest.mark.parametrize("change", [{"dtype": "float32"}, {"order": "sorted"}])
 def test_other_problems_are_not_compared(tmp_path, change):
     old = sweep(tmp_path / "a.json", row())
@@ -178,6 +200,8 @@ def test_what_is_no_document_is_one_sentence(tmp_path, capsys, content, said):
         (["--json"], "Missing command"),
         (["--compare", "a", "b"], "cannot read a"),
         (["--compare", "a", "b", "--threshold", "0.5"], "0.5"),
+        (["--compare", "a", "b", "--threshold", "nan"], "nan is no number"),
+        (["--compare", "a", "b", "--threshold", "inf"], "inf is not in the range"),
     ],
 )
 def test_bad_usage(tmp_path, capsys, monkeypatch, arguments, said):

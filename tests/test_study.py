@@ -189,6 +189,14 @@ def test_answers_about_workers(monkeypatch):
         in said[3]
     )
     assert said[4] == "mpi:c did not run, so there is no answer."
+    quick = [
+        row(f"c:omp x{count}", time, algorithm="c:omp", workers=count)
+        for count, time in ((1, 10.0), (2, 4.0))
+    ]
+    said = answers.by_workers([result({8: quick})], MADE_UP, references=("c:omp",))
+    assert said[-1] == "c:omp is fastest with 2 workers; efficiency is 125 % with 2."
+    said = answers.by_workers([result({8: quick[:1]})], MADE_UP, references=("c:omp",))
+    assert len(said) == 1 and "efficiency 100 %" in said[0]
 
 
 @pytest.mark.parametrize(

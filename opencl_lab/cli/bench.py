@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -44,6 +45,12 @@ RESULTS = ("results.csv", "results.json", "table.txt")
 PLOTS = ("time.png", "speedup.png", "throughput.png")
 
 
+def _number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):  # neither below nor above a range
+        raise click.BadParameter("nan is no number", context, option)
+    return value
+
+
 @click.group(
     "bench",
     cls=LazyGroup,
@@ -60,7 +67,8 @@ PLOTS = ("time.png", "speedup.png", "throughput.png")
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(1.0),
+    type=click.FloatRange(1.0, 1e6),
+    callback=_number,
     help="With --compare: the ratio of medians from which on slower is a regression.  "
     f"[default: {THRESHOLD:.2f}]",
 )

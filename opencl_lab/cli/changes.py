@@ -49,12 +49,14 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     for where, names in ((before.path, changes.only_old), (after.path, changes.only_new)):
         for name in names:
             settings().say(f"only in {where}: {name}")
+    missing = sum("opencl:" in name for name in (*changes.only_old, *changes.only_new))
     counts = Counter(row.verdict for row in changes.rows)
     parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     settings().say(f"{counted(len(changes.rows), 'row')}: {parts}")
     settings().say(
         f"{counted(len(worse), 'regression')}: rows of OpenCL that fail now or take more than "
         f"{threshold:g} times as long, beyond noise"
+        + (f"; {counted(missing, 'row')} of OpenCL had no counterpart" if missing else "")
     )
     return 1 if worse else 0
 
@@ -79,8 +81,9 @@ def _document(old: Results, new: Results, changes: Changes, threshold: float) ->
 def _parts(problems: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Return what all problems have in common, and the names of the rest."""
     first = problems[0]
+    names = dict.fromkeys(name for problem in problems for name in problem)
     varied = [
-        name for name in first if any(problem.get(name) != first[name] for problem in problems)
+        name for name in names if any(problem.get(name) != first.get(name) for problem in problems)
     ]
     return {name: value for name, value in first.items() if name not in varied}, varied
 
@@ -88,10 +91,11 @@ def _parts(problems: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[
 def _table(
     title: str, common: str, varied: Sequence[str], rows: Sequence[Change], threshold: float
 ) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
-    table.caption = common or None
+    table = Table(title_justify="left", title_style="bold", caption_justify="left")
+    # As they are: what stands in brackets would be markup.
+    table.title, table.caption = Text(title), Text(common) if common else None
     for name in (*varied, "implementation"):
-        table.add_column(name, no_wrap=True)
+        table.add_column(Text(name), no_wrap=True)
     for name in ("old ms", "old min..max", "new ms", "new min..max", "runs", "new/old"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("kernel ratio", justify="right", no_wrap=True)
@@ -104,8 +108,8 @@ def _table(
             text += f" ({'; '.join(row.remarks)})"
         runs = [str(side.total_ms.runs) for side in (row.old, row.new) if side.total_ms]
         table.add_row(
-            *(str(row.what[name]) for name in varied),
-            row.new.label,
+            *(Text(str(row.what.get(name, "-"))) for name in varied),
+            Text(row.new.label),
             *_times(row.old),
             *_times(row.new),
             ", ".join(runs) or "-",

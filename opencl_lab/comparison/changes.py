@@ -147,7 +147,7 @@ def compare_results(old: Results, new: Results) -> Changes:
             raise InvalidProblem(f"{results.path} has no rows of measured implementations")
     before = [_Row.of(old, row) for row in old.rows]
     after = [_Row.of(new, row) for row in new.rows]
-    known = before[0].what.keys() & after[0].what.keys()
+    known = _names(before) & _names(after)
     waiting: dict[str, list[_Row]] = {}
     for row in before:
         waiting.setdefault(row.key(known), []).append(row)
@@ -179,7 +179,9 @@ class _Row:
     def of(cls, results: Results, row: Result) -> _Row:
         """Return a row with its problem; that of files is not told by their names."""
         size = results.size_name
-        leading = row.leading if size is None else {size: row.leading[size]}
+        leading = row.leading
+        if size is not None and size in leading:
+            leading = {size: leading[size]}
         what = {name: value for name, value in results.options.items() if name != "seed"}
         if "seed" not in results.options and size is None:
             what = dict(results.mapping("problem"))
@@ -202,6 +204,11 @@ class _Row:
     def __str__(self) -> str:
         values = " ".join(f"{name}={value}" for name, value in self.what.items())
         return f"{self.measurement.label} ({self.operation} {values})"
+
+
+def _names(rows: Iterable[_Row]) -> set[str]:
+    """Return the names of what tells problems apart: squares and rectangles have others."""
+    return {name for row in rows for name in row.what}
 
 
 def _ratio(old: float | None, new: float | None) -> float | None:

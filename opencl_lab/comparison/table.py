@@ -50,10 +50,13 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     """
     wide = any(not row.ok or row.note for row in rows)
     flops = any(row.gflops for row in rows)
-    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    # As it is: what stands in brackets, such as a variant of an algorithm, would be markup.
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    table.caption_justify = "left"
     captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
     peak = peak_caption(row.peak_note for row in rows)
-    table.caption = "\n".join([*captions, *([peak] if peak else [])]) or None
+    said = "\n".join([*captions, *([peak] if peak else [])])
+    table.caption = Text(said) if said else None
     table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
     by_norm = any(row.difference and row.difference.rel_l2 is not None for row in rows)
@@ -67,7 +70,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
         right = "ok" + (f", {row.note}" if row.note else "")
         verdict = Text(right, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
         table.add_row(
-            row.label,
+            Text(row.label),
             number(row.kernel_ms),
             number(row.transfer_ms, 3),
             number(times.median if times else None),

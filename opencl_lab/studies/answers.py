@@ -199,9 +199,12 @@ def by_workers(
             )
         most = max(found)
         best = min(found, key=found.__getitem__)
-        text = f"{reference} is fastest with {counted(best, 'worker')}"
-        text += f"; efficiency falls to {100 * one / found[most] / most:.0f} % with {most}"
-        if most > default_threads():
+        if most == 1:
+            continue
+        efficiency = one / found[most] / most
+        text = f"{reference} is fastest with {counted(best, 'worker')}; efficiency "
+        text += f"{'falls to' if efficiency < 1 else 'is'} {100 * efficiency:.0f} % with {most}"
+        if efficiency < 1 and most > default_threads():
             text += f", as {most} share {counted(default_threads(), 'processor')}"
         said.append(text + ".")
     return said
