@@ -1,0 +1,246 @@
+"""What every algorithm would build and launch, to compare before and after a change of its code.
+
+    python tools/rendered_kernels.py write BEFORE.json      # then change templates or planners
+    python tools/rendered_kernels.py write AFTER.json
+    python tools/rendered_kernels.py compare BEFORE.json AFTER.json
+    python tools/rendered_kernels.py show "dft fft n=1024" [--device h200]    # one of them as text
+
+Plans are pure, so this needs no device: it plans many problems on made-up devices, renders their
+kernels, and writes a digest of each. Comments, white space and the names of variables, functions,
+buffers and arguments do not count, nor where a template lies, so that renaming changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.errors import OclabError
+from opencl_lab.plan import Launch, LocalMemory, Plan, Table, check_plan
+from opencl_lab.registry import operations
+from opencl_lab.template import render
+
+_ALL = {"fp64": True, "fp16": True, "int64_atomics": True, "visible_writes": True}
+_H200 = Capabilities(
+    **_ALL, subgroups=True, inline_ptx=True, max_work_group=1024, local_memory=48 << 10,
+    vector_bytes=64, forward_progress=True,
+)  # fmt: skip
+_PLAIN = Capabilities(max_work_group=256, local_memory=64 << 10, vector_bytes=16)
+_CPU = Capabilities(**_ALL, max_work_group=4096, local_memory=256 << 10, vector_bytes=64)
+_LARGE = {"global_memory": 1 << 40, "max_allocation": 1 << 38, "max_work_items": (4096,) * 3}
+
+DEVICES = {
+    "h200": Device(
+        "NVIDIA H200", "gpu", vendor="NVIDIA Corporation", platform="NVIDIA CUDA",
+        compute_units=132, compute_capability=(9, 0), work_group_multiple=32,
+        native_vector_bytes=4, local_memory=48 << 10, max_work_group=1024, capabilities=_H200,
+        **_LARGE,
+    ),
+    "plain-gpu": Device(
+        "GPU", "gpu", vendor="Somebody", compute_units=40, work_group_multiple=64,
+        local_memory=64 << 10, capabilities=_PLAIN, **_LARGE,
+    ),
+    "pocl": Device(
+        "EPYC", "cpu", platform="Portable Computing Language", compute_units=2,
+        native_vector_bytes=32, local_memory=256 << 10, max_work_group=4096, unified_memory=True,
+        capabilities=_CPU, **_LARGE,
+    ),
+    "intel-16": Device(
+        "Xeon", "cpu", platform="Intel(R) OpenCL", compute_units=16, native_vector_bytes=64,
+        local_memory=256 << 10, max_work_group=4096, unified_memory=True, capabilities=_CPU,
+        **_LARGE,
+    ),
+}  # fmt: skip
+
+
+def _each(**choices: Any) -> list[dict[str, Any]]:
+    """Return every combination of options."""
+    names = list(choices)
+    return [dict(zip(names, values, strict=True)) for values in product(*choices.values())]
+
+
+PROBLEMS: dict[str, list[dict[str, Any]]] = {
+    "sort": [
+        *_each(n=(5, 257, 5_003, 50_000, 1_000_003, 50_000_000)),
+        *_each(n=(5_003, 1_000_003), dtype=("uint8", "int16", "float32", "float64", "int64")),
+        *_each(n=(8_192,), descending=(True,), dtype=("float32", "uint64")),
+    ],
+    "gemm": [
+        *_each(size=(1, 33, 300, 1000, 4096), dtype=("float32", "float64")),
+        *_each(m=(70,), n=(131,), k=(45,), trans_a=(False, True), trans_b=(False, True)),
+        *_each(m=(64, 1), n=(4096,), k=(4096,), beta=(0.5,)),
+    ],
+    "conv2d": [
+        *_each(size=(130, 1000), ksize=(3, 4, 7, 15, 31), boundary=("constant", "mirror")),
+        *_each(size=(300,), dtype=("uint8", "int16", "float64"), mode=("same", "full")),
+        *_each(height=(300,), width=(511,), filter=("gaussian", "sobel"), ksize=(3,)),
+        *_each(size=(1024,), ksize=(63,), flip=(True,), batch=(2,)),
+    ],
+    "dft": [
+        *_each(n=(1, 2, 3, 13, 100, 336, 1000, 1009, 1024, 4096, 44_100, 65_536, 1 << 20)),
+        *_each(n=(8, 60, 101, 1000, 8192, 10_007), batch=(3, 100), inverse=(False, True)),
+        *_each(
+            n=(1, 2, 45, 99, 100, 1009, 2018, 4096, 100_000, 1 << 20), batch=(1, 3),
+            dtype=("float32",), inverse=(False, True),
+        ),
+        *_each(n=(77, 1000), dtype=("float16", "float64"), batch=(5,)),
+        *_each(n=(1 << 22, 1 << 24, 1_000_003, 3**13), dtype=("complex64", "complex128")),
+    ],
+}  # fmt: skip
+
+CONFIGS = 6
+"""Configurations from all over the space, besides the default one, of the smaller problems."""
+TOKEN = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
+DEFINED = re.compile(r"(?:\w[\w\s\*]*?\b([A-Za-z_]\w*)\s*\([^;{}()]*\)\s*\{|#define\s+(\w+)\()")
+
+
+def canonical(text: str) -> str:
+    """Return OpenCL C without comments, white space and names of its own."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    text = re.sub(r"[ \t]+", " ", re.sub(r"\n\s*", "\n", text)).strip()
+    defined = {name for pair in DEFINED.findall(text) for name in pair if name}
+    keywords = {"if", "for", "while", "switch", "return", "sizeof"}
+    kept = (set(CALLED.findall(text)) - defined) | keywords
+    names: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        name = match.group()
+        return name if name in kept else names.setdefault(name, f"v{len(names)}")
+
+    return TOKEN.sub(renamed, text)
+
+
+_texts: dict[tuple[str, str], str] = {}
+
+
+def _rendered(launch: Launch) -> str:
+    key = (launch.template, repr(sorted(launch.params.items(), key=str)))
+    if key not in _texts:
+        _texts[key] = canonical(render(launch.template, launch.params).text)
+    return _texts[key]
+
+
+@lru_cache(maxsize=512)
+def _table(table: Table) -> str:
+    return hashlib.sha256(np.ascontiguousarray(table.make()).tobytes()).hexdigest()[:16]
+
+
+def described(plan: Plan) -> str:
+    """Return all that a plan launches, in words that do not depend on names."""
+    places = {buffer.name: place for place, buffer in enumerate(plan.buffers)}
+    lines = []
+    for buffer in plan.buffers:
+        small = buffer.table is not None and buffer.nbytes <= 1 << 22
+        held = _table(buffer.table) if small and buffer.table else ""
+        lines.append(f"buffer {buffer.role} {buffer.shape} {buffer.dtype} {held}")
+    for launch in plan.launches:
+        arguments = [
+            f"buffer {places[argument]}"
+            if isinstance(argument, str)
+            else f"local {argument.nbytes}"
+            if isinstance(argument, LocalMemory)
+            else f"{argument.dtype} {argument!r}"
+            for argument in launch.arguments.values()
+        ]
+        lines += [
+            f"launch {launch.global_size} {launch.local_size} {launch.local_bytes}",
+            f"options {launch.options}",
+            *arguments,
+            _rendered(launch),
+        ]
+    return "\n".join(lines)
+
+
+def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
+    """Yield the plans of all problems, on all devices, by names that hold `wanted`."""
+    for operation in operations().values():
+        for options in PROBLEMS.get(operation.name, [{}]):
+            problem = operation.problem(**operation.with_defaults(options))
+            said = " ".join(f"{name}={value}" for name, value in options.items())
+            for algorithm, (where, device) in product(operation.algorithms, DEVICES.items()):
+                name = f"{operation.name} {algorithm.name} {said} on {where}"
+                if on not in where or algorithm.supports(problem, device) is not None:
+                    continue
+                default = algorithm.default_config(problem, device)
+                source = random.Random(name)
+                points = (
+                    {item.name: source.choice(item.values) for item in algorithm.space.parameters}
+                    for _ in range(200 if problem.work.bytes < 1 << 22 else 0)
+                )
+                allowed = (
+                    config
+                    for config in (default.replace(**point) for point in points)
+                    if algorithm.space.violation(config) is None
+                )
+                for place, config in enumerate((default, *islice(allowed, CONFIGS))):
+                    full = f"{name} #{place}"
+                    if wanted not in full:
+                        continue
+                    try:
+                        plan = algorithm.plan(problem, config, device)
+                        check_plan(plan, device)
+                    except OclabError:
+                        continue
+                    yield full, plan
+
+
+def digests(wanted: str) -> dict[str, str]:
+    """Return a digest of each plan with its kernels."""
+    return {
+        name: hashlib.sha256(described(plan).encode()).hexdigest()[:16]
+        for name, plan in plans(wanted)
+    }
+
+
+def compare(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    """Return what differs, a line each."""
+    changed = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
+    lines = [f"changed: {name}" for name in changed]
+    lines += [f"gone: {name}" for name in sorted(old.keys() - new.keys())]
+    return lines + [f"new: {name}" for name in sorted(new.keys() - old.keys())]
+
+
+def main() -> int:
+    """Run one of the three commands."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    write = commands.add_parser("write")
+    write.add_argument("path", type=Path)
+    write.add_argument("--only", default="", help="names that hold this text")
+    both = commands.add_parser("compare")
+    both.add_argument("old", type=Path)
+    both.add_argument("new", type=Path)
+    show = commands.add_parser("show")
+    show.add_argument("name")
+    show.add_argument("--device", default="")
+    given = parser.parse_args()
+    if given.command == "write":
+        found = digests(given.only)
+        given.path.write_text(json.dumps(found, indent=0), encoding="utf-8")
+        print(f"{len(found)} plans")
+    elif given.command == "compare":
+        old, new = (json.loads(path.read_text("utf-8")) for path in (given.old, given.new))
+        lines = compare(old, new)
+        print("\n".join(lines) or f"{len(new)} plans, all the same")
+        return bool(lines)
+    else:
+        for name, plan in plans(given.name, given.device):
+            print(f"== {name}\n{described(plan)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
