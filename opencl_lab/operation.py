@@ -24,7 +24,7 @@ from opencl_lab.runtime.recording import note_condition
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config, SearchSpace
 from opencl_lab.template import kernel_digest, recent_digest
-from opencl_lab.tuning import database
+from opencl_lab.tuned import database
 from opencl_lab.words import counted
 
 __all__ = [

@@ -39,7 +39,7 @@ from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, memory_of
 from opencl_lab.runtime.session import is_in_order, session_of
 from opencl_lab.template import LOOK_INTERVAL
-from opencl_lab.tuning import database
+from opencl_lab.tuned import database
 
 __all__ = [
     "Recipe",

@@ -10,7 +10,7 @@ import pytest
 from opencl_lab.cli import main
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.tuning import database
+from opencl_lab.tuned import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
 from opencl_lab.tuning.journal import Journal

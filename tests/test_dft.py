@@ -18,11 +18,11 @@ import opencl_lab as ol
 from opencl_lab.cli import main
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.fourier.twiddles import root_table, roots_of_unity
 from opencl_lab.operation import Difference
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.operations.dft.tables import root_table, roots_of_unity
 from opencl_lab.operations.dft.transform import converted
 from opencl_lab.runtime.session import session_of
 from opencl_lab.tuning.tuner import make_task

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import costs, groups, transform
-from opencl_lab.operations.dft.factors import (
+from opencl_lab.fourier.factors import (
     RADICES,
     is_smooth,
     largest_prime,
@@ -27,6 +26,7 @@ from opencl_lab.operations.dft.factors import (
     pairs_of,
     radices_of,
 )
+from opencl_lab.operations.dft import costs, groups, transform
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import check_plan

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from opencl_lab.device import Capabilities, Device
-from opencl_lab.operations.dft.costs import LAUNCH, Shape, best_split, nanoseconds, worth_fetching
+from opencl_lab.fourier.costs import LAUNCH, Shape, best_split, nanoseconds, worth_fetching
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 

@@ -15,7 +15,7 @@ from scipy import ndimage
 import opencl_lab as ol
 from opencl_lab import replay
 from opencl_lab.runtime.session import default_queue, session_of
-from opencl_lab.tuning import database
+from opencl_lab.tuned import database
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuning import database
-from opencl_lab.tuning.entry import document, entry_of, parse
+from opencl_lab.tuned import database
+from opencl_lab.tuned.entry import document, entry_of, parse
 from opencl_lab.tuning.task import Task
 
 F64 = np.dtype(np.float64)
@@ -439,8 +439,8 @@ WRITER = """
 import sys
 from dataclasses import replace
 from opencl_lab.space import Config
-from opencl_lab.tuning import database
-from opencl_lab.tuning.entry import parse
+from opencl_lab.tuned import database
+from opencl_lab.tuned.entry import parse
 with open(sys.argv[1]) as file:
     first = parse(file.read())[0]
 print("ready", flush=True)

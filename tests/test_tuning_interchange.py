@@ -14,7 +14,7 @@ from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.space import Config
-from opencl_lab.tuning import database
+from opencl_lab.tuned import database
 from opencl_lab.tuning.adopt import adopt, task_of
 from opencl_lab.tuning.clblast import from_clblast
 from opencl_lab.tuning.evaluation import Evaluation

@@ -21,7 +21,8 @@ from opencl_lab.device import Capabilities, Device
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.registry import get_operation
-from opencl_lab.tuning import database, tuner
+from opencl_lab.tuned import database
+from opencl_lab.tuning import tuner
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal, journal_file, read_journal
 from opencl_lab.tuning.plots import _draw_convergence, plot_tuning

@@ -7,7 +7,7 @@ On each machine whose results are to be shipped:
     oclab tune gemm --size 1024         # as often as there are problems worth it
     oclab tuning export EXPORT.json     # its own entries, format overlay
 
-then here, in a checkout, with all the exports. `opencl_lab/tuning/data/*.json`, a file an
+then here, in a checkout, with all the exports. `opencl_lab/tuned/data/*.json`, a file an
 operation, is written anew: what was there, then the exports in order, a later entry in the place
 of an earlier one for the same algorithm, device, layout and size. Entries of other kernels than
 those of this checkout are left out, those that were there too: tune again before a release.
@@ -23,8 +23,8 @@ from pathlib import Path
 from opencl_lab.paths import write_json
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuning.database import shipped_file
-from opencl_lab.tuning.entry import Entry, document, parse
+from opencl_lab.tuned.database import shipped_file
+from opencl_lab.tuned.entry import Entry, document, parse
 
 
 def merged(operation: str, entries: list[Entry]) -> tuple[list[Entry], list[str]]:

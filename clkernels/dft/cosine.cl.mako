@@ -42,7 +42,7 @@
 typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
-<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
+<%include file="/fourier/grid.mako" args="WG_SIZE=WG_SIZE"/>\
 <%
     packed = TYPE == 4 and not PADDED  # pairs of reals on both sides are complex numbers
     before_t = "complex_t" if TYPE == 3 or packed else "real_t"

@@ -23,10 +23,10 @@ from opencl_lab.operation import Operation
 from opencl_lab.paths import check_target, data_dir, write_target
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuning import database
+from opencl_lab.tuned import database
+from opencl_lab.tuned.entry import Entry, parse
+from opencl_lab.tuned.entry import document as entries_document
 from opencl_lab.tuning.adopt import Adoption, adopt, problem_with, task_of
-from opencl_lab.tuning.entry import Entry, parse
-from opencl_lab.tuning.entry import document as entries_document
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
 from opencl_lab.tuning.runs import Run, read_run, runs
 from opencl_lab.words import counted

@@ -22,7 +22,7 @@ from opencl_lab.plan import check_plan
 from opencl_lab.registry import get_operation
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuning import database
+from opencl_lab.tuned import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
 from opencl_lab.tuning.prune import Points, points_of

@@ -10,6 +10,10 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
+from opencl_lab.fourier.builder import Ends, Steps
+from opencl_lab.fourier.factors import next_smooth
+from opencl_lab.fourier.local_memory import groups_transform
+from opencl_lab.fourier.vector import lanes_transform
 from opencl_lab.operations.conv2d.launch import (
     Convolution,
     Pass,
@@ -19,12 +23,8 @@ from opencl_lab.operations.conv2d.launch import (
     value_outside,
 )
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.operations.dft.factors import next_smooth
 from opencl_lab.operations.dft.fft import Fft as Transform
-from opencl_lab.operations.dft.groups import groups_transform
-from opencl_lab.operations.dft.lanes import lanes_transform
 from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.plan import Argument, Launch, Plan, Work
 from opencl_lab.space import Config, Parameter, SearchSpace
 

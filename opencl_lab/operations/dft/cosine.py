@@ -10,12 +10,12 @@ import numpy as np
 
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.dft.around import Arguments, over_rows
+from opencl_lab.fourier.around import Arguments, over_rows
+from opencl_lab.fourier.builder import Steps
+from opencl_lab.fourier.twiddles import stepped_roots
 from opencl_lab.operations.dft.fft import Fft
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
-from opencl_lab.operations.dft.steps import Steps
-from opencl_lab.operations.dft.tables import stepped_roots
 from opencl_lab.operations.dft.transform import axis_of, finish, whole
 from opencl_lab.plan import Buffer, Plan
 from opencl_lab.runtime.arrays import AnyArray, empty

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm
-from opencl_lab.operations.dft.around import (
+from opencl_lab.fourier.around import (
     BLUESTEIN,
     REAL,
     ROWS,
@@ -16,17 +15,18 @@ from opencl_lab.operations.dft.around import (
     real_signal,
     real_spectrum,
 )
-from opencl_lab.operations.dft.groups import TEMPLATE as GROUPS_TEMPLATE
-from opencl_lab.operations.dft.groups import (
+from opencl_lab.fourier.builder import Ends, Steps
+from opencl_lab.fourier.local_memory import TEMPLATE as GROUPS_TEMPLATE
+from opencl_lab.fourier.local_memory import (
     can_join,
     groups_convolution,
     groups_real,
     groups_transform,
 )
-from opencl_lab.operations.dft.lanes import TEMPLATE as LANES_TEMPLATE
-from opencl_lab.operations.dft.lanes import lanes_transform
+from opencl_lab.fourier.vector import TEMPLATE as LANES_TEMPLATE
+from opencl_lab.fourier.vector import lanes_transform
+from opencl_lab.operation import Algorithm
 from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.operations.dft.steps import Ends, Steps
 from opencl_lab.plan import Plan
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 

@@ -17,6 +17,7 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
 from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, axis_of
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
+from opencl_lab.operations.dft.direct_gemm import DirectGemm
 from opencl_lab.operations.dft.fft import Fft
 from opencl_lab.operations.dft.host import compare
 from opencl_lab.operations.dft.problem import (
@@ -26,7 +27,6 @@ from opencl_lab.operations.dft.problem import (
     DftProblem,
     scale_of,
 )
-from opencl_lab.operations.dft.product import DirectGemm
 from opencl_lab.reference.descriptor import (
     Arrays,
     CReference,

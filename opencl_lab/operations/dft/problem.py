@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.fourier.factors import largest_prime
 from opencl_lab.operation import Problem
-from opencl_lab.operations.dft.factors import largest_prime
 from opencl_lab.plan import Work
 
 __all__ = [

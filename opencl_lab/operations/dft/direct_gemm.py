@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.fourier.around import WIDEN, widened
+from opencl_lab.fourier.builder import Steps
+from opencl_lab.fourier.twiddles import roots_of_unity
 from opencl_lab.operation import Algorithm
-from opencl_lab.operations.dft.around import WIDEN, widened
 from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
-from opencl_lab.operations.dft.steps import Steps
-from opencl_lab.operations.dft.tables import roots_of_unity
 from opencl_lab.operations.gemm.algorithms import Blocked
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem

@@ -1,7 +1,7 @@
 ## One step of transforms by work-groups in local memory, as a function that does what one group
-## does: see fft_groups.cl.mako, which says what the names mean.
+## does: see fft_local.cl.mako, which says what the names mean.
 <%page args="STEP, REAL_T, INVERSE, N, RADICES, TRANSFORMS, ITEMS, FLAT, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, EXCHANGE, LOCAL_PAD, FEW_ROOTS, CHIRP, HALVED, REAL, SCALED, KNOWN, parameters"/>\
-<%namespace name="codelets" file="codelets.mako"/>\
+<%namespace name="codelets" file="butterflies.mako"/>\
 <%
     import math
     T, W = TRANSFORMS, ITEMS

@@ -1,6 +1,6 @@
 /*
  * Fast Fourier transforms by work-groups in local memory: the form for GPUs. STEPS holds one
- * step, transforms of length N, or two that follow each other; groups_step.mako has the code of
+ * step, transforms of length N, or two that follow each other; local_step.mako has the code of
  * one.
  *
  * A group transforms TRANSFORMS sequences. Of each, ITEMS items own the butterflies of a
@@ -125,7 +125,7 @@ typedef ${REAL_T} vec_t;
 typedef ${INDEX_T} index_t;
 
 % for s, step in enumerate(STEPS):
-<%include file="groups_step.mako" args="STEP=s, REAL_T=REAL_T, INVERSE=INVERSE, parameters=parameters(s), **{name: value for name, value in step.items() if name != 'TILES'}"/>\
+<%include file="local_step.mako" args="STEP=s, REAL_T=REAL_T, INVERSE=INVERSE, parameters=parameters(s), **{name: value for name, value in step.items() if name != 'TILES'}"/>\
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(${STEPS[0]["TRANSFORMS"] * STEPS[0]["ITEMS"]}, 1, 1)))

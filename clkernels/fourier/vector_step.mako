@@ -1,7 +1,7 @@
 ## One step of transforms by single items with explicit vectors, as a function that does a task:
-## see fft_lanes.cl.mako, which says what the names mean.
+## see fft_vector.cl.mako, which says what the names mean.
 <%page args="STEP, REAL_T, VECTOR_WIDTH, WORK, INVERSE, BLOCK, N, RADICES, LANES, LOAD, STORE, TAIL, FEW, TWIST, HALVED, SCALED, GAP, FETCH"/>\
-<%namespace name="codelets" file="codelets.mako"/>\
+<%namespace name="codelets" file="butterflies.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
 <%
     V, K = VECTOR_WIDTH, BLOCK

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.dft.around import columns_as_rows
-from opencl_lab.operations.dft.costs import Shape, best_split, nanoseconds, worth_fetching
-from opencl_lab.operations.dft.factors import radices_of
-from opencl_lab.operations.dft.steps import Ends, Steps
-from opencl_lab.operations.dft.tables import pass_roots, twist_roots
+from opencl_lab.fourier.around import columns_as_rows
+from opencl_lab.fourier.builder import Ends, Steps
+from opencl_lab.fourier.costs import Shape, best_split, nanoseconds, worth_fetching
+from opencl_lab.fourier.factors import radices_of
+from opencl_lab.fourier.twiddles import pass_roots, twist_roots
 from opencl_lab.plan import Argument, Launch
 from opencl_lab.space import Config
 
 __all__ = ["TEMPLATE", "lanes_transform"]
 
-TEMPLATE = "dft/fft_lanes.cl.mako"
+TEMPLATE = "fourier/fft_vector.cl.mako"
 LONGEST = 1 << 13
 """Positions of a transform across lanes that the second cache holds twice."""
 GAP = 9

@@ -1,7 +1,7 @@
 /*
  * Fast Fourier transforms by single work-items with explicit vectors: the form for CPUs. A
  * group is one item. STEPS holds one step, transforms of length N, or several that follow each
- * other; lanes_step.mako has the code of one.
+ * other; vector_step.mako has the code of one.
  *
  * LANES = across: a vector holds the same position of VECTOR_WIDTH transforms.
  *
@@ -118,7 +118,7 @@ ${vectors.lane_moves(V, INVERSE)}\
 % endif
 
 % for s, step in enumerate(STEPS):
-<%include file="lanes_step.mako" args="STEP=s, REAL_T=REAL_T, VECTOR_WIDTH=V, WORK=WORK, INVERSE=INVERSE, **step"/>\
+<%include file="vector_step.mako" args="STEP=s, REAL_T=REAL_T, VECTOR_WIDTH=V, WORK=WORK, INVERSE=INVERSE, **step"/>\
 
 % endfor
 <%def name="do_task(s)">\

@@ -11,8 +11,9 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.dft.factors import convolution_length, is_smooth, radices_of
-from opencl_lab.operations.dft.splits import (
+from opencl_lab.fourier.builder import Ends, Steps
+from opencl_lab.fourier.factors import convolution_length, is_smooth, radices_of
+from opencl_lab.fourier.splits import (
     Limits,
     StepShape,
     columns_of,
@@ -23,14 +24,13 @@ from opencl_lab.operations.dft.splits import (
     paired_columns,
     worth_joining,
 )
-from opencl_lab.operations.dft.steps import Ends, Steps
-from opencl_lab.operations.dft.tables import chirp, chirp_kernel, group_roots, stepped_roots
+from opencl_lab.fourier.twiddles import chirp, chirp_kernel, group_roots, stepped_roots
 from opencl_lab.plan import Argument, Launch
 from opencl_lab.space import Config
 
 __all__ = ["TEMPLATE", "can_join", "groups_convolution", "groups_real", "groups_transform"]
 
-TEMPLATE = "dft/fft_groups.cl.mako"
+TEMPLATE = "fourier/fft_local.cl.mako"
 KNOWN = ("shift_inner", "source_position", "source_lane", "target_position", "target_lane")
 """Numbers that follow from the length of transforms of rows: compilers make good use of them."""
 AHEAD_POINTS = 1 << 12

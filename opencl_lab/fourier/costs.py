@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from opencl_lab.operations.dft.factors import pairs_of, radices_of
+from opencl_lab.fourier.factors import pairs_of, radices_of
 
 __all__ = ["LAUNCH", "Shape", "best_split", "nanoseconds", "worth_fetching"]
 

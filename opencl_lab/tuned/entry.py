@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from opencl_lab.device import Device
 from opencl_lab.errors import OclabError
 from opencl_lab.space import Config
+from opencl_lab.tuned.renamed import renamed_config, renamed_digest
 
 __all__ = [
     "Entry",
@@ -132,7 +133,11 @@ class Entry:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], shipped: bool = False) -> Entry:
         """Return the entry that `as_dict` described; KeyError, TypeError or ValueError if none."""
-        values = dict(record, device=Origin(**record["device"]), config=Config(record["config"]))
+        config = renamed_config(record["operation"], record["algorithm"], record["config"])
+        digest = renamed_digest(record["digest"])
+        values = dict(
+            record, device=Origin(**record["device"]), config=Config(config), digest=digest
+        )
         return cls(
             **{**values, "layout": dict(values["layout"]), "sizes": dict(values["sizes"])},
             shipped=shipped,

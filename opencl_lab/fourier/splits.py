@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opencl_lab.device import Device
-from opencl_lab.operations.dft.factors import radices_of
+from opencl_lab.fourier.factors import radices_of
 from opencl_lab.plan import round_up
 from opencl_lab.space import Config
 

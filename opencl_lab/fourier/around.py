@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.dft.factors import convolution_length, is_smooth
+from opencl_lab.fourier.builder import Ends, Steps
+from opencl_lab.fourier.factors import convolution_length, is_smooth
+from opencl_lab.fourier.twiddles import chirp, chirp_kernel, stepped_roots
 from opencl_lab.operations.dft.problem import DftProblem, real_dtype
-from opencl_lab.operations.dft.steps import Ends, Steps
-from opencl_lab.operations.dft.tables import chirp, chirp_kernel, stepped_roots
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.copies import WIDEN, widening
 
@@ -32,12 +32,12 @@ __all__ = [
     "widened",
 ]
 
-BLUESTEIN = "dft/bluestein.cl.mako"
-MIRROR = "dft/mirror.cl.mako"
-PRODUCT = "dft/product.cl.mako"
-REAL = "dft/real.cl.mako"
-ROWS = "dft/rows.cl.mako"
-SCALES = "dft/scales.cl.mako"
+BLUESTEIN = "fourier/bluestein.cl.mako"
+MIRROR = "fourier/mirror.cl.mako"
+PRODUCT = "fourier/pointwise.cl.mako"
+REAL = "fourier/real.cl.mako"
+ROWS = "fourier/rows.cl.mako"
+SCALES = "fourier/scales.cl.mako"
 WG_SIZES = (256, 128, 64)
 """Items of a group: fewer where more would leave a fifth of them without a point."""
 VECTOR_BYTES = 32

@@ -1,7 +1,7 @@
 """The tuned configurations of this user and of this package, and which of them to use.
 
 The user's own are kept in `data_dir("tuning")`, a file an operation; the
-package ships some in `tuning/data`. `opencl_lab.operation` asks here at every
+package ships some in `tuned/data`. `opencl_lab.operation` asks here at every
 call, so this module lies below it: it knows problems and algorithms only by
 what it asks of them.
 """
@@ -27,7 +27,7 @@ from opencl_lab.errors import OclabError
 from opencl_lab.paths import data_dir, locked, write_json
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuning.entry import (
+from opencl_lab.tuned.entry import (
     Entry,
     Origin,
     Sized,
@@ -65,7 +65,7 @@ REACH = 1
 CHECK_INTERVAL = 1.0
 """Seconds between two looks at whether a file has changed."""
 MAX_REMEMBERED = 4096
-SHIPPED = Path(str(files("opencl_lab.tuning"))) / "data"
+SHIPPED = Path(str(files("opencl_lab.tuned"))) / "data"
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

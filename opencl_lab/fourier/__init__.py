@@ -1,0 +1,1 @@
+"""The fast Fourier transform as a library below the operations."""

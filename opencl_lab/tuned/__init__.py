@@ -1,0 +1,1 @@
+"""The database of tuned configurations: the package's and the user's own."""

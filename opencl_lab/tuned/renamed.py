@@ -1,0 +1,33 @@
+"""Names that stored configurations may still have: parameters, their values, and digests.
+
+Files of users outlive the names in them. What reads a stored entry asks here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["renamed_config", "renamed_digest"]
+
+PARAMETERS: dict[tuple[str, str], dict[str, str]] = {}
+"""Today's name of each parameter that had another, by operation and algorithm."""
+
+VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {}
+"""Today's name of each value that had another, by today's name of its parameter."""
+
+DIGESTS: dict[str, str] = {}
+"""Today's digest of templates, by that of earlier ones that rendered the same kernels."""
+
+
+def renamed_config(operation: str, algorithm: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with today's names of parameters and of their values."""
+    names = PARAMETERS.get((operation, algorithm), {})
+    values = VALUES.get((operation, algorithm), {})
+    found = {names.get(name, name): value for name, value in config.items()}
+    return {name: values.get(name, {}).get(value, value) for name, value in found.items()}
+
+
+def renamed_digest(digest: str) -> str:
+    """Return the digest of the templates that render the same kernels today."""
+    return DIGESTS.get(digest, digest)
