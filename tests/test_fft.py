@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import opencl_lab as ol
 from opencl_lab.device import Capabilities, Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.fourier import costs, local_memory
 from opencl_lab.fourier.factors import (
     RADICES,
     is_smooth,
@@ -26,7 +27,7 @@ from opencl_lab.fourier.factors import (
     pairs_of,
     radices_of,
 )
-from opencl_lab.operations.dft import costs, groups, transform
+from opencl_lab.operations.dft import transform
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import check_plan
@@ -318,7 +319,7 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
     if not device.capabilities.visible_writes:
         pytest.skip("groups do not see what others write")
     if ahead is not None:
-        monkeypatch.setattr(groups, "AHEAD_POINTS", ahead * problem.n // units)
+        monkeypatch.setattr(local_memory, "AHEAD_POINTS", ahead * problem.n // units)
     config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "JOIN": "always", **config}
     progressing = replace(device.capabilities, forward_progress=True)
     made = replace(device, kind="gpu", compute_units=units, capabilities=progressing)
