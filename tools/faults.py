@@ -141,8 +141,7 @@ FAULTS = (
     ),
     Fault(
         "conv2d register: whole vectors begin one value late",
-        CONV, "// align}\", align,\n                                            (k + shift) % align)",
-        "// align}\", align,\n                                            (k + shift + 1) % align)",
+        CONV, " (k + shift) % align)", " (k + shift + 1) % align)",
         "test_conv2d*.py",
     ),
     Fault(
@@ -174,7 +173,8 @@ FAULTS = (
     ),
     Fault(
         "fft, local memory: real and imaginary parts are not kept apart",
-        "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read;", "/* real parts are read;",
+        "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read;",
+        "/* real parts are read;",
         "test_fft*.py", times=2,
     ),
     Fault(

@@ -2,10 +2,10 @@
 
     python tools/mutation_check.py [--only TEXT ...] [--list] [--tests FOLDER]
 
-Each fault of `faults.py` is put into a copy of the working tree, where the tests that should notice
-it run until the first failure. One line a fault: the test that noticed, and after how many seconds.
-The exit status is 1 if a fault was not noticed, and 2 if one could not be seeded, since the text that
-it replaces is not there any more, or ran no test.
+Each fault of `faults.py` is put into a copy of the working tree, where the tests that should
+notice it run until the first failure. Of each fault it tells which test noticed, after how many
+seconds. The exit status is 1 if one was not noticed, and 2 if one could not be seeded, since the
+text that it replaces is not there any more, or if it ran no test.
 
 Run it after tests were changed or left out; it takes about ten minutes. `--tests` takes them from
 elsewhere, to compare two states of them on the same sources.
@@ -100,10 +100,20 @@ def run_tests(fault: Fault, tree: Path) -> Outcome:
     """Run the tests of a fault until one fails."""
     begin = time.monotonic()
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-v", "-rN", "--tb=no", "-p", "no:cacheprovider"]
+    pytest = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-v",
+        "-rN",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+    ]
     try:
         done = subprocess.run(
-            [*command, *chosen_tests(fault, tree)],
+            [*pytest, *chosen_tests(fault, tree)],
             cwd=tree, env=environment, text=True, timeout=PATIENCE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
@@ -122,18 +132,14 @@ def run_tests(fault: Fault, tree: Path) -> Outcome:
     raise CannotSeed(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}")
 
 
-def wanted(fault: Fault, texts: list[str]) -> bool:
-    return not texts or any(text in fault.name for text in texts)
-
-
 def main() -> int:
     """Run the faults that are asked for, and tell what became of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="part of a name")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="part of a name")
     parser.add_argument("--list", action="store_true", help="look for the texts, and run nothing")
     parser.add_argument("--tests", type=Path, help="a folder of tests in the place of this one's")
     options = parser.parse_args()
-    faults = [fault for fault in FAULTS if wanted(fault, options.only)]
+    faults = [fault for fault in FAULTS if any(text in fault.name for text in options.only)]
     missed = broken = 0
     with tempfile.TemporaryDirectory(prefix="oclab-faults-") as name:
         tree = Path(name)
