@@ -1,4 +1,4 @@
-"""The docstrings of public names tell the parameters that are there, and the tool notices others."""
+"""Docstrings of public names tell the parameters that are there; the tool notices others."""
 
 import runpy
 from importlib import import_module

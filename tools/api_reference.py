@@ -2,11 +2,11 @@
 
     pip install '.[docs]' && python tools/api_reference.py build/api
 
-pdoc makes them, as it reads live objects, so that names which are imported when they are first used
-need nothing of their own, knows NumPy's docstrings, and needs no files beside the code. The pages are
-not kept in the repository: they would be old after the next change. Any warning is an error, and so
-are a public name without a docstring, and parameters in one that its function does not have, or
-that it has and are not told.
+pdoc makes them, as it reads live objects, so that names which are imported when they are first
+used need nothing of their own, knows NumPy's docstrings, and needs no files beside the code. The
+pages are not kept in the repository: they would be old after the next change. Any warning is an
+error, and so are a public name without a docstring, and parameters in one that its function does
+not have, or that it has and are not told.
 """
 
 from __future__ import annotations
