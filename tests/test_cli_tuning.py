@@ -10,7 +10,7 @@ import pytest
 from opencl_lab.cli import main
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
 from opencl_lab.tuning.journal import Journal
@@ -26,7 +26,7 @@ def overlay(tmp_path, monkeypatch):
     """An empty overlay and no shipped data, for each test its own."""
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("OCLAB_TUNING", raising=False)
-    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(storage, "SHIPPED", tmp_path / "shipped")
     database.forget()
     yield tmp_path / "data" / "tuning"
     database.forget()
@@ -192,8 +192,8 @@ def test_overlays_go_from_one_user_to_another(device, content, oclab, tmp_path, 
     assert content("list")["entries"][0]["time_ms"] == 0.5
     assert refused(oclab("export", file, "--operation", "sort"), "nothing to export")
 
-    database.SHIPPED.mkdir()
-    file.rename(database.SHIPPED / "gemm.json")
+    storage.SHIPPED.mkdir()
+    file.rename(storage.SHIPPED / "gemm.json")
     assert "1 entry deleted" in oclab("clear")[1]
     assert [item["source"] for item in content("list")["entries"]] == ["shipped"]
     assert refused(oclab("export", file), "nothing to export")

@@ -21,8 +21,11 @@ from opencl_lab.cli import main
 from opencl_lab.cli.doctor import render_table
 from opencl_lab.device import Capabilities, Device, devices, probe_file
 from opencl_lab.doctor import diagnose, probes
+from opencl_lab.doctor import examine as examining
 from opencl_lab.doctor.bench import Bench
-from opencl_lab.doctor.diagnose import PROBES, Finding, Probe, Report, examine, store
+from opencl_lab.doctor.diagnose import PROBES, Report, store
+from opencl_lab.doctor.examine import examine
+from opencl_lab.doctor.findings import Finding, Probe
 from opencl_lab.doctor.installation import installation
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.toolchain import Tool, toolchain
@@ -159,7 +162,7 @@ def test_leaving_early_kills_the_children(planted: Path, device: Device) -> None
 def test_an_interrupt_while_it_asks_for_a_probe_does_not_hang(
     planted: Path, device: Device, check_end: Callable[..., None]
 ) -> None:
-    child = diagnose._Child(plant("hang"), device, planted, 60)
+    child = examining._Child(plant("hang"), device, planted, 60)
     check_end(child.process, child.kill)
 
 

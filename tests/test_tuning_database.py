@@ -20,7 +20,7 @@ from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import document, entry_of, parse
 from opencl_lab.tuning.task import Task
 
@@ -52,8 +52,8 @@ def overlay(tmp_path, monkeypatch):
     """An empty overlay and no shipped data, for each test its own."""
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("OCLAB_TUNING", raising=False)
-    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
-    monkeypatch.setattr(database, "_said", set())
+    monkeypatch.setattr(storage, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(storage, "_said", set())
     database.forget()
     yield tmp_path / "data" / "tuning" / "gemm.json"
     database.forget()
@@ -72,8 +72,8 @@ def store(device, number, problem=N1024, **changes):
 
 
 def ship(*entries):
-    database.SHIPPED.mkdir(exist_ok=True)
-    (database.SHIPPED / "gemm.json").write_text(json.dumps(document(entries)))
+    storage.SHIPPED.mkdir(exist_ok=True)
+    (storage.SHIPPED / "gemm.json").write_text(json.dumps(document(entries)))
     database.forget()
 
 
@@ -255,7 +255,7 @@ def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
 def test_the_files_of_the_package_are_valid(monkeypatch):
     monkeypatch.undo()
     for name, operation in operations().items():
-        text = database.shipped_file(name).read_text()
+        text = storage.shipped_file(name).read_text()
         digests = {item.name: kernel_digest(item.templates) for item in operation.algorithms}
         for entry in parse(text, shipped=True):
             assert entry.operation == name and entry.algorithm in digests
@@ -397,8 +397,8 @@ def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, capl
 
 
 def test_a_damaged_shipped_file_is_only_mentioned(caplog):
-    database.SHIPPED.mkdir()
-    path = database.SHIPPED / "gemm.json"
+    storage.SHIPPED.mkdir()
+    path = storage.SHIPPED / "gemm.json"
     path.write_text("{")
     assert used() == DEFAULT and path.read_text() == "{"
     assert len(caplog.records) == 1
@@ -439,7 +439,7 @@ WRITER = """
 import sys
 from dataclasses import replace
 from opencl_lab.space import Config
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import parse
 with open(sys.argv[1]) as file:
     first = parse(file.read())[0]

@@ -22,7 +22,7 @@ from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.registry import get_operation
 from opencl_lab.tuned import database
-from opencl_lab.tuning import tuner
+from opencl_lab.tuning import search
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal, journal_file, read_journal
 from opencl_lab.tuning.plots import _draw_convergence, plot_tuning
@@ -120,7 +120,7 @@ def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monke
             return super().again(config, seconds)
 
     runner = Slow(record(task, tile_time))
-    monkeypatch.setattr("opencl_lab.tuning.tuner.time.monotonic", lambda: runner.now)
+    monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: runner.now)
     result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner)
     assert result.stopped == "time" and len(runner.asked) == 9
     assert result.finalists and 9 < result.seconds <= 10
@@ -230,7 +230,7 @@ def test_what_is_above_the_peak_of_the_device_is_refused(task, monkeypatch):
         return 1e-6 if config["UNROLL"] == 2 else tile_time(config)
 
     peaks = Peaks(flops32=2 * 512**3 / 0.9e-3)
-    monkeypatch.setattr("opencl_lab.tuning.tuner.stored_peaks", lambda device: peaks)
+    monkeypatch.setattr("opencl_lab.tuning.search.stored_peaks", lambda device: peaks)
     result, _ = replay(task, time_of=unbelievable)
     refused = [item for item in result.evaluations if item.config["UNROLL"] == 2]
     assert refused and all(item.status == "runtime" for item in refused)
@@ -379,7 +379,7 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
 
         def evaluate(self, config, best_ms, seconds):
             if len(self.asked) == 1:
-                monkeypatch.setattr(tuner, "kernel_digest", lambda templates: "edited")
+                monkeypatch.setattr(search, "kernel_digest", lambda templates: "edited")
             return super().evaluate(config, best_ms, seconds)
 
     runner = Editing(record(task, lambda config: 1.0))

@@ -17,7 +17,8 @@ from opencl_lab.device import Selection
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import read_array
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
-from opencl_lab.tuning.kernel_file import KernelText, kernel_file
+from opencl_lab.tuning.kernel_file import kernel_file
+from opencl_lab.tuning.kernel_text import KernelText
 from opencl_lab.tuning.signature import Argument
 from opencl_lab.tuning.task import Task
 from opencl_lab.tuning.tuner import make_task
