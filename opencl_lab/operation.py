@@ -25,7 +25,7 @@ from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config, SearchSpace
 from opencl_lab.template import kernel_digest, recent_digest
 from opencl_lab.tuned import database
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = [
     "Algorithm",

@@ -34,7 +34,7 @@ from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort
 from opencl_lab.registry import get_operation
-from opencl_lab.words import duration
+from opencl_lab.wording import duration
 
 FLOAT32 = np.dtype("float32")
 

@@ -17,7 +17,7 @@ from opencl_lab.device import Selection
 from opencl_lab.operation import Operation, Problem
 from opencl_lab.paths import write_target
 from opencl_lab.registry import calls_of
-from opencl_lab.words import counted, size_text
+from opencl_lab.wording import counted, size_text
 
 __all__ = ["CALL_RESULTS", "bench_calls"]
 

@@ -20,7 +20,7 @@ from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
 from opencl_lab.operations.in_parts import FileJob, FileResult
 from opencl_lab.registry import in_parts_of
-from opencl_lab.words import bytes_of
+from opencl_lab.wording import bytes_of
 
 __all__ = ["ByteCount", "find_job", "run_job"]
 

@@ -41,7 +41,7 @@ from opencl_lab.tuning.result import TuneResult, share_of_peak
 from opencl_lab.tuning.strategies import STRATEGIES
 from opencl_lab.tuning.task import Task
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_operation_command"]
 

@@ -23,7 +23,7 @@ from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
 from opencl_lab.reference.in_a_row import calls_for
 from opencl_lab.reference.peers import Resident
-from opencl_lab.words import counted, duration
+from opencl_lab.wording import counted, duration
 
 __all__ = ["Contestant", "ReferenceRun", "Task"]
 

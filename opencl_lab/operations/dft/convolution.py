@@ -22,7 +22,7 @@ from opencl_lab.operations.dft.transform import (
 from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, is_device_array
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["convolve"]
 

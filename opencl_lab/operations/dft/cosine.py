@@ -23,7 +23,7 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["CosineKind", "cosine_axis"]
 

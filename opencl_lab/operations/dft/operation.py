@@ -43,7 +43,7 @@ from opencl_lab.reference.host_dft import (
     torch_dft,
     vkfft_dft,
 )
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["DFT", "DIRECT", "TOLERANCE", "Dft", "complex_dtype"]
 

@@ -32,7 +32,7 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = [
     "axes_and_lengths",

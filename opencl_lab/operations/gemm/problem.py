@@ -14,7 +14,7 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Problem, real_number
 from opencl_lab.plan import Work
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "settle"]
 

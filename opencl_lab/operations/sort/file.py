@@ -23,7 +23,7 @@ from opencl_lab.operations.sort.parting import LIMIT, Parts, memory_limit, needs
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.paths import check_target, write_target
 from opencl_lab.processes import host_memory
-from opencl_lab.words import counted, size_text
+from opencl_lab.wording import counted, size_text
 
 __all__ = ["FileSort", "sort_file"]
 

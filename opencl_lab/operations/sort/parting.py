@@ -16,7 +16,7 @@ from opencl_lab.plan import check_plan
 from opencl_lab.processes import host_memory
 from opencl_lab.runtime.streams import SLOTS
 from opencl_lab.space import Config
-from opencl_lab.words import bytes_of, size_text
+from opencl_lab.wording import bytes_of, size_text
 
 __all__ = ["LIMIT", "Parts", "memory_limit", "needs_parts", "parts_of"]
 
