@@ -202,7 +202,7 @@ class Algorithm(ABC, Generic[P]):
         """Return why this algorithm cannot solve `problem` on `device`, or None if it can."""
         return None
 
-    def impractical(self, problem: P) -> str | None:
+    def too_slow(self, problem: P) -> str | None:
         """Return why few would wait for it: comparisons then run it by its name only."""
         return None
 

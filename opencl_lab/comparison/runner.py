@@ -78,7 +78,7 @@ def _algorithms(
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
         able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
-        practical = [name for name in able if chosen.algorithm(name).impractical(problem) is None]
+        practical = [name for name in able if chosen.algorithm(name).too_slow(problem) is None]
         return practical or able or [chosen.choose(problem, device).name]  # raises, saying why
     return [
         _first(chosen, problem, device)
@@ -90,9 +90,9 @@ def _algorithms(
 
 def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
     first = chosen.choose(problem, device)
-    if first.impractical(problem) is not None:
+    if first.too_slow(problem) is not None:
         for other in chosen.algorithms:
-            if other.supports(problem, device) is None and other.impractical(problem) is None:
+            if other.supports(problem, device) is None and other.too_slow(problem) is None:
                 return other.name
     return first.name
 

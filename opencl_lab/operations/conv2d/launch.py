@@ -148,7 +148,7 @@ class Convolution(Algorithm[Conv2dProblem]):
             return "barriers in loops do not work on the device"
         return None
 
-    def impractical(self, problem: Conv2dProblem) -> str | None:
+    def too_slow(self, problem: Conv2dProblem) -> str | None:
         """Return why few would wait for it: the products of a large filter one by one."""
         many = problem.products > MANY_PRODUCTS
         return f"its {problem.products:.1e} products take long" if many else None

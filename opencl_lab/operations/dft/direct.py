@@ -41,7 +41,7 @@ class _Direct(Algorithm[DftProblem]):
             return "the device has no double precision"
         return None
 
-    def impractical(self, problem: DftProblem) -> str | None:
+    def too_slow(self, problem: DftProblem) -> str | None:
         """Return why few would wait for it: the sums of long transforms."""
         return too_many_terms(problem)
 

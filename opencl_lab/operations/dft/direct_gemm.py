@@ -78,7 +78,7 @@ class DirectGemm(Algorithm[DftProblem]):
             return f"sums of more than {LONGEST} samples would not be accurate enough"
         return _blocked().supports(_product(problem), device)
 
-    def impractical(self, problem: DftProblem) -> str | None:
+    def too_slow(self, problem: DftProblem) -> str | None:
         """Return why few would wait for it: long sums, where it is not the best of the direct."""
         return None if self.pays(problem) else too_many_terms(problem)
 
