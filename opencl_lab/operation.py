@@ -376,7 +376,7 @@ class Operation(Solver[P]):
     """Endings of the files that they may come from, and the result may go to."""
     output: ClassVar[str]
     """Name of the array that a user wants back."""
-    awkward: ClassVar[tuple[Mapping[str, Any], ...]]
+    check_cases: ClassVar[tuple[Mapping[str, Any], ...]]
     """Changes of a problem, each with small sizes above every tile, of which none is a multiple.
     Every configuration is checked with the first of them, and with all before it can win."""
     default_name: ClassVar[str] = "built-in"
@@ -415,7 +415,7 @@ class Operation(Solver[P]):
 
     def sample(self, problem: P) -> P:
         """Return a small problem of the same kind, which tells how fast a reference is."""
-        return replace(problem, **self.awkward[-1])
+        return replace(problem, **self.check_cases[-1])
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that a user expects of `arrays`; none for random data."""

@@ -84,7 +84,7 @@ def make(faults, name="planted"):
         plan=plan,
         inputs=inputs,
         reference=reference,
-        awkward={"n": 1009},
+        check_cases={"n": 1009},
     )
 
 

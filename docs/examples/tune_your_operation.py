@@ -105,7 +105,7 @@ BLUR = KernelOperation(
     plan=plan,
     inputs=inputs,
     reference=reference,
-    awkward={"n": 10_007},
+    check_cases={"n": 10_007},
     tolerance=1e-4,
 )
 

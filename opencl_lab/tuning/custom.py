@@ -84,7 +84,7 @@ class KernelOperation(Operation[P], Generic[P]):
         ``inputs(problem, rng)`` returns random input arrays by the names of the plan.
     reference : callable
         ``reference(problem, inputs)`` returns the right outputs.
-    awkward : mapping or sequence of mappings
+    check_cases : mapping or sequence of mappings
         Fields of the problem to replace for checks: small sizes, above those of any tile
         and no multiple of one; several, to check other options as well.
     tolerance : float
@@ -118,7 +118,7 @@ class KernelOperation(Operation[P], Generic[P]):
         plan: Callable[[P, Config, Device], Plan],
         inputs: Callable[[P, np.random.Generator], Arrays],
         reference: Callable[[P, Arrays], Arrays],
-        awkward: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        check_cases: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         tolerance: float = 0.0,
         summary: str = "",
         algorithm: str = "",
@@ -138,7 +138,7 @@ class KernelOperation(Operation[P], Generic[P]):
             summary=summary,
             options=options,
             size_option=problem.sizes[0],
-            awkward=(awkward,) if isinstance(awkward, Mapping) else tuple(awkward),
+            check_cases=(check_cases,) if isinstance(check_cases, Mapping) else tuple(check_cases),
             algorithms=(only,),
         )
         self._problem, self._inputs, self._reference = problem, inputs, reference

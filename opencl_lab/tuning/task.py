@@ -44,7 +44,7 @@ class Task:
     @cached_property
     def awkward_problems(self) -> tuple[Problem, ...]:
         """The same problem with small sizes that no tile divides, and other options."""
-        changed = (replace(self.problem, **change) for change in self.operation.awkward)
+        changed = (replace(self.problem, **change) for change in self.operation.check_cases)
         return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
 
     def __getstate__(self) -> dict[str, Any]:

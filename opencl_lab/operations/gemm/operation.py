@@ -71,7 +71,7 @@ class Gemm(Operation[GemmProblem]):
         Option("precision", str, "native", "how the arithmetic is done", PRECISIONS),
     )
     size_option = "size"
-    awkward = tuple(
+    check_cases = tuple(
         MappingProxyType({"m": 211, "n": 283, "k": 307, **scalars})
         for scalars in ({}, {"alpha": -0.5, "beta": 1.5})
     )

@@ -80,7 +80,7 @@ class Sort(Operation[SortProblem]):
         Option("axis", int, None, "axis of an input file to sort along; default: the last, -1"),
     )
     size_option = "n"
-    awkward = tuple(
+    check_cases = tuple(
         MappingProxyType({"n": 20_011, "rows": 3, "descending": descending})
         for descending in (False, True)
     )
