@@ -16,8 +16,8 @@ import numpy as np
 
 import opencl_lab as ol
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Problem
 from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.custom import KernelOperation
 

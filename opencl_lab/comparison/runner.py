@@ -14,12 +14,13 @@ from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.wanted import References, names_of, references_of, workers_of
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import Operation, Problem
+from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.peers import Calls
-from opencl_lab.registry import calls_of, get_operation
+from opencl_lab.registry import get_operation
+from opencl_lab.solver import Problem
 
 __all__ = [
     "BASELINE",
@@ -277,7 +278,7 @@ def run_comparison(
     steps.next("right result on the host")
     task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        contestants = request.contestants(task, device, calls_of(chosen))
+        contestants = request.contestants(task, device, chosen.calls)
         for contestant in contestants:
             contestant.timed = timed
             stack.callback(contestant.close)

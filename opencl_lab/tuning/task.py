@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm, Operation, Problem
+from opencl_lab.operation import Operation
+from opencl_lab.solver import Algorithm, Problem
 
 __all__ = ["Task"]
 

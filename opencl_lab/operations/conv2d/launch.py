@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import Argument, Buffer, Launch, round_up
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Constraint
 
 __all__ = [
