@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from opencl_lab.operations.select.functions import searchsorted, topk, unique
     from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
     from opencl_lab.prepared import Prepared, prepare
-    from opencl_lab.replay import free_memory
+    from opencl_lab.runtime.replay import free_memory
     from opencl_lab.tuning.result import TuneResult
     from opencl_lab.tuning.tune_kernel import tune_kernel
     from opencl_lab.tuning.tuner import tune
@@ -104,7 +104,7 @@ _HOMES = {
     "operations.select.functions": ("searchsorted", "topk", "unique"),
     "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
     "prepared": ("Prepared", "prepare"),
-    "replay": ("free_memory",),
+    "runtime.replay": ("free_memory",),
     "tuning.tune_kernel": ("tune_kernel",),
     "tuning.result": ("TuneResult",),
     "tuning.tuner": ("tune",),

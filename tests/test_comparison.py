@@ -26,15 +26,17 @@ from opencl_lab.comparison.plots import (
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
-from opencl_lab.operation import Difference, Problem
+from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.solver import SortSolver
 from opencl_lab.plan import Work
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.host import numpy_sort
 from opencl_lab.registry import get_operation
-from opencl_lab.words import duration
+from opencl_lab.solver import Problem
+from opencl_lab.wording import duration
 
 FLOAT32 = np.dtype("float32")
 
@@ -489,7 +491,10 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
         def plan(self, problem, config, device):
             return OddEvenMerge.plan(self, replace(problem, descending=True), config, device)
 
-    monkeypatch.setattr(type(SORT), "algorithms", (Wrong(), OddEvenMerge()))
+    class Two(SortSolver):
+        homes = {"wrong": Wrong(), "odd-even-merge": OddEvenMerge()}  # noqa: RUF012
+
+    monkeypatch.setattr(type(SORT), "solver", Two())
     problem = SortProblem(100, np.dtype("int32"))
     keys = SORT.generate(problem, 0)
     for names, expected in (("all", {"sorted": np.sort(keys["keys"])}), ("wrong", {})):

@@ -21,7 +21,7 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference import peers
 from opencl_lab.reference.execute import prepare
 from opencl_lab.reference.peers import Library, OurCall, Resident, residents
-from opencl_lab.registry import calls_of, operations
+from opencl_lab.registry import operations
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.pyopencl_sorts import bitonic_sort, radix_sort
 from opencl_lab.runtime.session import default_queue
@@ -71,7 +71,7 @@ def there(monkeypatch):
         Library("torch", "numpy", "device", put, There.finish, get=get, opens=missing),
     )
     monkeypatch.setattr(peers, "LIBRARIES", fakes)
-    monkeypatch.setitem(calls_of(SORT).peers, "cupy", fake_sort)
+    monkeypatch.setitem(SORT.calls.peers, "cupy", fake_sort)
     monkeypatch.setattr(contestants, "ROW_MS", 0.5)
     return found
 
@@ -106,12 +106,12 @@ def test_libraries_get_arrays_as_their_users_have_them(device, there):
     """CuPy sorts rows by another algorithm, and copies signals whose axis is not the last."""
     compared(device, resident=True, repeats=1, against="cupy")
     assert there.shapes == [(2000,)]
-    shaped = calls_of(SORT).shaped(SortProblem(5, INT32, 4), {"keys": np.zeros((4, 5), np.int32)})
+    shaped = SORT.calls.shaped(SortProblem(5, INT32, 4), {"keys": np.zeros((4, 5), np.int32)})
     assert shaped["keys"].shape == (4, 5)
     for inner, shape in ((1, (3, 8)), (2, (3, 8, 2))):
         signal = np.zeros((3, 8, inner), np.complex64)
         problem = DftProblem(8, signal.dtype, 3, inner=inner)
-        assert calls_of(DFT).shaped(problem, {"signal": signal})["signal"].shape == shape
+        assert DFT.calls.shaped(problem, {"signal": signal})["signal"].shape == shape
 
 
 def test_a_row_of_calls_is_waited_for_once(device, there):
@@ -166,7 +166,7 @@ def test_what_a_library_cannot_do_makes_it_unavailable(device, there, monkeypatc
     def refuses(problem, module, arrays):
         raise TypeError("no such keys\nat all")
 
-    monkeypatch.setitem(calls_of(SORT).peers, "cupy", refuses)
+    monkeypatch.setitem(SORT.calls.peers, "cupy", refuses)
     comparison = compared(device, resident=True, repeats=1)
     row = rows_of(comparison)["cupy@device"]
     assert row.status == "unavailable" and row.reason == "TypeError: no such keys"
@@ -174,9 +174,7 @@ def test_what_a_library_cannot_do_makes_it_unavailable(device, there, monkeypatc
 
 
 def test_a_wrong_result_of_the_device_is_seen(device, there, monkeypatch):
-    monkeypatch.setitem(
-        calls_of(SORT).peers, "cupy", lambda problem, module, arrays: arrays["keys"]
-    )
+    monkeypatch.setitem(SORT.calls.peers, "cupy", lambda problem, module, arrays: arrays["keys"])
     comparison = compared(device, resident=True, repeats=1)
     assert rows_of(comparison)["cupy@device"].status == "correctness"
 
@@ -184,7 +182,7 @@ def test_a_wrong_result_of_the_device_is_seen(device, there, monkeypatch):
 def test_slow_libraries_are_left_out_with_an_estimate(device, there, monkeypatch):
     monkeypatch.setattr(contestants, "FEW_STEPS", 0)
     monkeypatch.setattr(contestants, "PATIENCE", 0.0)
-    monkeypatch.setitem(calls_of(SORT).steps, "cupy", lambda problem: problem.n)
+    monkeypatch.setitem(SORT.calls.steps, "cupy", lambda problem: problem.n)
     row = rows_of(compared(device, resident=True, repeats=1))["cupy@device"]
     assert row.status == "unavailable" and row.reason.endswith("--against cupy@device runs it")
 
@@ -218,20 +216,20 @@ def contestant(device, algorithm="radix", **options):
     problem = SortProblem(2000, INT32)
     inputs = SORT.generate(problem, 0)
     task = Task(SORT, problem, inputs, SORT.expected(problem, inputs))
-    options = {"calls": calls_of(SORT), **options}
+    options = {"calls": SORT.calls, **options}
     return OpenCL(task, device, algorithm, **options)
 
 
 def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
     """They are replayed, on a queue without events; runs with events are others."""
     ran = []
-    run = type(SORT).run
+    run = type(SORT.solver).run
 
     def watched(self, problem, inputs, **options):
         ran.append(options["queue"])
         return run(self, problem, inputs, **options)
 
-    monkeypatch.setattr(type(SORT), "run", watched)
+    monkeypatch.setattr(type(SORT.solver), "run", watched)
     (row,) = compared(device, n=2000, repeats=3, against="none").measurements
     plain, timed = default_queue(device), default_queue(device, profiling=True)
     assert row.ok and row.calls > 1 and row.total_ms.runs == 3
@@ -285,9 +283,7 @@ def test_calls_that_return_something_else_are_seen(device, returned, words):
     def other(a, *, queue=None):
         return returned(a)
 
-    chosen = replace(
-        calls_of(SORT), ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {})
-    )
+    chosen = replace(SORT.calls, ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {}))
     item = contestant(device, calls=chosen)
     item.attempt(item.start)
     item.check()
@@ -305,7 +301,7 @@ def test_wrong_results_of_calls_in_a_row_are_seen(device, data, monkeypatch):
         return a.copy()
 
     chosen = replace(
-        calls_of(SORT), ours=lambda _, arrays, name: OurCall(unsorted, (arrays["keys"],), {})
+        SORT.calls, ours=lambda _, arrays, name: OurCall(unsorted, (arrays["keys"],), {})
     )
     item = contestant(device, calls=chosen, data=data)
     item.attempt(item.start)
@@ -342,7 +338,7 @@ def test_public_calls_give_what_each_algorithm_gives(operation, device):
         if algorithm.supports(problem, device) is not None:
             continue
         for data in ("host", "device"):
-            item = OpenCL(task, device, algorithm.name, calls=calls_of(operation), data=data)
+            item = OpenCL(task, device, algorithm.name, calls=operation.calls, data=data)
             item.attempt(item.start)
             assert item._call != item._whole_run, "there is a public call"
             item.attempt(item.settle)
@@ -407,7 +403,7 @@ def test_bitonic_sort_of_pyopencl_is_given_no_nan(device):
 
 
 def test_padding_is_said():
-    note = next(item.note for item in residents(calls_of(SORT)) if item.peer == "pyopencl:bitonic")
+    note = next(item.note for item in residents(SORT.calls) if item.peer == "pyopencl:bitonic")
     assert note(SortProblem(50_000, INT32)) == "padded to 65,536 keys"
     assert note(SortProblem(1 << 16, INT32)) == ""
 

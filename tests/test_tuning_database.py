@@ -328,7 +328,7 @@ def test_algorithms_name_their_operation_and_every_template_they_launch(device):
         names = set(problem.as_dict())
         assert set(problem.sizes) | set(problem.layout) <= names
         assert not set(problem.sizes) & set(problem.layout)
-        assert all(set(problem.sizes) <= set(changes) for changes in operation.awkward)
+        assert all(set(problem.sizes) <= set(changes) for changes in operation.check_cases)
 
 
 def test_every_algorithm_can_be_checked_with_awkward_sizes():
@@ -336,7 +336,7 @@ def test_every_algorithm_can_be_checked_with_awkward_sizes():
         problem = operation.problem(**operation.with_defaults({operation.size_option: 256}))
         for algorithm in operation.algorithms:
             task = Task(operation, algorithm.name, problem, GPU)
-            assert algorithm.supports(problem, GPU) or task.awkward_problems
+            assert algorithm.supports(problem, GPU) or task.check_problems
 
 
 def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
@@ -344,7 +344,7 @@ def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
         for algorithm in operation.algorithms:
             for parameter in algorithm.space.parameters:
                 size = parameter.name.removeprefix("TILE_").lower()
-                for changes in operation.awkward:
+                for changes in operation.check_cases:
                     for tile in parameter.values if size in changes else ():
                         assert changes[size] > tile and changes[size] % tile
 

@@ -170,11 +170,11 @@ def test_an_operation_without_a_name_cannot_be_sent():
 
 
 def test_a_task_travels_without_handles_of_opencl(task):
-    task.algorithm, task.awkward_problems  # noqa: B018  (cached, and not to be sent)
+    task.algorithm, task.check_problems  # noqa: B018  (cached, and not to be sent)
     copy = pickle.loads(pickle.dumps(task))
     assert copy.device.handle is None and copy.device.key == task.device.key
     assert copy.operation is planted.PLANTED and copy.problem == task.problem
-    assert [problem.n for problem in task.awkward_problems] == [1009]
+    assert [problem.n for problem in task.check_problems] == [1009]
     assert isinstance(copy, Task)
 
 

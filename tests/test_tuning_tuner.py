@@ -288,7 +288,7 @@ def test_what_makes_no_task_is_refused():
 def test_every_operation_can_be_sent_to_a_worker(name):
     for algorithm in get_operation(name).algorithms:
         made = make_task(name, device=GPU, algorithm=algorithm.name)
-        assert made.problem not in made.awkward_problems
+        assert made.problem not in made.check_problems
         assert journal_file(made).name.startswith(f"{name}-{algorithm.name}-")
 
 
@@ -586,7 +586,7 @@ def test_a_field_without_a_default_is_refused():
     with pytest.raises(InvalidProblem, match="n needs a default"):
         planted.KernelOperation(
             "needy", problem=Needy, template="", space=None, default=None, plan=None,
-            inputs=None, reference=None, awkward={},
+            inputs=None, reference=None, check_cases={},
         )  # fmt: skip
 
 

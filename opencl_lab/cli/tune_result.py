@@ -17,7 +17,7 @@ from opencl_lab.device import Selection
 from opencl_lab.doctor.peaks import share_text, stored_peaks
 from opencl_lab.registry import operations
 from opencl_lab.tuning.result import TuneResult
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["print_result", "result_document"]
 

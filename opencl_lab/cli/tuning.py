@@ -23,7 +23,7 @@ from opencl_lab.registry import operations
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 from opencl_lab.tuning.adopt import problem_with
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["show_operation_command", "tuning_command"]
 

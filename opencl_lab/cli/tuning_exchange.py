@@ -19,7 +19,7 @@ from opencl_lab.tuned.entry import parse
 from opencl_lab.tuning.adopt import Adoption, adopt, task_of
 from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
 from opencl_lab.tuning.runs import read_run
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["export_command", "import_command"]
 

@@ -17,13 +17,14 @@ from opencl_lab.errors import (
     OclabError,
     ReferenceUnavailable,
 )
-from opencl_lab.operation import Difference, Operation, Problem
+from opencl_lab.operation import Difference, Operation
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
 from opencl_lab.reference.in_a_row import calls_for
 from opencl_lab.reference.peers import Resident
-from opencl_lab.words import counted, duration
+from opencl_lab.solver import Problem
+from opencl_lab.wording import counted, duration
 
 __all__ = ["Contestant", "ReferenceRun", "Task"]
 

@@ -14,12 +14,13 @@ from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.wanted import References, names_of, references_of, workers_of
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import Operation, Problem
+from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.peers import Calls
-from opencl_lab.registry import calls_of, get_operation
+from opencl_lab.registry import get_operation
+from opencl_lab.solver import Problem
 
 __all__ = [
     "BASELINE",
@@ -78,7 +79,7 @@ def _algorithms(
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
         able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
-        practical = [name for name in able if chosen.algorithm(name).impractical(problem) is None]
+        practical = [name for name in able if chosen.algorithm(name).too_slow(problem) is None]
         return practical or able or [chosen.choose(problem, device).name]  # raises, saying why
     return [
         _first(chosen, problem, device)
@@ -90,9 +91,9 @@ def _algorithms(
 
 def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
     first = chosen.choose(problem, device)
-    if first.impractical(problem) is not None:
+    if first.too_slow(problem) is not None:
         for other in chosen.algorithms:
-            if other.supports(problem, device) is None and other.impractical(problem) is None:
+            if other.supports(problem, device) is None and other.too_slow(problem) is None:
                 return other.name
     return first.name
 
@@ -277,7 +278,7 @@ def run_comparison(
     steps.next("right result on the host")
     task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        contestants = request.contestants(task, device, calls_of(chosen))
+        contestants = request.contestants(task, device, chosen.calls)
         for contestant in contestants:
             contestant.timed = timed
             stack.callback(contestant.close)

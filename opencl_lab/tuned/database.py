@@ -1,7 +1,7 @@
 """The tuned configurations of this user and of this package, and which of them to use.
 
 The user's own are kept in `data_dir("tuning")`, a file an operation; the
-package ships some in `tuned/data`. `opencl_lab.operation` asks here at every
+package ships some in `tuned/data`. `opencl_lab.solver` asks here at every
 call, so this module lies below it: it knows problems and algorithms only by
 what it asks of them.
 """
@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 
 class Tunable(Protocol):
-    """What is asked of an algorithm here; `opencl_lab.operation.Algorithm` is one."""
+    """What is asked of an algorithm here; `opencl_lab.solver.Algorithm` is one."""
 
     @property
     def name(self) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import Operation, Problem
+from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
 from opencl_lab.registry import get_operation
+from opencl_lab.solver import Problem
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording

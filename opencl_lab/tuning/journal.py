@@ -39,7 +39,7 @@ def _identity(task: Task) -> dict[str, Any]:
         "plan": _plan_digest(task),
         "space": {parameter.name: list(parameter.values) for parameter in space.parameters},
         "constraints": [constraint.reason for constraint in space.constraints],
-        "checks": [problem.as_dict() for problem in task.awkward_problems],
+        "checks": [problem.as_dict() for problem in task.check_problems],
     }
 
 

@@ -99,7 +99,7 @@ class KernelFile(KernelOperation[KernelProblem]):
             plan=self._planned,
             inputs=lambda problem, rng: told.bound.data,
             reference=self._right,
-            awkward={},
+            check_cases={},
             tolerance=told.tolerance,
             summary=f"The kernel {told.kernel} in {text.path}.",
             work=lambda problem: Work(0.0, 0.0),  # it may need a part of its arrays only

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from opencl_lab.comparison.measure import Measurement, Times
 from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, stored_peaks
-from opencl_lab.operation import Problem
+from opencl_lab.solver import Problem
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Pruning
 from opencl_lab.tuning.task import Task

@@ -18,7 +18,7 @@ from opencl_lab.device import Device
 from opencl_lab.doctor.bench import Array, Bench, Step, Steps, Wrong, check, why
 from opencl_lab.doctor.peaks import rate_text
 from opencl_lab.template import render
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 __all__ = ["cached_bytes", "copy_bytes", "flops32", "flops64"]
 
