@@ -17,11 +17,12 @@ import numpy as np
 
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
-from opencl_lab.operation import Difference, Option, Problem
+from opencl_lab.operation import Difference, Option
 from opencl_lab.plan import Argument as Passed
 from opencl_lab.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.session import default_queue
+from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.custom import KernelOperation
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
