@@ -15,7 +15,7 @@ from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
 from opencl_lab.tuning.journal import Journal
 from opencl_lab.tuning.runs import runs
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 TILED = GEMM.algorithm("tiled")
 PROBLEM = GemmProblem(40, 40, 40)
@@ -69,7 +69,7 @@ def store(device):
 
 def journal(device, name="tiled", problem=PROBLEM):
     """Write a journal as the tuner does, and return its task and evaluations."""
-    task = Task(GEMM, name, problem, device)
+    task = TuningTask(GEMM, name, problem, device)
     written = Journal(task)
     right, failed, time = other(device), other(device, LOCAL_PAD=0), "2026-11-21T11:00:00Z"
     evaluations = [

@@ -1,4 +1,4 @@
-"""Measuring: rows, speed-ups, crossovers, failures that end one contestant and not the run."""
+"""Measuring: rows, speed-ups, crossovers, failures that end one implementation and not the run."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from rich.console import Console
 
 import opencl_lab as ol
 from opencl_lab.cli.common import fit, global_options, progress_bar
-from opencl_lab.comparison.contestants import ReferenceRun, Task
+from opencl_lab.comparison.implementations import ReferenceRun, Workload
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
 from opencl_lab.comparison.plots import (
     large_number,
@@ -356,10 +356,10 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
 
     sort = get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: Slow())
+    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: Slow())
     problem = sort.problem(n=9)
     for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
-        slow = ReferenceRun(Task(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
+        slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
         monkeypatch.setattr(slow, "_estimate", lambda seconds=seconds: seconds)
         slow.attempt(slow.start)
         slow.check()
@@ -382,8 +382,8 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
 
     slow, sort = Slow(), get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: slow)
-    task = Task(sort, sort.problem(n=9), {}, {})
+    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: slow)
+    task = Workload(sort, sort.problem(n=9), {}, {})
     run = ReferenceRun(task, sort.references[0], 1, patient=patient)
     run.attempt(run.start)
     run.check()
@@ -506,8 +506,8 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
 
 
 def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.comparison.contestants.FEW_STEPS", 0)
-    monkeypatch.setattr("opencl_lab.comparison.contestants.PATIENCE", 0.0)
+    monkeypatch.setattr("opencl_lab.comparison.implementations.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.comparison.implementations.PATIENCE", 0.0)
     steps = []
     problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
     for row in ol.compare("conv2d", **problem):

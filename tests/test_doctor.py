@@ -22,12 +22,12 @@ from opencl_lab.cli.doctor import render_table
 from opencl_lab.device import Capabilities, Device, devices, probe_file
 from opencl_lab.doctor import diagnose, probes
 from opencl_lab.doctor import examine as examining
-from opencl_lab.doctor.bench import Bench
 from opencl_lab.doctor.diagnose import PROBES, Report, store
 from opencl_lab.doctor.examine import examine
 from opencl_lab.doctor.findings import Finding, Probe
 from opencl_lab.doctor.installation import installation
 from opencl_lab.doctor.peaks import Peaks
+from opencl_lab.doctor.probing import ProbeSession
 from opencl_lab.doctor.toolchain import Tool, toolchain
 
 PLANTED = """
@@ -182,10 +182,10 @@ def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
 def test_writes_that_others_do_not_see_are_told_from_those_that_come_late(
     device: Device, monkeypatch: pytest.MonkeyPatch, seen: int, old: int, told: str
 ) -> None:
-    def run(bench: Bench, *arguments: Any) -> None:
+    def run(session: ProbeSession, *arguments: Any) -> None:
         arguments[7][1:] = seen, old  # of the counts
 
-    monkeypatch.setattr(Bench, "run", run)
+    monkeypatch.setattr(ProbeSession, "run", run)
     *_, last = probes.visible_writes(device)
     assert not last["value"] and last["detail"].startswith(told)
 

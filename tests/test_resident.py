@@ -9,8 +9,8 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.cli import main
-from opencl_lab.comparison import contestants, ours
-from opencl_lab.comparison.contestants import Task
+from opencl_lab.comparison import implementations, ours
+from opencl_lab.comparison.implementations import Workload
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.runner import check_comparison, run_comparison
 from opencl_lab.errors import ReferenceUnavailable
@@ -72,7 +72,7 @@ def there(monkeypatch):
     )
     monkeypatch.setattr(peers, "LIBRARIES", fakes)
     monkeypatch.setitem(SORT.calls.peers, "cupy", fake_sort)
-    monkeypatch.setattr(contestants, "ROW_MS", 0.5)
+    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
     return found
 
 
@@ -180,8 +180,8 @@ def test_a_wrong_result_of_the_device_is_seen(device, there, monkeypatch):
 
 
 def test_slow_libraries_are_left_out_with_an_estimate(device, there, monkeypatch):
-    monkeypatch.setattr(contestants, "FEW_STEPS", 0)
-    monkeypatch.setattr(contestants, "PATIENCE", 0.0)
+    monkeypatch.setattr(implementations, "FEW_STEPS", 0)
+    monkeypatch.setattr(implementations, "PATIENCE", 0.0)
     monkeypatch.setitem(SORT.calls.steps, "cupy", lambda problem: problem.n)
     row = rows_of(compared(device, resident=True, repeats=1))["cupy@device"]
     assert row.status == "unavailable" and row.reason.endswith("--against cupy@device runs it")
@@ -215,7 +215,7 @@ def test_the_command(there, tmp_path, capsys):
 def contestant(device, algorithm="radix", **options):
     problem = SortProblem(2000, INT32)
     inputs = SORT.generate(problem, 0)
-    task = Task(SORT, problem, inputs, SORT.expected(problem, inputs))
+    task = Workload(SORT, problem, inputs, SORT.expected(problem, inputs))
     options = {"calls": SORT.calls, **options}
     return OpenCL(task, device, algorithm, **options)
 
@@ -332,7 +332,7 @@ def test_public_calls_give_what_each_algorithm_gives(operation, device):
     complete = operation.with_defaults(SIZES.get(operation.name, {operation.size_option: 24}))
     problem = operation.problem(**complete)
     inputs = operation.generate(problem, 0, **complete)
-    task = Task(operation, problem, inputs, operation.expected(problem, inputs))
+    task = Workload(operation, problem, inputs, operation.expected(problem, inputs))
     tried = 0
     for algorithm in operation.algorithms:
         if algorithm.supports(problem, device) is not None:

@@ -22,7 +22,7 @@ from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import document, entry_of, parse
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 F64 = np.dtype(np.float64)
 TILED = GEMM.algorithm("tiled")
@@ -335,7 +335,7 @@ def test_every_algorithm_can_be_checked_with_awkward_sizes():
     for operation in operations().values():
         problem = operation.problem(**operation.with_defaults({operation.size_option: 256}))
         for algorithm in operation.algorithms:
-            task = Task(operation, algorithm.name, problem, GPU)
+            task = TuningTask(operation, algorithm.name, problem, GPU)
             assert algorithm.supports(problem, GPU) or task.check_problems
 
 

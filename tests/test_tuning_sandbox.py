@@ -19,7 +19,7 @@ from opencl_lab.runtime.session import default_queue
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.guarded import LEAST_GUARD, POISON, Guarded
 from opencl_lab.tuning.sandbox import Sandbox
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import make_task
 
 FOREVER = math.inf
@@ -175,7 +175,7 @@ def test_a_task_travels_without_handles_of_opencl(task):
     assert copy.device.handle is None and copy.device.key == task.device.key
     assert copy.operation is planted.PLANTED and copy.problem == task.problem
     assert [problem.n for problem in task.check_problems] == [1009]
-    assert isinstance(copy, Task)
+    assert isinstance(copy, TuningTask)
 
 
 def test_an_orphan_ends():

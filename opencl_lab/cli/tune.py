@@ -27,7 +27,7 @@ from opencl_lab.operation import Operation
 from opencl_lab.tuning.plots import plot_tuning
 from opencl_lab.tuning.result import TuneResult
 from opencl_lab.tuning.strategies import STRATEGIES
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
 
 __all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_operation_command"]
@@ -119,7 +119,7 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
     def command(algorithm: str, **given: Any) -> int:
         search = {name: given.pop(name) for name in SEARCH}
 
-        def make(selection: Selection, seed: int) -> Task:
+        def make(selection: Selection, seed: int) -> TuningTask:
             problem = {name: value for name, value in given.items() if value is not None}
             device = selection.device
             return make_task(chosen, algorithm=algorithm, device=device, seed=seed, **problem)
@@ -136,7 +136,7 @@ def search_options(command: Any) -> Any:
     return command
 
 
-def run_search(make: Callable[[Selection, int], Task], given: dict[str, Any]) -> int:
+def run_search(make: Callable[[Selection, int], TuningTask], given: dict[str, Any]) -> int:
     """Tune and print what was found; return the exit status.
 
     Parameters
@@ -189,7 +189,7 @@ def _status(result: TuneResult) -> int:
     return 4 if set(result.failures) - {"correctness", "constraints"} else 1
 
 
-def _title(task: Task) -> str:
+def _title(task: TuningTask) -> str:
     return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"
 
 

@@ -19,16 +19,15 @@ from opencl_lab.cli.common import (
 from opencl_lab.comparison.table import number
 from opencl_lab.doctor.peaks import share_text
 from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.result import Progress as State
-from opencl_lab.tuning.result import share_of_peak
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.result import TuningProgress, share_of_peak
+from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["failure_counts", "watch"]
 
 LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
 
 
-def _best_text(task: Task, best: Evaluation | None) -> str:
+def _best_text(task: TuningTask, best: Evaluation | None) -> str:
     if best is None:
         return "nothing correct yet"
     share, why = share_of_peak(task, best.time_ms)
@@ -44,20 +43,20 @@ def failure_counts(failures: Mapping[str, int]) -> str:
     return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
 
 
-def _tried(state: State) -> str:
+def _tried(state: TuningProgress) -> str:
     return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}")
 
 
 class _Lines:
     """Progress as plain lines: each improvement, else one now and then."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: TuningTask):
         self._task = task
         self._shown: Any = None
         self._last = 0.0
         self._notes = 0
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: TuningProgress) -> None:
         for note in state.notes[self._notes :]:
             settings().say(f"note: {note}")
         self._notes = len(state.notes)
@@ -79,16 +78,16 @@ class _Lines:
 class _Bar:
     """Progress as a bar, with the best so far below it."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: TuningTask):
         self._task = task
         self._bar = Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[tried]}")
         )
         self._row = self._bar.add_task("starting", total=None, tried="")
-        self._state: State | None = None
+        self._state: TuningProgress | None = None
         self._told = time.monotonic()
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: TuningProgress) -> None:
         self._state, self._told = state, time.monotonic()
 
     def __rich__(self) -> Group:
@@ -115,7 +114,7 @@ class _Bar:
 
 
 @contextmanager
-def watch(task: Task) -> Iterator[Any]:
+def watch(task: TuningTask) -> Iterator[Any]:
     """Yield what shows progress: a live bar on a terminal, else plain lines."""
     if settings().quiet or settings().json:
         yield None

@@ -18,10 +18,10 @@ from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
 from opencl_lab.tuning.prune import Points
-from opencl_lab.tuning.result import Progress, Stopped, failures
+from opencl_lab.tuning.result import Stopped, TuningProgress, failures
 from opencl_lab.tuning.runner import Runner
 from opencl_lab.tuning.strategies import Strategy
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.trial import NEAR
 
 __all__ = ["Search", "evaluation_of"]
@@ -49,14 +49,14 @@ class Search:
 
     def __init__(
         self,
-        task: Task,
+        task: TuningTask,
         points: Points,
         runner: Runner,
         journal: Journal,
         *,
         budget: int | None,
         time_limit: float | None,
-        report: Callable[[Progress], None],
+        report: Callable[[TuningProgress], None],
     ):
         self.task, self.points, self.runner, self.journal = task, points, runner, journal
         self.budget, self.time_limit = budget, time_limit
@@ -239,7 +239,7 @@ class Search:
         totals += [] if self.budget is None else [self.budget]
         left = self._left()
         self.report(
-            Progress(
+            TuningProgress(
                 phase,
                 len(self.seen),
                 max(min(totals), len(self.seen)) if totals else None,

@@ -11,11 +11,11 @@ from opencl_lab.device import Device
 from opencl_lab.operation import Operation
 from opencl_lab.solver import Algorithm, Problem
 
-__all__ = ["Task"]
+__all__ = ["TuningTask"]
 
 
 @dataclass(frozen=True)
-class Task:
+class TuningTask:
     """One algorithm on one problem on one device.
 
     Parameters

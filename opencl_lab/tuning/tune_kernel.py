@@ -10,7 +10,7 @@ from opencl_lab.device import Device
 from opencl_lab.space import Value
 from opencl_lab.tuning.kernel_file import kernel_file
 from opencl_lab.tuning.kernel_text import KernelText
-from opencl_lab.tuning.result import Progress, TuneResult
+from opencl_lab.tuning.result import TuneResult, TuningProgress
 from opencl_lab.tuning.tuner import tune
 
 __all__ = ["tune_kernel"]
@@ -37,7 +37,7 @@ def tune_kernel(
     timeout: float | None = None,
     seed: int = 0,
     fresh: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TuningProgress], None] | None = None,
 ) -> TuneResult:
     """Find the fastest parameters of a kernel of your own, in a file.
 

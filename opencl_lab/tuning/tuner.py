@@ -21,12 +21,12 @@ from opencl_lab.tuned import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
 from opencl_lab.tuning.prune import points_of
-from opencl_lab.tuning.result import Progress, Stopped, TuneResult
+from opencl_lab.tuning.result import Stopped, TuneResult, TuningProgress
 from opencl_lab.tuning.runner import Runner
 from opencl_lab.tuning.sandbox import Sandbox
 from opencl_lab.tuning.search import Search, evaluation_of
 from opencl_lab.tuning.strategies import Strategy, get_strategy
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["make_task", "run_tuning", "tune"]
 
@@ -40,7 +40,7 @@ def make_task(
     device: str | int | Device | None = None,
     seed: int = 0,
     **problem: Any,
-) -> Task:
+) -> TuningTask:
     """Return what is to be tuned, checked.
 
     Raises
@@ -56,7 +56,7 @@ def make_task(
     selected = select_device(device)
     algorithm_name = chosen.choose(settled, selected, algorithm).name
     data = {option.name: options[option.name] for option in chosen.options if option.about_data}
-    task = Task(chosen, algorithm_name, settled, selected, seed, data)
+    task = TuningTask(chosen, algorithm_name, settled, selected, seed, data)
     plan = task.algorithm.plan(settled, task.algorithm.default_config(settled, selected), selected)
     if not plan.launches:
         raise InvalidProblem(f"this {chosen.name} is empty: there is nothing to time")
@@ -65,14 +65,14 @@ def make_task(
 
 
 def run_tuning(
-    task: Task,
+    task: TuningTask,
     *,
     strategy: str | Strategy = "local-search",
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,
     fresh: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TuningProgress], None] | None = None,
     runner: Runner | None = None,
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search and is told in the result.
@@ -163,13 +163,13 @@ def check_limits(**limits: float | None) -> None:
             raise InvalidProblem(f"{name} must be positive, not {value}")
 
 
-def _tuned(task: Task) -> Sequence[Config]:
+def _tuned(task: TuningTask) -> Sequence[Config]:
     """Return the configuration in use now, so that tuning cannot end with a worse one."""
     found = task.algorithm.tuned(task.problem, task.device)
     return () if found is None else (found[0],)
 
 
-def _store(task: Task, best: Evaluation, tuning: Search) -> bool:
+def _store(task: TuningTask, best: Evaluation, tuning: Search) -> bool:
     """Put the winner into the database; say so if that cannot be done."""
     try:
         database.store(
@@ -197,7 +197,7 @@ def tune(
     seed: int = 0,
     fresh: bool = False,
     device: str | int | Device | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TuningProgress], None] | None = None,
     **problem: Any,
 ) -> TuneResult:
     """Find the fastest configuration of an algorithm for a problem on a device, and keep it.
@@ -229,7 +229,7 @@ def tune(
     device : str, int or Device, optional
         As `select_device` takes it.
     progress : callable, optional
-        Called with a `Progress` after each evaluation.
+        Called with a `TuningProgress` after each evaluation.
     **problem
         Options of the operation, such as ``n=50_000, dtype="float32"``.
 
