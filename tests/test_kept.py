@@ -11,11 +11,10 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab import replay
 from opencl_lab.errors import LaunchError
 from opencl_lab.operations.conv2d import filters
 from opencl_lab.plan import Buffer, Launch, Plan, Table
-from opencl_lab.runtime import kept
+from opencl_lab.runtime import kept, replay
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
 from opencl_lab.template import render

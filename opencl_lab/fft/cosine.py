@@ -17,8 +17,8 @@ from opencl_lab.operations.dft.transform import (
     finish,
     prepared,
 )
-from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, empty
+from opencl_lab.runtime.replay import replayed
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 

@@ -20,7 +20,7 @@ from opencl_lab.report.summary import Trouble, summary_of, troubles_of
 from opencl_lab.report.sweeps import Sweep, calls_of, sweeps_of
 from opencl_lab.report.tables import PageTable, calls_table, printed_table, table_of
 from opencl_lab.template import render
-from opencl_lab.words import counted, size_text
+from opencl_lab.wording import counted, size_text
 
 __all__ = ["Section", "page_of", "sections_of"]
 

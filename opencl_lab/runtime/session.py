@@ -28,7 +28,7 @@ from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_fre
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
 from opencl_lab.template import Source, recent_digest, render
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = [
     "Executable",

@@ -158,7 +158,7 @@ class Fft(Convolution):
             return "the device has no room for blocks that hold the filter twice"
         return super().supports(problem, device)
 
-    def impractical(self, problem: Conv2dProblem) -> str | None:
+    def too_slow(self, problem: Conv2dProblem) -> str | None:
         """Return None: it does not form the products one by one."""
         return None
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import Argument, Buffer, Launch, round_up
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Constraint
 
 __all__ = [
@@ -148,7 +148,7 @@ class Convolution(Algorithm[Conv2dProblem]):
             return "barriers in loops do not work on the device"
         return None
 
-    def impractical(self, problem: Conv2dProblem) -> str | None:
+    def too_slow(self, problem: Conv2dProblem) -> str | None:
         """Return why few would wait for it: the products of a large filter one by one."""
         many = problem.products > MANY_PRODUCTS
         return f"its {problem.products:.1e} products take long" if many else None

@@ -173,7 +173,7 @@ class Separable(Register):
             return "the filter is not the outer product of a column and a row"
         return super().supports(problem, device)
 
-    def impractical(self, problem: Conv2dProblem) -> str | None:
+    def too_slow(self, problem: Conv2dProblem) -> str | None:
         """Return None: it does not form the products one by one."""
         return None
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import real_number
 from opencl_lab.operations.conv2d.filters import split
 from opencl_lab.operations.conv2d.problem import Conv2dProblem, accumulator_for
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, reshaped
+from opencl_lab.solver import real_number
 
 __all__ = ["result_shape", "settle", "weight_inputs"]
 

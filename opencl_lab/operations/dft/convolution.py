@@ -9,8 +9,7 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fourier.around import product
 from opencl_lab.fourier.factors import next_smooth
-from opencl_lab.operations.dft.operation import complex_dtype
-from opencl_lab.operations.dft.problem import real_dtype
+from opencl_lab.operations.dft.problem import complex_dtype, real_dtype
 from opencl_lab.operations.dft.transform import (
     complex_axis,
     converted,
@@ -22,7 +21,7 @@ from opencl_lab.operations.dft.transform import (
 from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, is_device_array
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["convolve"]
 

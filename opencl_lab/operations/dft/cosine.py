@@ -14,8 +14,8 @@ from opencl_lab.fourier.around import Arguments, over_rows
 from opencl_lab.fourier.builder import Steps
 from opencl_lab.fourier.twiddles import stepped_roots
 from opencl_lab.operations.dft.fft import Fft
-from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
+from opencl_lab.operations.dft.solver import DFT_SOLVER
 from opencl_lab.operations.dft.transform import axis_of, finish, whole
 from opencl_lab.plan import Buffer, Plan
 from opencl_lab.runtime.arrays import AnyArray, empty
@@ -23,7 +23,7 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.space import Config
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["CosineKind", "cosine_axis"]
 
@@ -190,7 +190,7 @@ def cosine_axis(
     queue = default_queue(select_device()) if queue is None else queue
     session = session_of(queue)
     fourier = problem.fourier
-    config = DFT.choose(fourier, session.device, FFT.name).configure(fourier, session.device)
+    config = DFT_SOLVER.choose(fourier, session.device, FFT.name).configure(fourier, session.device)
     executable = session.executable(
         ("cosine", problem, config), lambda: problem.plan(config, session.device)
     )

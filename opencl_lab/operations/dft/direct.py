@@ -11,9 +11,9 @@ from opencl_lab.device import Device
 from opencl_lab.fourier.around import WIDEN, widened
 from opencl_lab.fourier.builder import Steps
 from opencl_lab.fourier.twiddles import root_table
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
 from opencl_lab.plan import Launch, Plan
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["DirectNaive", "DirectTiled"]
@@ -41,7 +41,7 @@ class _Direct(Algorithm[DftProblem]):
             return "the device has no double precision"
         return None
 
-    def impractical(self, problem: DftProblem) -> str | None:
+    def too_slow(self, problem: DftProblem) -> str | None:
         """Return why few would wait for it: the sums of long transforms."""
         return too_many_terms(problem)
 

@@ -12,21 +12,18 @@ from opencl_lab.device import Device
 from opencl_lab.fourier.around import WIDEN, widened
 from opencl_lab.fourier.builder import Steps
 from opencl_lab.fourier.twiddles import roots_of_unity
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
 from opencl_lab.operations.gemm.algorithms import Blocked
-from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import Launch, Plan
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
 
 __all__ = ["DirectGemm"]
 
 LONGEST = 512
 """Samples beyond which the rounding errors of a plain sum come near the tolerance."""
-
-MANY_ROWS, SHORT = 64, 256
-"""From so many rows on, of at most so many samples, a product is faster, as measured."""
 
 
 def product_table(n: int, inverse: bool, kind: str, real: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -65,11 +62,6 @@ class DirectGemm(Algorithm[DftProblem]):
     templates = (*Blocked.templates, WIDEN)
     space = Blocked.space
 
-    @staticmethod
-    def pays(problem: DftProblem) -> bool:
-        """Return whether a product is faster than `DirectTiled`, whose rows share no roots."""
-        return problem.batch >= MANY_ROWS and problem.n <= SHORT
-
     def supports(self, problem: DftProblem, device: Device) -> str | None:
         """Need rows that are short enough, and what the product needs."""
         if problem.inner != 1:
@@ -78,9 +70,9 @@ class DirectGemm(Algorithm[DftProblem]):
             return f"sums of more than {LONGEST} samples would not be accurate enough"
         return _blocked().supports(_product(problem), device)
 
-    def impractical(self, problem: DftProblem) -> str | None:
+    def too_slow(self, problem: DftProblem) -> str | None:
         """Return why few would wait for it: long sums, where it is not the best of the direct."""
-        return None if self.pays(problem) else too_many_terms(problem)
+        return None if problem.many_short_rows else too_many_terms(problem)
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return what `gemm` takes for this product."""
@@ -109,7 +101,7 @@ def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
 
 
 def _blocked() -> Algorithm[Any]:
-    return GEMM.algorithm(Blocked.name)
+    return GEMM_SOLVER.algorithm(Blocked.name)
 
 
 def _product(problem: DftProblem) -> GemmProblem:

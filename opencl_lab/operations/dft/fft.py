@@ -25,9 +25,9 @@ from opencl_lab.fourier.local_memory import (
 )
 from opencl_lab.fourier.vector import TEMPLATE as LANES_TEMPLATE
 from opencl_lab.fourier.vector import lanes_transform
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import Plan
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Fft"]

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.gemm.problem import REAL_TYPES, GemmProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Blocked", "Naive", "Tiled"]

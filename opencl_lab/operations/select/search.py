@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm, Solver
 from opencl_lab.operations.select.parts import index_of, largest_group
 from opencl_lab.operations.select.problem import SearchProblem
 from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.solver import Algorithm, Homes, Solver
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["SEARCH", "BinarySearch"]
@@ -84,7 +84,8 @@ class Search(Solver[SearchProblem]):
     """Where values would go among sorted keys."""
 
     name = "searchsorted"
-    algorithms = (BinarySearch(),)
+    homes: ClassVar[Homes] = {"binary-search": BinarySearch()}
+    tunable = False
 
 
 SEARCH = Search()

@@ -11,12 +11,11 @@ import numpy as np
 
 from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.out_of_core import sort_array
 from opencl_lab.operations.sort.parting import needs_parts
 from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
+from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.operations.sort.take import TAKE, TakeProblem
-from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -25,6 +24,7 @@ from opencl_lab.runtime.arrays import (
     overlap,
     queue_for,
 )
+from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 
@@ -102,7 +102,9 @@ def sort(
         result = sort_array(problem, rows.data, target, **how)
     else:
         out_rows = {} if target is None else {"sorted": target}
-        result = SORT.run(problem, {"keys": rows.data}, out=out_rows, **how).outputs["sorted"]
+        result = SORT_SOLVER.run(problem, {"keys": rows.data}, out=out_rows, **how).outputs[
+            "sorted"
+        ]
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
     return rows.restore(result, out, queue)
@@ -137,7 +139,7 @@ def argsort(
     problem = SortProblem(
         rows.length, array.dtype, rows.count, descending, indices=True, bits=_pair(bits)
     )
-    run = SORT.run(
+    run = SORT_SOLVER.run(
         problem,
         {"keys": rows.data},
         algorithm=algorithm,
@@ -279,7 +281,7 @@ def _travelling(
     problem = replace(problem, value_bytes=values.dtype.itemsize)
     out = dict(zip(("sorted", "sorted_values"), targets, strict=True))
     out = {name: target for name, target in out.items() if target is not None}
-    outputs = SORT.run(problem, {"keys": keys, "values": values}, out=out, **options).outputs
+    outputs = SORT_SOLVER.run(problem, {"keys": keys, "values": values}, out=out, **options).outputs
     return outputs["sorted"], outputs["sorted_values"]
 
 
@@ -291,7 +293,7 @@ def _by_index(
     *targets: AnyArray | None,
 ) -> tuple[AnyArray, AnyArray]:
     """Sort positions, and bring keys and values of any size in their order."""
-    order = SORT.run(replace(problem, indices=True), {"keys": keys}, **options).outputs
+    order = SORT_SOLVER.run(replace(problem, indices=True), {"keys": keys}, **options).outputs
     results = []
     for source, target in zip((keys, values), targets, strict=True):
         taken = TAKE.run(

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort.halves import around, widened
 from opencl_lab.operations.sort.problem import KEY_TYPES, PARTIAL_KEYS, VALUE_TYPES, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["OddEvenMerge"]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
-from opencl_lab.words import counted
+from opencl_lab.solver import Problem
+from opencl_lab.wording import counted
 
 __all__ = ["KEY_TYPES", "PARTIAL_KEYS", "VALUE_TYPES", "SortProblem"]
 

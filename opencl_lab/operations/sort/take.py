@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Algorithm, Problem, Solver
 from opencl_lab.operations.sort.problem import VALUE_TYPES
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, Work, round_up
+from opencl_lab.solver import Algorithm, Homes, Problem, Solver
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["TAKE", "TakeProblem"]
@@ -106,7 +106,8 @@ class Take(Solver[TakeProblem]):
     """Elements in another order."""
 
     name = "take"
-    algorithms = (Words(),)
+    homes: ClassVar[Homes] = {"words": Words()}
+    tunable = False
 
 
 TAKE = Take()

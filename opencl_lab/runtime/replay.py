@@ -29,12 +29,12 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.device import check_fork
-from opencl_lab.kinds import MOST_CONSTANT, Signature
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
 from opencl_lab.runtime.execute import explain, pending
 from opencl_lab.runtime.host import HostSteps
 from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
+from opencl_lab.runtime.kinds import MOST_CONSTANT, Signature
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, memory_of
 from opencl_lab.runtime.session import is_in_order, session_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Problem
+from opencl_lab.solver import Problem
 
 __all__ = ["FileJob", "FileResult", "FindJob"]
 
