@@ -18,12 +18,12 @@ from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.pyopencl_sorts import bitonic_sort, radix_sort
 from opencl_lab.reference import peers
 from opencl_lab.reference.execute import prepare
 from opencl_lab.reference.peers import Library, OurCall, Resident, residents
 from opencl_lab.registry import operations
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.pyopencl_sorts import bitonic_sort, radix_sort
 from opencl_lab.runtime.session import default_queue
 
 INT32 = np.dtype(np.int32)
