@@ -18,9 +18,9 @@ from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.references import numpy_sort
 from opencl_lab.operations.sort.solver import SortSolver
 from opencl_lab.reference.descriptor import HostReference
-from opencl_lab.reference.host import numpy_sort
 from opencl_lab.registry import get_operation
 from opencl_lab.wording import duration
 

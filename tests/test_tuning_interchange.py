@@ -18,11 +18,11 @@ from opencl_lab.tuned import database, storage
 from opencl_lab.tuning.adopt import adopt, task_of
 from opencl_lab.tuning.clblast import from_clblast
 from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.formats import read_recording
 from opencl_lab.tuning.interchange import (
     Recording,
     from_kernel_tuner,
     from_t4,
-    read_recording,
     to_kernel_tuner,
     to_t4,
     values_of,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opencl_lab import __version__
+from opencl_lab._version import __version__
 from opencl_lab.errors import InvalidProblem, OclabError
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`

@@ -17,7 +17,8 @@ from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import document as entries_document
 from opencl_lab.tuned.entry import parse
 from opencl_lab.tuning.adopt import Adoption, adopt, task_of
-from opencl_lab.tuning.interchange import Recording, read_recording, to_kernel_tuner, to_t4
+from opencl_lab.tuning.formats import read_recording
+from opencl_lab.tuning.interchange import Recording, to_kernel_tuner, to_t4
 from opencl_lab.tuning.runs import read_run
 from opencl_lab.wording import counted
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from opencl_lab import __version__
+from opencl_lab._version import __version__
 from opencl_lab.comparison.stored import Results
 from opencl_lab.report.figures import Figure, figures_of
 from opencl_lab.report.summary import Trouble, summary_of, troubles_of

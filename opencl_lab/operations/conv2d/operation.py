@@ -21,14 +21,14 @@ from opencl_lab.operations.conv2d.problem import (
     MODES,
     Conv2dProblem,
 )
-from opencl_lab.operations.conv2d.settle import settle, weight_inputs
-from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
-from opencl_lab.reference.host_conv2d import (
+from opencl_lab.operations.conv2d.references import (
     opencv_conv2d,
     scipy_conv2d,
     torch_conv2d,
 )
+from opencl_lab.operations.conv2d.settle import settle, weight_inputs
+from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
 
 __all__ = ["CONV2D", "Conv2d"]
 

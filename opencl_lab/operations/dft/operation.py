@@ -24,22 +24,22 @@ from opencl_lab.operations.dft.problem import (
     complex_dtype,
     scale_of,
 )
+from opencl_lab.operations.dft.references import (
+    cupy_dft,
+    fftw_dft,
+    numpy_dft,
+    scipy_dft,
+    torch_dft,
+)
 from opencl_lab.operations.dft.solver import DFT_SOLVER
+from opencl_lab.operations.dft.vkfft import vkfft_dft
 from opencl_lab.reference.descriptor import (
     Arrays,
     CReference,
     DeviceReference,
     HostReference,
     needs,
-)
-from opencl_lab.reference.host import no_cupy
-from opencl_lab.reference.host_dft import (
-    cupy_dft,
-    fftw_dft,
-    numpy_dft,
-    scipy_dft,
-    torch_dft,
-    vkfft_dft,
+    no_cupy,
 )
 from opencl_lab.solver import axis_of
 from opencl_lab.wording import counted

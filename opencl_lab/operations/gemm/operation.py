@@ -11,12 +11,12 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.gemm.calls import CALLS
+from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, settle
+from opencl_lab.operations.gemm.references import blas_gemm
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, MpiReference
-from opencl_lab.reference.host_gemm import blas_gemm
 from opencl_lab.reference.mpi import no_mpi
-from opencl_lab.reference.mpi_gemm import KERNEL, gemm_ranks, gemm_task
 
 __all__ = ["GEMM", "Gemm"]
 

@@ -14,16 +14,15 @@ from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.sort.calls import CALLS
 from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
-from opencl_lab.operations.sort.solver import SORT_SOLVER
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
-from opencl_lab.reference.host import (
+from opencl_lab.operations.sort.references import (
     cupy_sort,
     no_avx512_sort,
-    no_cupy,
     numpy_avx2_environment,
     numpy_sort,
     torch_sort,
 )
+from opencl_lab.operations.sort.solver import SORT_SOLVER
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs, no_cupy
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.solver import axis_of

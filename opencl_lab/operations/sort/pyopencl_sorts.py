@@ -12,36 +12,12 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.device import Device
 from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.runtime.arrays import to_device
-from opencl_lab.runtime.session import default_queue
+from opencl_lab.reference.on_queue import OnQueue
 
-__all__ = ["OnQueue", "bitonic_sort", "padded_length", "radix_sort"]
+__all__ = ["bitonic_sort", "padded_length", "radix_sort"]
 
 UNSIGNED = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
-
-
-class OnQueue:
-    """The library's queue on a device, and how arrays get there and back."""
-
-    def __init__(self, device: Device):
-        self.queue = default_queue(device)
-        self.has_nan = False
-
-    def put(self, array: np.ndarray[Any, Any]) -> cl.array.Array:
-        """Copy an array to the device."""
-        self.has_nan |= array.dtype.kind == "f" and bool(np.isnan(array).any())
-        return to_device(np.ascontiguousarray(array), self.queue)
-
-    def finish(self) -> None:
-        """Wait for all that was enqueued."""
-        self.queue.finish()
-
-    def get(self, result: _Sorted) -> np.ndarray[Any, Any]:
-        """Return sorted rows: without what they were padded with, and in the order asked for."""
-        rows = result.keys.get().reshape(result.rows, -1)[:, : result.n]
-        return rows[:, ::-1] if result.descending else rows
 
 
 class _Sorted(NamedTuple):
@@ -51,6 +27,11 @@ class _Sorted(NamedTuple):
     rows: int
     n: int
     descending: bool
+
+    def get(self) -> np.ndarray[Any, Any]:
+        """Return the rows: without what they were padded with, and in the order asked for."""
+        rows = self.keys.get().reshape(self.rows, -1)[:, : self.n]
+        return rows[:, ::-1] if self.descending else rows
 
 
 def _of(problem: Any, keys: cl.array.Array) -> _Sorted:

@@ -1,4 +1,4 @@
-"""References in Python: what a NumPy user would call."""
+"""Sorts by other libraries, as references."""
 
 from __future__ import annotations
 
@@ -9,29 +9,15 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.reference.descriptor import Arrays, needs
+from opencl_lab.reference.descriptor import Arrays
 
 __all__ = [
     "cupy_sort",
     "no_avx512_sort",
-    "no_cupy",
     "numpy_avx2_environment",
     "numpy_sort",
     "torch_sort",
 ]
-
-
-def no_cupy() -> str | None:
-    """Return why CuPy cannot serve, or None."""
-    reason = needs("cupy", "cupy-cuda12x")()
-    if reason is not None:
-        return reason
-    try:
-        if importlib.import_module("cupy").cuda.runtime.getDeviceCount():
-            return None
-    except Exception as error:  # of CUDA's own kinds
-        return f"CuPy finds no CUDA device: {error}"
-    return "CuPy finds no CUDA device"
 
 
 def numpy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
