@@ -10,10 +10,10 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.fourier.builder import Ends, Steps
+from opencl_lab.fourier.builder import PlanBuilder
 from opencl_lab.fourier.factors import next_smooth
-from opencl_lab.fourier.local_memory import groups_transform
-from opencl_lab.fourier.vector import lanes_transform
+from opencl_lab.fourier.forms import TEMPLATES, default_config, planner_of
+from opencl_lab.fourier.layout import BatchedLayout
 from opencl_lab.operations.conv2d.launch import (
     Convolution,
     Pass,
@@ -23,8 +23,6 @@ from opencl_lab.operations.conv2d.launch import (
     value_outside,
 )
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.operations.dft.fft import Fft as Transform
-from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import Argument, Launch, Plan, Work
 from opencl_lab.space import Config, Parameter, SearchSpace
 
@@ -37,7 +35,6 @@ COMPLEX: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.complex64),
     "float64": np.dtype(np.complex128),
 }
-TRANSFORM = Transform()
 ALL_SIDES = (64, 96, 128, 192, 256, 384, 512, 1024)
 SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
@@ -137,7 +134,7 @@ class Fft(Convolution):
     """Overlapping blocks, two in one complex transform, times the transform of the filter."""
 
     name = "fft"
-    templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *Transform.templates)
+    templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *TEMPLATES)
     space = SearchSpace(
         (
             Parameter("BLOCK", ALL_SIDES, "values along a side"),
@@ -196,61 +193,61 @@ class Fft(Convolution):
         buffers = self._buffers(problem)
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
-        steps = Steps(COMPLEX[problem.sum_type.name], problem.sum_type, buffers)
+        builder = PlanBuilder(COMPLEX[problem.sum_type.name], buffers)
         blocks = Blocks.of(problem, config.integer("BLOCK"))
         around = _Around(problem, blocks, config.integer("WG_SIZE"), device)
         pairs = blocks.pairs(problem)
         at_once = min(pairs, config.integer("PAIRS"))
         if pairs > MOST_TURNS * at_once:
             raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
-        near, far = (steps.scratch("pairs", at_once * blocks.points) for _ in range(2))
-        filter_near, filter_far = (steps.scratch("filter", blocks.points) for _ in range(2))
+        near, far = (builder.scratch("pairs", at_once * blocks.points) for _ in range(2))
+        filter_near, filter_far = (builder.scratch("filter", blocks.points) for _ in range(2))
         bits = np.dtype(f"u{problem.sum_type.itemsize}")
-        marks = steps.scratch("marks", around.marks, np.dtype(np.uint8))
-        loudest = steps.scratch("loudest", at_once * blocks.length[0], bits)
-        strongest = steps.scratch("strongest", blocks.length[0], bits)
+        marks = builder.scratch("marks", around.marks, np.dtype(np.uint8))
+        loudest = builder.scratch("loudest", at_once * blocks.length[0], bits)
+        strongest = builder.scratch("strongest", blocks.length[0], bits)
 
-        steps.launches.append(around.weights_in(filter_near))
-        _forth(steps, blocks, 1, filter_near, filter_far, device)
-        steps.launches.append(around.strengths_of(filter_near, strongest))
-        launches, between = [*steps.launches], dict[int, list[Launch]]()
+        builder.launches.append(around.weights_in(filter_near))
+        _forth(builder, blocks, 1, filter_near, filter_far, device)
+        builder.launches.append(around.strengths_of(filter_near, strongest))
+        launches, between = [*builder.launches], dict[int, list[Launch]]()
         for first in range(0, pairs, at_once):
             count = min(at_once, pairs - first)
             if count not in between:  # these differ in nothing else
-                steps.launches.clear()
-                _forth(steps, blocks, count, near, far, device)
-                steps.launches.append(around.multiply(near, filter_near, count))
-                _back(steps, blocks, count, near, far, device)
-                between[count] = [*steps.launches]
+                builder.launches.clear()
+                _forth(builder, blocks, count, near, far, device)
+                builder.launches.append(around.multiply(near, filter_near, count))
+                _back(builder, blocks, count, near, far, device)
+                between[count] = [*builder.launches]
             launches.append(around.blocks_in(near, loudest, first, count))
             launches += between[count]
             launches.append(around.blocks_out(near, marks, loudest, strongest, first, count))
         launches.append(around.sum_marked(marks))
-        return Plan(tuple(steps.buffers), tuple(launches))
+        return Plan(tuple(builder.buffers), tuple(launches))
 
 
-def _forth(steps: Steps, blocks: Blocks, pairs: int, near: str, far: str, device: Device) -> None:
+def _forth(
+    builder: PlanBuilder, blocks: Blocks, pairs: int, near: str, far: str, device: Device
+) -> None:
     """Add transforms along the rows and then the columns of `near`, by way of `far`."""
     rows, columns = blocks.length
-    _transform(steps, Ends.rows(columns, pairs * rows, near, far), device)
-    _transform(steps, Ends.columns(rows, pairs, columns, far, near), device)
+    _transform(builder, BatchedLayout.rows(columns, pairs * rows, near, far), device)
+    _transform(builder, BatchedLayout.columns(rows, pairs, columns, far, near), device)
 
 
-def _back(steps: Steps, blocks: Blocks, pairs: int, near: str, far: str, device: Device) -> None:
+def _back(
+    builder: PlanBuilder, blocks: Blocks, pairs: int, near: str, far: str, device: Device
+) -> None:
     """Add transforms along the columns and then the rows: back, as parts are exchanged."""
     rows, columns = blocks.length
-    _transform(steps, Ends.columns(rows, pairs, columns, near, far), device)
-    _transform(steps, Ends.rows(columns, pairs * rows, far, near), device)
+    _transform(builder, BatchedLayout.columns(rows, pairs, columns, near, far), device)
+    _transform(builder, BatchedLayout.rows(columns, pairs * rows, far, near), device)
 
 
-def _transform(steps: Steps, ends: Ends, device: Device) -> None:
-    """Add transforms as `dft` has them built in on this device; those tuned there stand alone."""
-    in_rows = ends.source_strides[1] == 1
-    batch, inner = (ends.count, 1) if in_rows else (ends.outer, ends.lanes)
-    problem = DftProblem(ends.n, steps.dtype, batch, inner)
-    config = TRANSFORM.default_config(problem, device)
-    form = lanes_transform if config["FORM"] == "lanes" else groups_transform
-    form(steps, ends, False, 1.0, config, device)
+def _transform(builder: PlanBuilder, layout: BatchedLayout, device: Device) -> None:
+    """Add transforms as they are built in for this device; those that `dft` tuned stand alone."""
+    config = default_config(layout.n, builder.real, device)
+    planner_of(config, device).transform(builder, layout)
 
 
 @dataclass(frozen=True)
