@@ -38,9 +38,9 @@ from opencl_lab.template import render
 
 FFT = DFT.algorithm("fft")
 EPS = {"complex64": 2.0**-24, "complex128": 2.0**-53}
-GROUPS = {"FORM": "groups", "POINTS": 8, "MAX_RADIX": 8, "WG_SIZE": 16, "TRANSFORMS": 4}
+GROUPS = {"FORM": "local-memory", "POINTS": 8, "MAX_RADIX": 8, "WG_SIZE": 16, "TRANSFORMS": 4}
 SMALL_GROUPS = {**GROUPS, "LOCAL_LIMIT": 16}
-FORMS = {"lanes": {"FORM": "lanes"}, "groups": GROUPS}
+FORMS = {"vector": {"FORM": "vector"}, "local-memory": GROUPS}
 
 
 def bound(n, dtype="complex64"):
@@ -89,9 +89,9 @@ def test_lengths_of_many_radices(form, dtype):
 def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
     monkeypatch.setattr(costs, "CACHED", 0)
     for n, batch, inner in ((1024, 5, 1), (64, 3, 1), (45, 21, 1), (7, 9, 1), (48, 2, 21)):
-        check(DftProblem(n, np.dtype(dtype), batch, inner), {"FORM": "lanes"})
+        check(DftProblem(n, np.dtype(dtype), batch, inner), {"FORM": "vector"})
     for n in (1 << 12, 5**5):
-        check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "lanes", "SPLIT": "always"})
+        check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "vector", "SPLIT": "always"})
 
 
 @pytest.mark.parametrize("inner", [3, 8, 21])
@@ -133,7 +133,7 @@ def test_spectra_of_real_signals_up_to_the_largest_float(rng, queue):
             assert relative(run.outputs["spectrum"].astype(np.complex128), right) <= 2 * bound(n)
 
 
-@pytest.mark.parametrize("exchange", ["parts", "pairs", "turns"])
+@pytest.mark.parametrize("exchange", ["split", "interleaved", "two-phase"])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
     """Frequencies meet their opposites in local memory, or rows have no imaginary part."""
@@ -193,7 +193,7 @@ def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
     assert len(parts) == 1 and parts[0].arguments["parts"] > 1 == whole.arguments["parts"]
     groups = [launch.global_size[0] // launch.work_group for launch in (*parts, whole)]
     assert groups == [len(sizes) * parts[0].arguments["parts"], len(sizes)]
-    assert (whole.work_group > 1) == (form == "groups") == (whole.local_memory > 0)
+    assert (whole.work_group > 1) == (form == "local-memory") == (whole.local_memory > 0)
 
 
 @pytest.mark.parametrize(
@@ -205,13 +205,13 @@ def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
         {"VECTOR_WIDTH": 2, "MAX_RADIX": 16},
         {"SPLIT": "always", "BLOCK": 1, "VECTOR_WIDTH": 2},
         {"SPLIT": "always", "ITEMS_PER_UNIT": 1},
-        {**GROUPS, "EXCHANGE": "pairs"},
-        {**GROUPS, "EXCHANGE": "turns", "LOCAL_PAD": 16},
+        {**GROUPS, "EXCHANGE": "interleaved"},
+        {**GROUPS, "EXCHANGE": "two-phase", "LOCAL_PAD": 16},
         {**GROUPS, "MAX_RADIX": 16, "POINTS": 16},
         {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
         SMALL_GROUPS,
         {**SMALL_GROUPS, "TRANSFORMS": 0, "LAST_TRANSFORMS": 2},
-        {**SMALL_GROUPS, "FEW_ROOTS": False, "POINTS": 4},
+        {**SMALL_GROUPS, "FEW_TWIDDLES": False, "POINTS": 4},
     ],
 )
 def test_configurations(config):
@@ -219,7 +219,7 @@ def test_configurations(config):
         check(DftProblem(n, batch=batch, inner=inner), config)
 
 
-@pytest.mark.parametrize("exchange", ["auto", "parts", "turns"])
+@pytest.mark.parametrize("exchange", ["auto", "split", "two-phase"])
 def test_convolutions_in_local_memory(exchange):
     """Odd lengths in one launch, on columns too; several where the group has no room."""
     config = {**GROUPS, "EXCHANGE": exchange}
@@ -248,7 +248,7 @@ def joined(problem, units, patience=None, **config):
     device = select_device()
     if not device.capabilities.visible_writes or device.capabilities.inline_ptx:
         pytest.skip("units do not see what others write, or not by this form's fence")
-    config = FFT.configure(problem, device, {"FORM": "lanes", "SPLIT": "always", **config})
+    config = FFT.configure(problem, device, {"FORM": "vector", "SPLIT": "always", **config})
     plan = FFT.plan(problem, config, replace(device, compute_units=units))
     (launch,) = plan.launches
     assert len(launch.params["STEPS"]) == 2
@@ -320,7 +320,7 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
         pytest.skip("groups do not see what others write")
     if ahead is not None:
         monkeypatch.setattr(local_memory, "AHEAD_POINTS", ahead * problem.n // units)
-    config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "JOIN": "always", **config}
+    config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "FUSED": "always", **config}
     progressing = replace(device.capabilities, forward_progress=True)
     made = replace(device, kind="gpu", compute_units=units, capabilities=progressing)
     plan = FFT.plan(problem, FFT.configure(problem, device, config), made)
@@ -339,8 +339,8 @@ def test_both_steps_by_groups_in_one_launch(ahead, dtype, monkeypatch):
     """
     dtype, columns = np.dtype(dtype), ("TRANSFORMS", "LAST_TRANSFORMS")
     for problem, config in (
-        (DftProblem(64 * 64, dtype, batch=20), {"EXCHANGE": "turns"}),
-        (DftProblem(25 * 125, dtype, batch=17, inverse=True, scale=0.1), {"EXCHANGE": "parts"}),
+        (DftProblem(64 * 64, dtype, batch=20), {"EXCHANGE": "two-phase"}),
+        (DftProblem(25 * 125, dtype, batch=17, inverse=True, scale=0.1), {"EXCHANGE": "split"}),
         (DftProblem(27 * 27, dtype, batch=40), {"LOCAL_LIMIT": 32, **dict.fromkeys(columns, 8)}),
     ):
         executable = joined_groups(problem, 2, monkeypatch, ahead, **config)
@@ -451,7 +451,7 @@ def test_local_memory_is_what_the_kernel_declares(made):
 def test_sharing_a_launch_is_tuned_where_two_steps_can():
     def values(n, device=DEVICES[0]):
         space = FFT.search_space(DftProblem(n, batch=512), device)
-        return next(p.values for p in space.parameters if p.name == "JOIN")
+        return next(p.values for p in space.parameters if p.name == "FUSED")
 
     assert set(values(2**15)) == {"auto", "never", "always"}
     assert len(values(1024)) == len(values(2**24)) == len(values(2**15, DEVICES[1])) == 1

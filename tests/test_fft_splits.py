@@ -23,7 +23,7 @@ H200 = Limits(
     max_radix=32,
     points=4,
     longest=16384,
-    exchange="turns",
+    exchange="two-phase",
     gap=0,
     transforms=0,
     last_transforms=0,
@@ -87,7 +87,7 @@ def test_the_tuner_overrides_the_estimate_as_far_as_it_fits():
 
 
 def test_steps_share_a_launch_in_groups_of_as_many_items():
-    parts = replace(H200, exchange="parts")
+    parts = replace(H200, exchange="split")
 
     def pair(first, second, limits=parts):
         own = replace(STEP, n=first, lanes=second, times=512)
@@ -98,7 +98,7 @@ def test_steps_share_a_launch_in_groups_of_as_many_items():
     assert pair(128, 256) == ((32, 16), True)
     assert pair(256, 256) == ((16, 16), True)
     assert pair(243, 243) == ((16, 16), True)
-    assert pair(128, 128, replace(parts, exchange="turns")) == ((32, 32), False)
+    assert pair(128, 128, replace(parts, exchange="two-phase")) == ((32, 32), False)
     assert pair(256, 512) == ((8, 8), False)  # less than lines, and items with more points
     assert pair(64, 256)[1] is False  # items with fewer points
     assert pair(1024, 1024) == ((4, 4), False)

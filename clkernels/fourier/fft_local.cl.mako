@@ -20,7 +20,7 @@
  * processors", SC 2008. With SHIFT, position p of lane c is multiplied by a root to the power
  * p * (c / shift_inner) at the end, which makes this the first step of a four-step transform
  * (D. H. Bailey, 1990); its root is the product of two from tables of about sqrt(n) entries.
- * With FEW_ROOTS, that is done for about 2 sqrt(R) of the R results of a butterfly, and the
+ * With FEW_TWIDDLES, that is done for about 2 sqrt(R) of the R results of a butterfly, and the
  * roots of the others are products of those.
  *
  * Neighbouring items read neighbouring positions where LOAD is "rows", and neighbouring lanes
@@ -67,7 +67,7 @@
  *   EXCHANGE     what goes through local memory: pairs (complex numbers), parts (real ones, and
  *                imaginary ones elsewhere) or turns (the same room for both, one after the other)
  *   LOCAL_PAD    elements of local memory between two gaps, 0 for no gaps
- *   FEW_ROOTS    whether most roots are products of about 2 sqrt(R) loaded ones
+ *   FEW_TWIDDLES   whether most roots are products of about 2 sqrt(R) loaded ones
  *   CHIRP        0, or a length n for transforms of n points as convolutions of N >= 2n - 1, see
  *                bluestein.cl.mako: all of it happens here, forth and back, in local memory
  *   HALVED       whether what is read is halved first: packed real signals, see real.cl.mako
@@ -101,13 +101,13 @@
         # What lies between two steps of a launch changes while it is read.
         source, target = ("" if joined and s == at else "restrict " for at in (1, 0))
         pointers = [f"const complex_t *{source}source", f"complex_t *{target}target"]
-        tables = [f"{kept}roots"]
+        tables = [f"{kept}twiddles"]
         if step["SHIFT"]:
             tables += ["restrict shift_high", "restrict shift_low"]
-        if step["REAL"] in ("split", "join"):
+        if step["REAL"] in ("r2c-packed", "c2r-packed"):
             tables += ["restrict real_roots"]
         if step["CHIRP"]:
-            tables += [f"{kept}chirp", "restrict kernel_roots"]
+            tables += [f"{kept}chirp", "restrict chirp_spectrum"]
         pointers += [f"const complex_t *{table}" for table in tables]
         arguments = (["shift_inner"] if step["SHIFT"] else []) + numbers
         return (
@@ -129,7 +129,7 @@ typedef ${INDEX_T} index_t;
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(${STEPS[0]["TRANSFORMS"] * STEPS[0]["ITEMS"]}, 1, 1)))
-void fft_groups(
+void fft_local(
 % for s in range(len(STEPS)):
 % for declared in parameters(s):
     ${declared}_${s}${"" if s + 1 == len(STEPS) and not joined and loop.last else ","}

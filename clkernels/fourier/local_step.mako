@@ -1,6 +1,6 @@
 ## One step of transforms by work-groups in local memory, as a function that does what one group
 ## does: see fft_local.cl.mako, which says what the names mean.
-<%page args="STEP, REAL_T, INVERSE, N, RADICES, TRANSFORMS, ITEMS, FLAT, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, EXCHANGE, LOCAL_PAD, FEW_ROOTS, CHIRP, HALVED, REAL, SCALED, KNOWN, parameters"/>\
+<%page args="STEP, REAL_T, INVERSE, N, RADICES, TRANSFORMS, ITEMS, FLAT, LOAD, STORE, LOOSE_LOAD, LOOSE_STORE, GUARD, SHIFT, SHIFT_BITS, EXCHANGE, LOCAL_PAD, FEW_TWIDDLES, CHIRP, HALVED, REAL, SCALED, KNOWN, parameters"/>\
 <%namespace name="codelets" file="butterflies.mako"/>\
 <%
     import math
@@ -18,9 +18,9 @@
     maps = [STORE if index or passes == 1 and STORE == "columns" else LOAD for index in range(passes)]
     padded = T * N + (T * N // LOCAL_PAD if LOCAL_PAD else 0)
     first, second = ("y", "x") if INVERSE else ("x", "y")
-    array = {"re": "local_re", "im": "local_re" if EXCHANGE == "turns" else "local_im"}
+    array = {"re": "local_re", "im": "local_re" if EXCHANGE == "two-phase" else "local_im"}
     length = CHIRP or N
-    stored = length // 2 + 1 if REAL == "from" else CHIRP  # positions, or 0 for all
+    stored = length // 2 + 1 if REAL == "r2c-full" else CHIRP  # positions, or 0 for all
     halves = -(-(N // 2 + 1) // W)  # pairs of opposite frequencies for each item
 
     def points_of(lane, position, step, count):
@@ -56,7 +56,7 @@
 
     def stride_of_roots(radix):
         """Return how far apart the roots are that are not products of two others."""
-        return max(2, round(math.sqrt(radix))) if FEW_ROOTS and radix >= 4 else 1
+        return max(2, round(math.sqrt(radix))) if FEW_TWIDDLES and radix >= 4 else 1
 %>\
 % if LOCAL_PAD:
 #define PADDED_${STEP}(at) ((at) + (at) / ${LOCAL_PAD})
@@ -84,7 +84,7 @@ ${owned(index, turn)}\
             ${line}
 % endfor
 % for i in range(R):
-% if EXCHANGE == "pairs":
+% if EXCHANGE == "interleaved":
             local_pairs[${at[i]}] = (complex_t)(re_${index}_${turn}_${i}, im_${index}_${turn}_${i});
 % else:
 % for part in parts:
@@ -108,7 +108,7 @@ ${owned(after, turn)}\
             ${line}
 % endfor
 % for i in range(Q):
-% if EXCHANGE == "pairs":
+% if EXCHANGE == "interleaved":
             const complex_t x_${i} = local_pairs[${at[i]}];
             re_${after}_${turn}_${i} = x_${i}.x;
             im_${after}_${turn}_${i} = x_${i}.y;
@@ -126,7 +126,7 @@ ${owned(after, turn)}\
         if (${opposite(turn)}) {
             const uint k = j_${passes - 1} + ${turn * W};
             const uint at = ${place_of("k")}, opposite = ${place_of(f"(k ? {N} - k : 0)")};
-% if EXCHANGE == "pairs":
+% if EXCHANGE == "interleaved":
             re_a_${turn} = local_pairs[at].x;
             im_a_${turn} = local_pairs[at].y;
             re_b_${turn} = local_pairs[opposite].x;
@@ -149,7 +149,7 @@ ${owned(after, turn)}\
 </%def>\
 <%def name="swap(index, after, last)">\
     {
-% if EXCHANGE == "turns":
+% if EXCHANGE == "two-phase":
 ${exchange(index, after, ("re",))}\
         barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read; imaginary ones take their place */
 ${exchange(index, after, ("im",))}\
@@ -206,10 +206,10 @@ ${swap(index, index + 1, last and index + 2 == passes)}\
 </%def>\
 <%def name="turn_by_roots(index, turn)">\
 <% R, S, step = RADICES[index], before[index], stride_of_roots(RADICES[index]) %>\
-            __global const complex_t *roots_of_j = roots + (${places[index]} + j % ${S});
+            __global const complex_t *twiddles_of_j = twiddles + (${places[index]} + j % ${S});
 % for i in range(1, R):
 % if i < step or i % step == 0:
-            const complex_t w_${i} = roots_of_j[${(i - 1) * S}];
+            const complex_t w_${i} = twiddles_of_j[${(i - 1) * S}];
 % else:
 ${product(f"w_{i}", f"w_{i // step * step}", f"w_{i % step}")}\
 % endif
@@ -238,9 +238,9 @@ void step_${STEP}(const index_t group, __local real_t *space, ${", ".join(parame
 % for name, number in KNOWN.items():
     const index_t ${name} = ${number};
 % endfor
-% if passes > 1 and EXCHANGE == "parts":
+% if passes > 1 and EXCHANGE == "split":
     __local real_t *local_re = space, *local_im = space + ${padded};
-% elif passes > 1 and EXCHANGE == "turns":
+% elif passes > 1 and EXCHANGE == "two-phase":
     __local real_t *local_re = space;
 % elif passes > 1:
     __local complex_t *local_pairs = (__local complex_t *)space;
@@ -269,18 +269,18 @@ void step_${STEP}(const index_t group, __local real_t *space, ${", ".join(parame
     /* Load. */
     {
         const index_t c = first_lane + lane_0;
-        __global const ${"real_t" if REAL == "from" else "complex_t"} *from = ${"(__global const real_t *)" if REAL == "from" else ""}source
+        __global const ${"real_t" if REAL == "r2c-full" else "complex_t"} *from = ${"(__global const real_t *)" if REAL == "r2c-full" else ""}source
             + (source_offset + b * source_batch + o * source_outer + c * source_lane);
 % for turn in range(turns[0]):
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(0, turn)}\
-% if REAL in ("", "split"):
+% if REAL in ("", "r2c-packed"):
             __global const complex_t *from_j = from + j * source_position;
 % endif
 % for i in range(RADICES[0]):
             ${f"if (j + {i * (N // RADICES[0])} < {CHIRP}) " if CHIRP else ""}{
 <% at, half = f"{i * (N // RADICES[0])} * source_position", "(real_t)0.5 * " if HALVED else "" %>\
-% if REAL == "join":
+% if REAL == "c2r-packed":
                 const uint p = j + ${i * (N // RADICES[0])};
                 complex_t here = from[p], opposite = from[${N} - p];
                 if (p == 0)
@@ -290,9 +290,9 @@ ${owned(0, turn)}\
                 const complex_t w = real_roots[p];
                 const complex_t x = (complex_t)(even.x - odd.y * w.x + odd.x * w.y,
                                                 even.y + odd.x * w.x + odd.y * w.y);
-% elif REAL == "from":
+% elif REAL == "r2c-full":
                 const complex_t x = (complex_t)(from[j + ${i * (N // RADICES[0])}], 0);
-% elif REAL == "to":
+% elif REAL == "c2r-full":
                 const uint p = j + ${i * (N // RADICES[0])};
                 complex_t x = from[min(p, ${length} - p)];
                 x.y = p == 0 ? 0 : p > ${length // 2} ? -x.y : x.y;
@@ -315,7 +315,7 @@ ${owned(0, turn)}\
         }
 % endfor
     }
-${all_passes(not CHIRP and REAL != "split")}\
+${all_passes(not CHIRP and REAL != "r2c-packed")}\
 % if CHIRP:
 
     /* Multiply by the transform of the chirp; exchanged parts make the next one the inverse. */
@@ -324,7 +324,7 @@ ${all_passes(not CHIRP and REAL != "split")}\
 ${owned(passes - 1, turn)}\
 % for i in range(RADICES[-1]):
             {
-                const complex_t w = kernel_roots[j + ${i * before[-2]}];
+                const complex_t w = chirp_spectrum[j + ${i * before[-2]}];
                 const real_t x = re_${passes - 1}_${turn}_${i}, y = im_${passes - 1}_${turn}_${i};
                 im_${passes - 1}_${turn}_${i} = x * w.x - y * w.y;
                 re_${passes - 1}_${turn}_${i} = x * w.y + y * w.x;
@@ -336,14 +336,14 @@ ${owned(passes - 1, turn)}\
 ${swap(passes - 1, 0, False)}\
 ${all_passes(True)}\
 % endif
-% if REAL == "split":
+% if REAL == "r2c-packed":
 
     /* Of frequencies k and N - k, make those of the signal that was packed, and store them. */
     {
 % for turn in range(halves):
         real_t re_a_${turn} = 0, im_a_${turn} = 0, re_b_${turn} = 0, im_b_${turn} = 0;
 % endfor
-% if EXCHANGE == "turns":
+% if EXCHANGE == "two-phase":
 ${write_points(passes - 1, ("re",))}\
 ${read_opposites(("re",))}\
         barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read; imaginary ones take their place */
@@ -376,12 +376,12 @@ ${store_real(f"{N} - k", "(complex_t)(opposite.x, -opposite.y)")}\
     {
 <% last = passes - 1 %>\
         const index_t c = first_lane + lane_${last};
-        __global ${"real_t" if REAL == "to" else "complex_t"} *to = ${"(__global real_t *)" if REAL == "to" else ""}target
+        __global ${"real_t" if REAL == "c2r-full" else "complex_t"} *to = ${"(__global real_t *)" if REAL == "c2r-full" else ""}target
             + (target_offset + b * target_batch + o * target_outer + c * target_lane);
 % for turn in range(turns[last]):
         if (${"c < lanes" if GUARD else "1"}) {
 ${owned(last, turn)}\
-            __global ${"real_t" if REAL == "to" else "complex_t"} *to_j = to + j * target_position;
+            __global ${"real_t" if REAL == "c2r-full" else "complex_t"} *to_j = to + j * target_position;
 % if SHIFT:
 ${turn_between_steps(last, turn)}\
 % endif
@@ -396,7 +396,7 @@ ${turn_between_steps(last, turn)}\
 % if SCALED:
                 x *= scale;
 % endif
-% if REAL == "to":
+% if REAL == "c2r-full":
                 to_j[${at}] = x.${first};
 % elif LOOSE_STORE:
                 vstore2(${"x.yx" if INVERSE else "x"}, ${at}, (__global real_t *)to_j);

@@ -42,9 +42,9 @@ BANKS = 32
 """Real numbers of local memory that are read at once."""
 CANDIDATES = 16
 """Lengths that are tried for each step but the last, those nearest to equal ones."""
-TURNS = 8192
+TWO_PHASE = 8192
 """Bytes of the real parts of a transform, in one step or several, from which on they and the
-others take turns: in most steps of long ones that was the faster way on an H200."""
+others go in two phases: in most steps of long ones that was the faster way on an H200."""
 NEAR = 1e-5
 """Costs that differ by less may be equal."""
 MOST_COLUMNS = 32
@@ -62,8 +62,8 @@ class Limits:
     max_radix, points, longest : int
         Largest composite radix, points of an item, and points of a transform.
     exchange : str
-        How points go through local memory: as "pairs" or "parts", or by "turns" of real and
-        imaginary ones, in half of it.
+        How points go through local memory: "interleaved" as complex numbers, "split" into real
+        and imaginary parts, or in "two-phase": first the ones, then the others, in half of it.
     gap : int
         Elements between gaps in local memory, 0 for `gap_of` to choose.
     transforms, last_transforms : int
@@ -89,7 +89,7 @@ class Limits:
         """Return the limits of a configuration on a device, for transforms of length `n`."""
         exchange = str(config["EXCHANGE"])
         if exchange == "auto":
-            exchange = "turns" if n * word > TURNS else "parts"
+            exchange = "two-phase" if n * word > TWO_PHASE else "split"
         return cls(
             word,
             config.integer("MAX_RADIX"),
@@ -114,7 +114,7 @@ class Limits:
         return (
             (size + (size // gap if gap else 0))
             * self.word
-            * (1 if self.exchange == "turns" else 2)
+            * (1 if self.exchange == "two-phase" else 2)
         )
 
     def fits(self, n: int, transforms: int, load: str = "rows", store: str = "rows") -> bool:
@@ -172,7 +172,7 @@ def gap_of(radix: int, transforms: int, load: str, store: str, limits: Limits) -
         return limits.gap
     distance = radix * transforms if store == "columns" else radix
     power = distance & -distance
-    banks = BANKS // 2 if limits.exchange == "pairs" else BANKS
+    banks = BANKS // 2 if limits.exchange == "interleaved" else BANKS
     return max(banks, power) if power > 2 else 0
 
 
@@ -220,7 +220,7 @@ def worth_joining(
     """
     each = first.n // items_of(first.n, limits), second.n // items_of(second.n, limits)
     lines = min(columns) * 2 * limits.word >= LINE
-    return limits.exchange != "turns" and each[0] == each[1] and lines
+    return limits.exchange != "two-phase" and each[0] == each[1] and lines
 
 
 @lru_cache(maxsize=4096)

@@ -10,10 +10,17 @@ from typing import Any
 
 __all__ = ["renamed_config", "renamed_digest"]
 
-PARAMETERS: dict[tuple[str, str], dict[str, str]] = {}
+PARAMETERS: dict[tuple[str, str], dict[str, str]] = {
+    ("dft", "fft"): {"FEW_ROOTS": "FEW_TWIDDLES", "JOIN": "FUSED"},
+}
 """Today's name of each parameter that had another, by operation and algorithm."""
 
-VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {}
+VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {
+    ("dft", "fft"): {
+        "FORM": {"lanes": "vector", "groups": "local-memory"},
+        "EXCHANGE": {"pairs": "interleaved", "parts": "split", "turns": "two-phase"},
+    },
+}
 """Today's name of each value that had another, by today's name of its parameter."""
 
 DIGESTS: dict[str, str] = {

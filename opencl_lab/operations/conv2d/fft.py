@@ -9,27 +9,24 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.fourier.builder import Ends, Steps
-from opencl_lab.fourier.local_memory import groups_transform
-from opencl_lab.fourier.vector import lanes_transform
+from opencl_lab.fourier.builder import PlanBuilder
+from opencl_lab.fourier.forms import TEMPLATES, default_config, planner_of
+from opencl_lab.fourier.layout import BatchedLayout
 from opencl_lab.operations.conv2d.blocks import Blocks
 from opencl_lab.operations.conv2d.fft_costs import cost_of, direct_operations
 from opencl_lab.operations.conv2d.fft_launches import TEMPLATE, BlockKernels
 from opencl_lab.operations.conv2d.launch import Convolution, fit, positive
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.operations.conv2d.recheck import Recheck
-from opencl_lab.operations.dft.fft import Fft as Transform
-from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import Launch, Plan, Work
 from opencl_lab.space import Config, Parameter, SearchSpace
 
-__all__ = ["Fft"]
+__all__ = ["FftConvolution"]
 
 COMPLEX: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.complex64),
     "float64": np.dtype(np.complex128),
 }
-TRANSFORM = Transform()
 ALL_SIDES = (64, 96, 128, 192, 256, 384, 512, 1024)
 SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
@@ -37,11 +34,11 @@ MOST_ROUNDS = 1024
 """Launches over some pairs after the other; each takes time to prepare at the first call."""
 
 
-class Fft(Convolution):
+class FftConvolution(Convolution):
     """Overlapping blocks, two in one complex transform, times the transform of the filter."""
 
     name = "fft"
-    templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *Transform.templates)
+    templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *TEMPLATES)
     space = SearchSpace(
         (
             Parameter("BLOCK", ALL_SIDES, "values along a side"),
@@ -104,9 +101,9 @@ class Fft(Convolution):
         at_once = min(pairs, config.integer("PAIRS"))
         if pairs > MOST_ROUNDS * at_once:
             raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
-        steps = Steps(COMPLEX[problem.sum_type.name], problem.sum_type, buffers)
-        _Filtering.of(steps, kernels, at_once).add()
-        return Plan(tuple(steps.buffers), tuple(steps.launches))
+        builder = PlanBuilder(COMPLEX[problem.sum_type.name], buffers)
+        _Filtering.of(builder, kernels, at_once).add()
+        return builder.finish()
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ class _Filtering:
 
     Parameters
     ----------
-    steps : Steps
+    builder : PlanBuilder
     kernels : BlockKernels
     at_once : int
         Pairs of blocks that are transformed together.
@@ -125,7 +122,7 @@ class _Filtering:
         What the recheck of doubtful pixels needs.
     """
 
-    steps: Steps
+    builder: PlanBuilder
     kernels: BlockKernels
     at_once: int
     pairs: tuple[str, str]
@@ -135,13 +132,13 @@ class _Filtering:
     spectrum_peak: str
 
     @classmethod
-    def of(cls, steps: Steps, kernels: BlockKernels, at_once: int) -> _Filtering:
+    def of(cls, builder: PlanBuilder, kernels: BlockKernels, at_once: int) -> _Filtering:
         """Return one with memory for so many pairs of blocks at a time."""
-        blocks, scratch = kernels.blocks, steps.scratch
+        blocks, scratch = kernels.blocks, builder.scratch
         bits = np.dtype(f"u{kernels.problem.sum_type.itemsize}")
         size = at_once * blocks.points
         return cls(
-            steps,
+            builder,
             kernels,
             at_once,
             (scratch("pairs", size), scratch("pairs", size)),
@@ -161,7 +158,7 @@ class _Filtering:
         self._launch("sum_doubtful", self.kernels.recheck.tiles, marks=self.marks)
 
     def _launch(self, kernel: str, groups: int, **own: str | int) -> None:
-        self.steps.launches.append(self.kernels.launch(kernel, groups, **own))
+        self.builder.launches.append(self.kernels.launch(kernel, groups, **own))
 
     def _add_filter(self) -> None:
         spectrum, peaks = self.spectrum[0], self.spectrum_peak
@@ -172,7 +169,7 @@ class _Filtering:
 
     def _add_pairs(self, first: int, count: int, known: dict[int, list[Launch]]) -> None:
         """Add the filtering of `count` pairs; what `known` has of so many differs in nothing."""
-        blocks, launches = self.kernels.blocks, self.steps.launches
+        blocks, launches = self.kernels.blocks, self.builder.launches
         pairs: dict[str, str | int] = {
             "pairs": self.pairs[0],
             "pixel_peak": self.pixel_peak,
@@ -199,21 +196,17 @@ class _Filtering:
     def _forward(self, pairs: int, near: str, far: str) -> None:
         """Add transforms along the rows and then the columns of `near`, by way of `far`."""
         rows, columns = self.kernels.blocks.length
-        self._transform(Ends.rows(columns, pairs * rows, near, far))
-        self._transform(Ends.columns(rows, pairs, columns, far, near))
+        self._transform(BatchedLayout.rows(columns, pairs * rows, near, far))
+        self._transform(BatchedLayout.columns(rows, pairs, columns, far, near))
 
     def _backward(self, pairs: int, near: str, far: str) -> None:
         """Add transforms along the columns and then the rows: back, as parts are exchanged."""
         rows, columns = self.kernels.blocks.length
-        self._transform(Ends.columns(rows, pairs, columns, near, far))
-        self._transform(Ends.rows(columns, pairs * rows, far, near))
+        self._transform(BatchedLayout.columns(rows, pairs, columns, near, far))
+        self._transform(BatchedLayout.rows(columns, pairs * rows, far, near))
 
-    def _transform(self, ends: Ends) -> None:
-        """Add transforms as `dft` has them built in on this device, not as they are tuned there."""
-        in_rows = ends.source_strides[1] == 1
-        batch, inner = (ends.count, 1) if in_rows else (ends.outer, ends.lanes)
-        problem = DftProblem(ends.n, self.steps.dtype, batch, inner)
+    def _transform(self, layout: BatchedLayout) -> None:
+        """Add transforms as they are built in for this device, not as `dft` is tuned there."""
         device = self.kernels.device
-        config = TRANSFORM.default_config(problem, device)
-        form = lanes_transform if config["FORM"] == "lanes" else groups_transform
-        form(self.steps, ends, False, 1.0, config, device)
+        config = default_config(layout.n, self.builder.real, device)
+        planner_of(config, device).transform(self.builder, layout)

@@ -17,7 +17,7 @@ from opencl_lab.operation import Algorithm, Difference, Operation, Option
 from opencl_lab.operations.conv2d import expected, expected_fft, tolerance
 from opencl_lab.operations.conv2d.arguments import bind, weight_inputs
 from opencl_lab.operations.conv2d.direct import Naive, Tiled
-from opencl_lab.operations.conv2d.fft import Fft
+from opencl_lab.operations.conv2d.fft import FftConvolution
 from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.operations.conv2d.problem import (
     BOUNDARIES,
@@ -39,7 +39,7 @@ C_TYPES = {"float16": "_Float16", "float32": "float", "float64": "double"}
 COLOURS = (3, 4)
 MANY_TAPS = 49
 """Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
-FFT = Fft()
+FFT = FftConvolution()
 
 
 def _c_type(dtype: np.dtype[Any]) -> str:

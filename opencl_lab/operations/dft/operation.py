@@ -15,18 +15,18 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
+from opencl_lab.fourier.builder import COMPLEX_TYPES
 from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, axis_of
 from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
 from opencl_lab.operations.dft.direct_gemm import DirectGemm
-from opencl_lab.operations.dft.fft import Fft
-from opencl_lab.operations.dft.host import compare
+from opencl_lab.operations.dft.fft import FftAlgorithm
 from opencl_lab.operations.dft.problem import (
-    COMPLEX_TYPES,
     NORMS,
     SAMPLE_TYPES,
     DftProblem,
     scale_of,
 )
+from opencl_lab.operations.dft.tolerance import compare
 from opencl_lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -169,7 +169,7 @@ class Dft(Operation[DftProblem]):
     inputs = ("signal",)
     formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
-    algorithms = (Fft(), DirectTiled(), DirectNaive(), DirectGemm())
+    algorithms = (FftAlgorithm(), DirectTiled(), DirectNaive(), DirectGemm())
     references = (
         _c_reference("c:seq", "dft_seq"),
         _c_reference("c:omp", "dft_omp", threaded=True),

@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.fourier.builder import COMPLEX_TYPES, PlanBuilder, real_dtype
 from opencl_lab.fourier.factors import largest_prime
 from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
 
 __all__ = [
-    "COMPLEX_TYPES",
     "KINDS",
     "NORMS",
     "SAMPLE_TYPES",
     "DftProblem",
-    "real_dtype",
+    "builder_of",
     "scale_of",
     "too_many_terms",
 ]
 
-COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
-"""Types of the spectrum, and the OpenCL C types of their parts."""
 COMPLEX64 = np.dtype("complex64")
 SAMPLE_TYPES = {
     **{name: name for name in COMPLEX_TYPES},
@@ -38,11 +36,6 @@ NORMS = ("backward", "ortho", "forward")
 KINDS = ("c2c", "r2c", "c2r")
 MANY_TERMS = 1 << 32
 """Terms of direct sums, above which one processor takes many seconds."""
-
-
-def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the real and the imaginary part of a complex type."""
-    return np.dtype(np.float32 if dtype == COMPLEX64 else np.float64)
 
 
 def scale_of(n: int, norm: str | None, inverse: bool) -> float:
@@ -214,6 +207,14 @@ class DftProblem(Problem):
     @property
     def _ends(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         return self.signal, self.spectrum
+
+
+def builder_of(problem: DftProblem) -> PlanBuilder:
+    """Return the start of a plan: the input and the output."""
+    builder = PlanBuilder(problem.dtype)
+    builder.add("signal", "in", *problem.signal)
+    builder.add("spectrum", "out", *problem.spectrum)
+    return builder
 
 
 def too_many_terms(problem: DftProblem) -> str | None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.fourier.around import mirror
+from opencl_lab.fourier.builder import real_dtype
+from opencl_lab.fourier.rows import mirror
 from opencl_lab.operations.dft.operation import DFT, complex_dtype
-from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
+from opencl_lab.operations.dft.problem import DftProblem, scale_of
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
