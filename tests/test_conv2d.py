@@ -179,7 +179,7 @@ def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
     for algorithm in map(CONV2D.algorithm, ALGORITHMS):
         config = algorithm.default_config(problem, device).replace(CONSTANT_WEIGHTS=True)
         launch = algorithm.plan(problem, config, device).launches[0]
-        assert not launch.params["CONSTANT_WEIGHTS"]
+        assert not launch.params["PIXELS"].constant_weights
         config = {"CONSTANT_WEIGHTS": False}
         options = {"algorithm": algorithm.name, "config": config, "queue": queue}
         assert_close(conv2d(image, weights, **options), right(image, weights), weights)

@@ -20,12 +20,13 @@
  *     fft_load.mako       load_blocks       two blocks of the image  ->  a + i b
  *                         load_filter       weights, 0 elsewhere     ->  a block that correlates
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
- *                         multiply_spectra  blocks by the filter, real and imaginary parts exchanged
+ *                         multiply_spectra  blocks by the filter, and exchange of the parts
  *     recheck.mako        which results are doubtful
  *     fft_store.mako      store_blocks      b + i a  ->  what is right of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
- * With parts exchanged before and after it, the transform back is the same program as that forth.
+ * With real and imaginary parts exchanged before and after it, the transform back is the same
+ * program as that forth.
  *
  * Rounding spreads over the two blocks, by a few units of the largest pixel times the largest
  * magnitude of the spectrum. Direct sums are off by the magnitudes of their own products alone:

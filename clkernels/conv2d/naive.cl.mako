@@ -22,6 +22,9 @@
  * WG_Y      rows of a work-group
  */
 <%page args="PIXELS, WG_X, WG_Y"/>\
+<%
+    tap = "filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"
+%>\
 <%include file="pixels.mako" args="PIXELS=PIXELS"/>\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
@@ -56,7 +59,7 @@ void conv2d_naive(__global const element_t *restrict image,
                 const sum_t value =
                     inside ? load_pixel(source + ((long)row * width + column) * channels) : cval;
                 const int tap = j * filter_width + i;
-                sum += weights[${"filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"}]
+                sum += weights[${tap}]
                        * value;
             }
         }

@@ -15,8 +15,12 @@
 <%namespace name="boundaries" file="boundaries.mako"/>\
 <%
     limits = {
-        "uchar": ("0", "UCHAR_MAX"), "short": ("SHRT_MIN", "SHRT_MAX"), "ushort": ("0", "USHRT_MAX"),
+        "uchar": ("0", "UCHAR_MAX"),
+        "short": ("SHRT_MIN", "SHRT_MAX"),
+        "ushort": ("0", "USHRT_MAX"),
     }.get(PIXELS.result_t)
+    # What is left of a sum is rounded by adding 1.5 * 2^23, or is an integer.
+    rounded = "(int)(rest + 0x1.8p23f - 0x1.8p23f)" if PIXELS.sum_t == "float" else "rest"
 %>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=PIXELS.sum_t == 'double'"/>\
 typedef ${PIXELS.element_t} element_t;
@@ -49,7 +53,7 @@ static inline result_t to_result(const sum_t sum)
 % else:
     const sum_t rest = sum;
 % endif
-    return (result_t)${"(int)(rest + 0x1.8p23f - 0x1.8p23f)" if PIXELS.sum_t == "float" else "rest"};
+    return (result_t)${rounded};
 % endif
 }
 

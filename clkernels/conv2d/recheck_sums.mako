@@ -16,6 +16,11 @@
     UNROLL = 4  # taps of a row that are written out
     PIECES = 4 if LANES > 1 else 0  # vectors of taps whose pixels are collected at a time
     lane = terms.module.lane
+
+
+    def collected(pointer):
+        """Pixels that are collected under the results, for one tap."""
+        return "strip" if LANES == 1 else f"((__private const packed_t *)({pointer}))->v"
 %>\
 ## Add the products of the pixels that are collected to the results of rows `chosen`.
 <%def name="products(chosen)">\
@@ -24,7 +29,7 @@
                     for (; i + ${together} <= taps; i += ${together}) {
 % for t in range(together):
                         {
-                            const lanes_t p = ${"strip" if LANES == 1 else f"((__private const packed_t *)(strip + i + {t}))->v"};
+                            const lanes_t p = ${collected(f"strip + i + {t}")};
 % for o in chosen:
                             sum_${o} += w_${o}[${"-" if PIXELS.flip else ""}(i + ${t})] * p;
 % endfor
@@ -125,7 +130,8 @@ ${products([o])}\
 % for o in range(ROWS):
 % for l in range(LANES):
         if (${o} < rows && x + ${l} < count)
-            store_pixel(${lane(f"sum_{o}", LANES, l)}, target + (${o} * (long)out_width + x + ${l}) * ${CHANNELS});
+            store_pixel(${lane(f"sum_{o}", LANES, l)}, \
+target + (${o} * (long)out_width + x + ${l}) * ${CHANNELS});
 % endfor
 % endfor
     }

@@ -4,7 +4,7 @@
 ##      first                                    STRIP.collected values from there on
 ##      v
 ##      cval  cval | p  p  p  p  p  p | cval     `find` tells which of them are the row itself,
-##                 ^ bounds.x           ^ bounds.y   and from where the others come
+##                 ^ bounds.x         ^ bounds.y   and from where the others come
 ##
 <%page args="PIXELS, STRIP"/>\
 <%namespace name="terms" file="register_terms.mako"/>\
@@ -12,9 +12,9 @@
     S, load = STRIP, terms.module.load
 %>\
 
-/* Find where the values lie that ${S.collected} places of a window's row continue: number `first` of
-   those that windows see and the next, none past `last`. Return the bounds of those which are
-   the row itself; for all others `places` receives an index into the row, or -1 for cval. */
+/* Find where ${S.collected} values of a row lie: number `first` of those that windows see and the
+   next, none past `last`. Return the bounds of those which are the row itself; for all others
+   `places` receives an index into the row, or -1 for cval. */
 static inline int2 find(__private int *places, const int first, const int last,
                         const int offset_x, const int width)
 {

@@ -1,5 +1,5 @@
-## One of two ways of conv2d_register along a row: each tap reads its vectors anew, unaligned, from the
-## first cache. See register.cl.mako, which says what PIXELS (P) and STRIP (S) hold.
+## One of two ways of conv2d_register along a row: each tap reads its vectors anew, unaligned, from
+## the first cache. See register.cl.mako, which says what PIXELS (P) and STRIP (S) hold.
 ##
 ##      tap 0   p p p p p p p p                  8 values as one vector
 ##      tap 1     p p p p p p p p                the same memory, one value further
@@ -27,7 +27,10 @@
 % for i in range(count):
             {
 % for v in range(S.vectors):
-                const vec_t p_${v} = ${own.module.load(P, S, f"line + ({first} + {i}) * {S.channels} + {v * S.apart}")};
+<%
+    pointer = f"line + ({first} + {i}) * {S.channels} + {v * S.apart}"
+%>\
+                const vec_t p_${v} = ${own.module.load(P, S, pointer)};
 % endfor
 % for o, j in pairs:
                 {
@@ -61,7 +64,7 @@ ${collected(P, S, [0], "o")}\
 ## Add the collected values to the rows `chosen` of results, counted from `o` on.
 <%def name="collected(P, S, chosen, o)">\
 <%
-    packed = own.module.packed
+    packed, collected_at, weight = own.module.packed, own.module.collected_at, own.module.weight
     sums = [(c, v, packed(S, value(f"{o} + {c}", v, S))) for c in chosen for v in range(S.vectors)]
 %>\
 % for c, v, kept in sums:
@@ -69,11 +72,11 @@ ${collected(P, S, [0], "o")}\
 % endfor
                         for (int i = 0; i < count; ++i) {
 % for v in range(S.vectors):
-                            const vec_t p_${v} = ${packed(S, f"{own.module.collected_at(S, v)} + i * {S.channels}")};
+                            const vec_t p_${v} = ${packed(S, f"{collected_at(S, v)} + i * {S.channels}")};
 % endfor
 % for c in chosen:
                             {
-                                const sum_t w = ${own.module.weight(P, S, f"r - {o} - {c}", "first + i")};
+                                const sum_t w = ${weight(P, S, f"r - {o} - {c}", "first + i")};
 % for v in range(S.vectors):
                                 sum_${c}_${v} += w * p_${v};
 % endfor
@@ -96,9 +99,10 @@ ${collected(P, S, [0], "o")}\
 <%
     sums = [lane(f"sum_{o}_{v}", S.vector_width, l) for l in range(S.vector_width)]
     converted = f"({result_vec_t})({', '.join(f'to_result({one})' for one in sums)})"
+    results = f"sum_{o}_{v}" if P.result_t == P.sum_t else converted
 %>\
 % if whole:
-            ((__global packed_result_t *)(place + ${v * S.apart}))->v = ${f"sum_{o}_{v}" if P.result_t == P.sum_t else converted};
+            ((__global packed_result_t *)(place + ${v * S.apart}))->v = ${results};
 % else:
 % for l, one in enumerate(sums):
             store_pixel(${one}, place + ${v * S.apart + l});
@@ -112,6 +116,7 @@ ${collected(P, S, [0], "o")}\
 <%def name="store_some(S)">\
             for (int o = 0; o < min(${S.rows}, out_height - row); ++o, place += out_pitch)
                 for (int v = 0; v < ${S.vectors}; ++v)
-                    for (int l = 0; l < min(${S.vector_width}, out_pitch - column - v * ${S.apart}); ++l)
+                    for (int l = 0; l < min(${S.vector_width}, \
+out_pitch - column - v * ${S.apart}); ++l)
                         store_pixel(values[o * ${S.vectors} + v][l], place + v * ${S.apart} + l);
 </%def>\

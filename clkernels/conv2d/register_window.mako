@@ -1,5 +1,5 @@
-## One of two ways of conv2d_register along a row: the values under a vector are read once and stay in
-## registers for all taps. See register.cl.mako, which says what PIXELS (P) and STRIP (S) hold.
+## One of two ways of conv2d_register along a row: the values under a vector are read once and stay
+## in registers for all taps. See register.cl.mako, which says what PIXELS (P) and STRIP (S) hold.
 ##
 ##      read   p_0  p_1  p_2  p_3  p_4  p_5          vector_width + taps - 1 values
 ##             \_______________/
@@ -58,7 +58,10 @@ ${values(P, S, f"line + ({first}) * {S.channels} + {v * S.apart}", width)}\
                     *(__global const ${vec(P.element_t, align)} *)(${begin} + ${k * align - shift});
 % endfor
 % for k in range(width):
-                const sum_t p_${k} = ${lane(f"piece_{(k + shift) // align}", align, (k + shift) % align)};
+<%
+    piece, place = divmod(k + shift, align)
+%>\
+                const sum_t p_${k} = ${lane(f"piece_{piece}", align, place)};
 % endfor
 % else:
 % for k in range(width):
@@ -88,8 +91,11 @@ ${collected(P, S, [o])}\
 </%def>\
 ## Add tap `first + i` of the collected values to the rows `chosen` of results, lane by lane.
 <%def name="collected(P, S, chosen)">\
+<%
+    collected_at = own.module.collected_at
+%>\
 % for v in range(S.vectors):
-                            __private const sum_t *p_${v} = ${own.module.collected_at(S, v)} + i * ${S.channels};
+                            __private const sum_t *p_${v} = ${collected_at(S, v)} + i * ${S.channels};
 % endfor
 % for o in chosen:
                             {
@@ -106,12 +112,13 @@ ${collected(P, S, [o])}\
 <%def name="store_pieces(P, S)">\
 <%
     piece_t = terms.module.vec(P.result_t, S.align)
+    results = lambda o, v, l: (f"to_result(sum_{o}_{v}_{l + k})" for k in range(S.align))
 %>\
 % for o in range(S.rows):
 % for v in range(S.vectors):
 % for l in range(0, S.vector_width, S.align):
             *(__global ${piece_t} *)(place + ${v * S.apart + l}) =
-                (${piece_t})(${", ".join(f"to_result(sum_{o}_{v}_{l + k})" for k in range(S.align))});
+                (${piece_t})(${", ".join(results(o, v, l))});
 % endfor
 % endfor
             place += out_pitch;

@@ -34,6 +34,9 @@
  * WORK_PER_ITEM  rows of an item
  */
 <%page args="PIXELS, WG_X, WG_Y, WORK_PER_ITEM"/>\
+<%
+    tap = "filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"
+%>\
 <%include file="pixels.mako" args="PIXELS=PIXELS"/>\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
@@ -91,7 +94,7 @@ void conv2d_tiled(__global const element_t *restrict image,
                 for (int i = 0; i < columns; ++i) {
                     const int tap = (j0 + j) * filter_width + i0 + i;
                     const sum_t w =
-                        weights[${"filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"}];
+                        weights[${tap}];
                     __local const sum_t *p = tile + (y + j) * line + x + i * channels;
 % for r in range(WORK_PER_ITEM):
                     sum_${r} += w * p[${r * WG_Y} * line];

@@ -24,7 +24,9 @@ VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {
 """Today's name of each value that had another, by today's name of its parameter."""
 
 DIGESTS: dict[str, str] = {
-    "b8a5114c169b4d4e": "a80fbfb76f251f0c",  # conv2d register
+    "b8a5114c169b4d4e": "4175fc7717c59729",  # conv2d register, separable
+    "d55a9936340ca9e8": "60001e0edcac98ce",  # conv2d tiled
+    "420f69a5b5d6a6bc": "0ad019b350fb8e95",  # conv2d naive
 }
 """Today's digest of templates, by that of earlier ones that rendered the same kernels."""
 

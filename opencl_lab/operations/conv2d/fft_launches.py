@@ -35,6 +35,8 @@ ARGUMENTS = {
     "offset_y offset_x blocks cval",
 }
 """The arguments of each kernel, in order."""
+USERS = ("image", "weights", "result")
+"""Buffers that are called as the arguments are."""
 MAXIMA = {"load_blocks": 1, "find_peaks": 1, "store_blocks": 2}
 """Numbers whose largest a work-group finds, in local memory."""
 
@@ -57,12 +59,11 @@ class BlockKernels:
         kernel : str
         groups : int
         **own : str or int
-            Names of buffers that are not called as the argument is, and ``first_pair``.
+            Names of the buffers between launches, and ``first_pair``.
         """
-        values = self.numbers | {
-            name: np.uint32(value) if isinstance(value, int) else value
-            for name, value in own.items()
-        }
+        values: dict[str, Argument] = {name: name for name in USERS} | self.numbers
+        for name, value in own.items():
+            values[name] = np.uint32(value) if isinstance(value, int) else value
         word = self.problem.sum_type.itemsize
         return Launch(
             template=TEMPLATE,
@@ -70,7 +71,7 @@ class BlockKernels:
             params=self.params,
             global_size=(groups * self.wg_size,),
             local_size=(self.wg_size,),
-            arguments={name: values.get(name, name) for name in ARGUMENTS[kernel].split()},
+            arguments={name: values[name] for name in ARGUMENTS[kernel].split()},
             local_bytes=MAXIMA.get(kernel, 0) * self.wg_size * word,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -169,32 +170,32 @@ class Separable(Register):
             return Plan(tuple(buffers), ())
         shape = (problem.batch, *between, problem.channels)
         buffers.append(Buffer("between", "scratch", shape, sums))
-        whole = Pass.whole(problem)
-        along_rows = Pass(
-            "image",
-            "row",
-            "between",
-            problem.dtype,
-            sums,
-            whole.size,
-            between,
-            whole.offset,
-            (1, problem.filter_width),
-        )
-        along_columns = Pass(
-            "between",
-            "column",
-            "result",
-            sums,
-            problem.dtype,
-            between,
-            whole.out_size,
-            (0, 0),
-            (problem.filter_height, 1),
-        )
         launches = [
             launch
-            for one in (along_rows, along_columns)
+            for one in _passes(problem, between)
             for launch in self._strips(problem, one, config, device)
         ]
         return Plan(tuple(buffers), tuple(launches))
+
+
+def _passes(problem: Conv2dProblem, between: tuple[int, int]) -> tuple[Pass, Pass]:
+    """Return the pass along the rows, whose results are `between`, and that along the columns."""
+    whole, sums = Pass.whole(problem), problem.sum_type
+    along_rows = replace(
+        whole,
+        weights="row",
+        target="between",
+        target_type=sums,
+        out_size=between,
+        taps=(1, problem.filter_width),
+    )
+    along_columns = replace(
+        whole,
+        source="between",
+        weights="column",
+        source_type=sums,
+        size=between,
+        offset=(0, 0),
+        taps=(problem.filter_height, 1),
+    )
+    return along_rows, along_columns
