@@ -37,7 +37,7 @@ def test_steps_share_a_launch_where_its_fence_reaches_other_groups():
     fenced = replace(CPU, capabilities=replace(CPU.capabilities, inline_ptx=True))
     for device, count in ((CPU, 1), (APART, 2), (fenced, 2)):
         assert (
-            len(launches(2**16, config={"FORM": "lanes", "SPLIT": "always"}, device=device))
+            len(launches(2**16, config={"FORM": "vector", "SPLIT": "always"}, device=device))
             == count
         )
 
@@ -129,7 +129,7 @@ def test_the_second_step_is_in_place_where_no_vectors_overlap():
 def test_memory_is_fetched_ahead_where_no_cache_holds_it():
     def fetched(n, batch=1, inner=1, device=CPU):
         problem = DftProblem(n, batch=batch, inner=inner)
-        plan = FFT.plan(problem, FFT.configure(problem, device, {"FORM": "lanes"}), device)
+        plan = FFT.plan(problem, FFT.configure(problem, device, {"FORM": "vector"}), device)
         return {step["FETCH"] for launch in plan.launches for step in launch.params["STEPS"]}
 
     assert fetched(1024, 64) == fetched(1 << 14) == fetched(1 << 18) == {"none"}

@@ -68,7 +68,7 @@ SINGLE = {
     "WG_SIZE": (64, 128, 256),
     "LOCAL_PAD": (0, 16, 32, 64),
     "SPLIT_PARTS": (False, True),
-    "FEW_ROOTS": (False, True),
+    "FEW_TWIDDLES": (False, True),
 }
 DIRECT_CONFIGS = [
     {"WG_SIZE": wg, "WORK_PER_ITEM": work, "BLOCKS": blocks, "TILE": 64, "RESEED": reseed}

@@ -18,7 +18,7 @@
  *
  * The host guarantees: element (o, p, c) of the user's side lies at o * OUTER + p * POSITION +
  * c * LANE; row (o, c) of `rows` is row o * lanes + c, contiguous; `chirp` has n entries and
- * `kernel_roots` m, the factor 1 / m included. Work-groups cover the positions of one row after
+ * `chirp_spectrum` m, the factor 1 / m included. Work-groups cover the positions of one row after
  * the other.
  *
  * REAL_T   float or double
@@ -60,13 +60,13 @@ void chirp_in(__global const complex_t *restrict source,
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void chirp_multiply(__global complex_t *restrict rows,
-                    __global const complex_t *restrict kernel_roots,
+                    __global const complex_t *restrict chirp_spectrum,
                     const index_t m)
 {
     const index_t p = point_of(m);
     if (p < m) {
         const index_t place = row_of(m) * m + p;
-        rows[place] = times(rows[place], kernel_roots[p]).yx;
+        rows[place] = times(rows[place], chirp_spectrum[p]).yx;
     }
 }
 

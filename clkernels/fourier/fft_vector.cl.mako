@@ -122,18 +122,18 @@ ${vectors.lane_moves(V, INVERSE)}\
 
 % endfor
 <%def name="do_task(s)">\
-step_${s}(task, space, ${", ".join(f"{name}_{s}" for name in ("source", "target", "roots", *twist(STEPS[s]), "lanes", *strides, "scale"))});
+step_${s}(task, space, ${", ".join(f"{name}_{s}" for name in ("source", "target", "twiddles", *twist(STEPS[s]), "lanes", *strides, "scale"))});
 </%def>\
 <%def name="count_tasks(s)">\
 <% step = STEPS[s] %>\
 const index_t tasks = outer_${s} * ${f"lanes_{s}" if unit(step) > 1 else f"((lanes_{s} + {V * step['BLOCK'] - 1}) / {V * step['BLOCK']})"};
 </%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void fft_lanes(
+void fft_vector(
 % for s, step in enumerate(STEPS):
     __global const complex_t *source_${s},
     __global complex_t *target_${s},
-    __global const real_t *restrict roots_${s},
+    __global const real_t *restrict twiddles_${s},
 % if step["TWIST"]:
     __global const vec_t *restrict twist_${s},
 % endif

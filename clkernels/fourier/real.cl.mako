@@ -55,14 +55,14 @@ static inline complex_t conjugate(const complex_t a)
 __kernel GROUP
 void real_split(__global const complex_t *restrict half_rows,
                 __global complex_t *restrict spectrum,
-                __global const complex_t *restrict roots,
+                __global const complex_t *restrict twiddles,
                 const index_t h)
 {
     const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
     if (k <= h / 2) {
         const complex_t a = half_rows[row * h + k];
         const complex_t b = conjugate(half_rows[row * h + (k == 0 ? 0 : h - k)]);
-        const complex_t turned = times(roots[k], a - b), odd = (complex_t)(turned.y, -turned.x);
+        const complex_t turned = times(twiddles[k], a - b), odd = (complex_t)(turned.y, -turned.x);
         spectrum[row * (h + 1) + k] = a + b + odd;
         if (2 * k != h)
             spectrum[row * (h + 1) + h - k] = conjugate(a + b - odd);
@@ -72,7 +72,7 @@ void real_split(__global const complex_t *restrict half_rows,
 __kernel GROUP
 void real_join(__global const complex_t *restrict spectrum,
                __global complex_t *restrict half_rows,
-               __global const complex_t *restrict roots,
+               __global const complex_t *restrict twiddles,
                const index_t h)
 {
     const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
@@ -81,7 +81,7 @@ void real_join(__global const complex_t *restrict spectrum,
         complex_t b = conjugate(spectrum[row * (h + 1) + h - k]);
         if (k == 0)
             a.y = b.y = 0;
-        const complex_t odd = times(conjugate(roots[k]), a - b);
+        const complex_t odd = times(conjugate(twiddles[k]), a - b);
         half_rows[row * h + k] = a + b + (complex_t)(-odd.y, odd.x);
         if (k > 0 && 2 * k != h)
             half_rows[row * h + h - k] = conjugate(a + b) + (complex_t)(odd.y, odd.x);

@@ -11,7 +11,7 @@
     before = [1]
     for radix in RADICES:
         before.append(before[-1] * radix)
-    # The roots of each pass lie one after the other, in reals.
+    # The twiddles of each pass lie one after the other, in reals.
     places, place = [], 0
     for index, radix in enumerate(RADICES):
         places.append(place)
@@ -269,11 +269,11 @@ ${store_global(i, blocks * unit)}\
 % for i in range(1, R):
 <% at = 2 * (i - 1) %>\
 % if within:
-            const vec_t w_re_${i} = ((__global const vec_t *)(roots + ${places[index]}))[k * ${2 * (R - 1)} + ${at}];
-            const vec_t w_im_${i} = ((__global const vec_t *)(roots + ${places[index]}))[k * ${2 * (R - 1)} + ${at + 1}];
+            const vec_t w_re_${i} = ((__global const vec_t *)(twiddles + ${places[index]}))[k * ${2 * (R - 1)} + ${at}];
+            const vec_t w_im_${i} = ((__global const vec_t *)(twiddles + ${places[index]}))[k * ${2 * (R - 1)} + ${at + 1}];
 % else:
-            const real_t root_re_${i} = roots[k * ${2 * (R - 1)} + ${places[index] + at}];
-            const real_t root_im_${i} = roots[k * ${2 * (R - 1)} + ${places[index] + at + 1}];
+            const real_t root_re_${i} = twiddles[k * ${2 * (R - 1)} + ${places[index] + at}];
+            const real_t root_im_${i} = twiddles[k * ${2 * (R - 1)} + ${places[index] + at + 1}];
 % if TWIST:
             const vec_t w_re_${i} = ${lane_factor(index, i, 0)} * root_re_${i} - ${lane_factor(index, i, 1)} * root_im_${i};
             const vec_t w_im_${i} = ${lane_factor(index, i, 0)} * root_im_${i} + ${lane_factor(index, i, 1)} * root_re_${i};
@@ -296,7 +296,7 @@ static inline __attribute__((always_inline)) void step_${STEP}(
     __${WORK} vec_t *work,
     __global const complex_t *source,
     __global complex_t *target,
-    __global const real_t *roots,
+    __global const real_t *twiddles,
 % if TWIST:
     __global const vec_t *twist,
 % endif

@@ -40,7 +40,7 @@ STRIDED = 0.1
 
 @dataclass(frozen=True)
 class Shape:
-    """What a cost depends on in a launch of `fft_lanes`.
+    """What a cost depends on in a launch of `fft_vector`.
 
     Parameters
     ----------

@@ -37,7 +37,9 @@ def root_table(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, A
     return pairs(roots.conj() if inverse else roots, dtype)
 
 
-def pass_roots(radices: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def vector_twiddles(
+    radices: tuple[int, ...], width: int, dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
     """Return the roots of Stockham passes for vectors of `width` neighbouring positions.
 
     For each pass but the first, each run of `width` values of k below S, the product of
@@ -55,7 +57,7 @@ def pass_roots(radices: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> np
     return np.concatenate(parts).astype(dtype)
 
 
-def twist_roots(
+def vector_step_twiddles(
     radices: tuple[int, ...], lanes: int, width: int, block: int, dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:
     """Return what turns Stockham passes into those of transforms at fractions of a frequency.
@@ -76,7 +78,7 @@ def twist_roots(
     return np.concatenate(parts, axis=1).reshape(-1).astype(dtype)
 
 
-def group_roots(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def local_twiddles(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return the roots of Stockham passes for groups of items.
 
     For each pass but the first, each i from 1 to R - 1 and each k below S, the product of
@@ -91,7 +93,7 @@ def group_roots(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[An
     return pairs(np.concatenate(parts), dtype)
 
 
-def stepped_roots(
+def strided_twiddles(
     count: int, step: int, n: int, dtype: np.dtype[Any], first: int = 0
 ) -> np.ndarray[Any, Any]:
     """Return w_n^(first + step e) for e < count."""
@@ -104,7 +106,7 @@ def chirp(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return pairs(wave.conj() if inverse else wave, dtype)
 
 
-def chirp_kernel(n: int, m: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def chirp_spectrum(n: int, m: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return the transform, of length m and divided by m, of the conjugate chirp around 0."""
     wave = _chirp(n) if inverse else _chirp(n).conj()
     around = np.zeros(m, np.complex128)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.fourier.around import product
+from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.fourier.factors import next_smooth
-from opencl_lab.operations.dft.problem import complex_dtype, real_dtype
+from opencl_lab.fourier.rows import product
+from opencl_lab.operations.dft.problem import complex_dtype
 from opencl_lab.operations.dft.transform import (
     complex_axis,
     converted,
