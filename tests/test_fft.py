@@ -27,6 +27,7 @@ from opencl_lab.fourier.factors import (
     pairs_of,
     radices_of,
 )
+from opencl_lab.fourier.vector_step import VectorStep
 from opencl_lab.operations.dft import transform
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
@@ -422,10 +423,13 @@ def test_plans_fit_their_devices(made):
             target = arguments.get("target", arguments.get("rows"))
             assert source in written or launch.kernel == "chirp_in"
             assert plan.by_name[target].role not in ("in", "table")
-            if "RADICES" in params:
-                assert math.prod(params["RADICES"]) == params["N"]
-                in_place = params.get("TAIL") == "none" and params["LOAD"] == params["STORE"]
+            if isinstance(params, VectorStep):
+                assert params.n == math.prod(params.schedule.radices)
+                in_place = params.vectors.tail == "none" and params.load == params.store
                 assert source != target or in_place
+            elif "RADICES" in params:
+                assert math.prod(params["RADICES"]) == params["N"]
+                assert source != target
             written.add(target)
             if launch.kernel == "chirp_in":
                 written.add(launch.arguments["rows"])
