@@ -6,7 +6,7 @@
  *     fft_vector.cl.mako            the kernel: which item does which task
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
  *       vector_step.mako              one task of a step: load, passes, store
- *         vector_pass.mako              one pass: loops, twiddle factors
+ *         vector_passes.mako            one pass: loops, twiddle factors
  *           butterflies.mako              the transform of a few points in registers
  *         vector_loads.mako             from the user's memory into vectors
  *         vector_stores.mako            and back

@@ -17,7 +17,7 @@
 ## step    the VectorStep
 ## kernel  what all steps share, see fft_vector.cl.mako
 <%namespace name="loads" file="vector_loads.mako"/>\
-<%namespace name="passes" file="vector_pass.mako"/>\
+<%namespace name="passes" file="vector_passes.mako"/>\
 <%namespace name="stores" file="vector_stores.mako"/>\
 <%!
     STRIDES = [f"{side}_{axis}" for side in ("source", "target") for axis in ("outer", "position", "lane")]

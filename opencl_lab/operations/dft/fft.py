@@ -15,8 +15,8 @@ from opencl_lab.fourier.forms import (
     default_config,
     planner_of,
 )
+from opencl_lab.fourier.fusion import can_fuse
 from opencl_lab.fourier.layout import BatchedLayout
-from opencl_lab.fourier.local_memory import can_fuse
 from opencl_lab.fourier.real_transforms import c2r, r2c
 from opencl_lab.operation import Algorithm
 from opencl_lab.operations.dft.problem import DftProblem, builder_of
@@ -51,10 +51,10 @@ class FftAlgorithm(Algorithm[DftProblem]):
         idle = {"FORM", "LOCAL_LIMIT", *(LOCAL_MEMORY_PARAMETERS if vector else VECTOR_PARAMETERS)}
         if not vector:
             launches = self.plan(problem, default, device).launches
-            stages = [stage for launch in launches for stage in launch.params.get("STEPS", ())]
-            alone = not any(stage["SHIFT"] for stage in stages)
+            steps = [step for launch in launches for step in launch.params.get("STEPS", ())]
+            alone = not any(step.step_twiddle_bits for step in steps)
             idle |= {"LAST_TRANSFORMS"} if alone else {"WG_SIZE"}
-            idle |= set() if len(stages) == 2 and can_fuse(device) and not alone else {"FUSED"}
+            idle |= set() if len(steps) == 2 and can_fuse(device) and not alone else {"FUSED"}
             idle |= {"TRANSFORMS"} if alone and problem.inner == 1 else set()
         elif problem.inner > 1:
             idle.add("SPLIT")
