@@ -37,47 +37,6 @@ def root_table(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, A
     return pairs(roots.conj() if inverse else roots, dtype)
 
 
-def vector_twiddles(
-    radices: tuple[int, ...], width: int, dtype: np.dtype[Any]
-) -> np.ndarray[Any, Any]:
-    """Return the roots of Stockham passes for vectors of `width` neighbouring positions.
-
-    For each pass but the first, each run of `width` values of k below S, the product of
-    the radices before, and each i from 1 to R - 1: the real parts of w_(S R)^(i k), then the
-    imaginary parts. Width 1 gives plain complex numbers.
-    """
-    parts = [np.empty(0)]
-    before = radices[0]
-    for radix in radices[1:]:
-        k = np.arange(before).reshape(-1, 1, width)
-        i = np.arange(1, radix).reshape(1, -1, 1)
-        roots = roots_of_unity(i * k, before * radix)
-        parts.append(np.stack([roots.real, roots.imag], axis=2).reshape(-1))
-        before *= radix
-    return np.concatenate(parts).astype(dtype)
-
-
-def vector_step_twiddles(
-    radices: tuple[int, ...], lanes: int, width: int, block: int, dtype: np.dtype[Any]
-) -> np.ndarray[Any, Any]:
-    """Return what turns Stockham passes into those of transforms at fractions of a frequency.
-
-    Lane p < `lanes` is evaluated p / lanes above each frequency. For each vector of `width`
-    lanes, in blocks of so many, each pass and each i from 1 to R - 1: the real parts of
-    w_(S R lanes)^(i p), then the imaginary parts, where S is the product of the radices before.
-    """
-    first = np.arange(0, lanes, width * block)
-    if lanes >= width * block:  # the last block begins earlier where it would not be full
-        first = np.minimum(first, lanes - width * block)
-    p = np.add.outer(first, np.arange(width * block)).reshape(-1, 1, width)
-    parts, length = [], 1
-    for radix in radices:
-        length *= radix
-        roots = roots_of_unity(np.arange(1, radix).reshape(1, -1, 1) * p, length * lanes)
-        parts.append(np.stack([roots.real, roots.imag], axis=2))
-    return np.concatenate(parts, axis=1).reshape(-1).astype(dtype)
-
-
 def local_twiddles(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return the roots of Stockham passes for groups of items.
 
