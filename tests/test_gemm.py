@@ -9,9 +9,10 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 
+from opencl_lab import kernels
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.gemm import algorithms, operation
+from opencl_lab.operations.gemm import operation
 from opencl_lab.operations.gemm import problem as problems
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.gemm.operation import GEMM
@@ -604,7 +605,7 @@ def test_plan_passes_alpha_and_beta_by_value():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_64_bit_indices_give_the_same_result(algorithm, rng, queue, monkeypatch):
-    monkeypatch.setattr(algorithms, "INDEX_LIMIT", 1)
+    monkeypatch.setattr(kernels, "INDEX_LIMIT", 1)
     a, b, c = matrices(rng, 23, 29, 31, trans_b=True)  # a shape that no other test has cached
     result = gemm(
         a, b, beta=1, c=c, trans_b=True, algorithm=algorithm, config=SMALL[algorithm], queue=queue

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from test_sort_radix import GPU, SKEWS, skewed, specials, stable_order
 
 import opencl_lab as ol
-from opencl_lab import template
-from opencl_lab.operations.select import functions, parts, topk
+from opencl_lab import kernels, template
+from opencl_lab.operations.select import functions, topk
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
 from opencl_lab.operations.select.topk import TOPK
@@ -199,7 +199,7 @@ def run_select(problem, keys, queue, label, device=None, **config):
 def test_topk_with_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^31 keys need, in short rows; in two runs."""
     need(form, queue)
-    monkeypatch.setattr(parts, "INDEX_LIMIT", 1000)
+    monkeypatch.setattr(kernels, "INDEX_LIMIT", 1000)
     keys = skewed("zipf", rng).reshape(1, -1)
     problem = TopkProblem(N, 500, keys.dtype)
     for _ in range(2):
@@ -485,7 +485,7 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
     device = session_of(queue).device
     expected = np.unique(keys, return_counts=True)
     for limit in (1 << 31, 1000):
-        monkeypatch.setattr(parts, "INDEX_LIMIT", limit)
+        monkeypatch.setattr(kernels, "INDEX_LIMIT", limit)
         problem = UniqueProblem(N, keys.dtype, True)
         heads = UNIQUE.algorithm("heads")
         plan = heads.plan(problem, heads.configure(problem, device, GROUPS), device)
@@ -629,7 +629,7 @@ def test_searchsorted_plans(n, rng, queue, monkeypatch):
 
 
 def test_searchsorted_with_wide_places(rng, queue, monkeypatch):
-    monkeypatch.setattr(parts, "INDEX_LIMIT", 1000)
+    monkeypatch.setattr(kernels, "INDEX_LIMIT", 1000)
     keys = np.sort(rng.integers(0, 99, 5000, np.int32))
     device, search = session_of(queue).device, SEARCH.algorithm("binary-search")
     problem = SearchProblem(5000, 333, keys.dtype, True)

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.kernels import index_type
 from opencl_lab.operations.dft.problem import COMPLEX_TYPES, DftProblem
 from opencl_lab.plan import Buffer, Launch, Plan, Table
 
 __all__ = ["Ends", "Steps"]
-
-INDEX_LIMIT = 2**31
-"""Arrays of fewer elements are indexed with 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class Steps:
 
     def index(self, *elements: int) -> Any:
         """Return the type that counts so many elements."""
-        return np.uint32 if max(elements) < INDEX_LIMIT else np.uint64
+        return index_type(max(elements))
 
     def finish(self) -> Plan:
         """Return the plan."""

@@ -14,12 +14,11 @@ from opencl_lab.fourier.builder import Ends, Steps
 from opencl_lab.fourier.factors import next_smooth
 from opencl_lab.fourier.local_memory import groups_transform
 from opencl_lab.fourier.vector import lanes_transform
+from opencl_lab.kernels import largest_power, positive
 from opencl_lab.operations.conv2d.launch import (
     Convolution,
     Pass,
-    fit,
     pixel_params,
-    positive,
     value_outside,
 )
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
@@ -178,7 +177,7 @@ class Fft(Convolution):
             blocks = Blocks.of(problem, side)
             each = 4 * blocks.points * problem.sum_type.itemsize  # in two copies
             at_once = max(1, memory // each, -(-blocks.pairs(problem) // MOST_TURNS))
-            group = 1 if device.kind == "cpu" else fit(64, limit)
+            group = 1 if device.kind == "cpu" else largest_power(64, limit)
             configs.append(Config(BLOCK=side, PAIRS=at_once, WG_SIZE=group))
         return min(configs, key=lambda config: self.operations(problem, config, device))
 

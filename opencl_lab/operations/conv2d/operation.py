@@ -13,6 +13,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, PICTURES, read_array
+from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Algorithm, Difference, Operation, Option
 from opencl_lab.operations.conv2d import host, host_fft
 from opencl_lab.operations.conv2d.algorithms import Naive, Tiled
@@ -35,19 +36,14 @@ from opencl_lab.reference.host_conv2d import (
 
 __all__ = ["CONV2D", "Conv2d"]
 
-C_TYPES = {"float16": "_Float16", "float32": "float", "float64": "double"}
 COLOURS = (3, 4)
 MANY_TAPS = 49
 """Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
 FFT = Fft()
 
 
-def _c_type(dtype: np.dtype[Any]) -> str:
-    return C_TYPES.get(dtype.name, f"{dtype.name}_t")
-
-
 def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
-    defines = {"ELEMENT_T": _c_type(problem.dtype), "SUM_T": _c_type(problem.sum_type)}
+    defines = {"ELEMENT_T": host_c_type(problem.dtype), "SUM_T": host_c_type(problem.sum_type)}
     if problem.dtype.kind in "iu":
         limits = np.iinfo(problem.dtype)
         defines |= {"ELEMENT_MIN": f"({limits.min})", "ELEMENT_MAX": str(limits.max)}

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.conv2d.launch import Convolution, Pass, fit, positive
+from opencl_lab.kernels import largest_power, positive
+from opencl_lab.operations.conv2d.launch import Convolution, Pass
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -90,7 +91,7 @@ class Register(Convolution):
             )
         limit = min(device.capabilities.max_work_group, device.max_work_items[0])
         return Config(
-            WG_X=fit(64, limit),
+            WG_X=largest_power(64, limit),
             WG_Y=1,
             VECTOR_WIDTH=16 // word,
             VECTORS=1,

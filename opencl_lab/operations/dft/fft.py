@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from opencl_lab.device import Device
 from opencl_lab.fourier.around import (
     BLUESTEIN,
@@ -25,6 +23,7 @@ from opencl_lab.fourier.local_memory import (
 )
 from opencl_lab.fourier.vector import TEMPLATE as LANES_TEMPLATE
 from opencl_lab.fourier.vector import lanes_transform
+from opencl_lab.kernels import lacks_type, not_negative, positive, vector_width
 from opencl_lab.operation import Algorithm
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import Plan
@@ -41,14 +40,6 @@ GROUPS = (
     "EXCHANGE", "FEW_ROOTS", "JOIN",
 )  # fmt: skip
 """The parameters that one form alone has."""
-
-
-def _positive(name: str) -> Constraint:
-    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
-
-
-def _not_negative(name: str) -> Constraint:
-    return Constraint(lambda c: c.integer(name) >= 0, f"{name} must not be negative")
 
 
 def _whether(name: str) -> Constraint:
@@ -86,28 +77,23 @@ class Fft(Algorithm[DftProblem]):
                 lambda c: c["EXCHANGE"] in EXCHANGES, f"EXCHANGE must be one of {EXCHANGES}"
             ),
             *map(_whether, ("SPLIT", "JOIN")),
-            Constraint(
-                lambda c: c["VECTOR_WIDTH"] in (2, 4, 8, 16),
-                "VECTOR_WIDTH must be a width of OpenCL's vectors: 2, 4, 8 or 16",
-            ),
+            vector_width("VECTOR_WIDTH", (2, 4, 8, 16)),
             Constraint(
                 lambda c: 4 <= c.integer("MAX_RADIX") <= 32, "MAX_RADIX must be between 4 and 32"
             ),
-            *map(_positive, ("BLOCK", "ITEMS_PER_UNIT")),
-            *map(_positive, ("WG_SIZE", "POINTS")),
+            *map(positive, ("BLOCK", "ITEMS_PER_UNIT")),
+            *map(positive, ("WG_SIZE", "POINTS")),
             Constraint(
                 lambda c: c.integer("LOCAL_LIMIT") >= 16,
                 "LOCAL_LIMIT must be at least 16, more than the largest prime radix",
             ),
-            *map(_not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
+            *map(not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
         ),
     )
 
     def supports(self, problem: DftProblem, device: Device) -> str | None:
         """Need double precision for complex128."""
-        if problem.dtype == np.complex128 and not device.capabilities.fp64:
-            return "the device has no double precision"
-        return None
+        return lacks_type(device, problem.dtype)
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors for CPUs, groups with local memory for others."""

@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.operations.sort.problem import KEY_TYPES, VALUE_TYPES, SortProblem
+from opencl_lab.kernels import WORD_TYPES, c_type
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer
 
-__all__ = ["Elements", "index_type"]
-
-
-def index_type(count: int) -> Any:
-    """Return the NumPy type of indexes below `count`, with room for one more tile of any size."""
-    return np.uint32 if count < 2**31 else np.uint64
+__all__ = ["Elements"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Elements:
     @property
     def value_type(self) -> str | None:
         """The same in OpenCL C, or None if there are no values."""
-        return None if self.value_dtype is None else VALUE_TYPES[self.value_dtype.itemsize]
+        return None if self.value_dtype is None else WORD_TYPES[self.value_dtype.itemsize]
 
     @property
     def nbytes(self) -> int:
@@ -51,7 +47,7 @@ class Elements:
     def params(self) -> dict[str, Any]:
         """The arguments of `sort/radix_keys.mako`."""
         return {
-            "KEY_T": KEY_TYPES[self.problem.dtype.name],
+            "KEY_T": c_type(self.problem.dtype),
             "DESCENDING": self.problem.descending,
             "VALUE_T": self.value_type,
         }

@@ -11,10 +11,11 @@ import numpy as np
 
 from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.kernels import WORD_TYPES
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.out_of_core import sort_array
 from opencl_lab.operations.sort.parting import needs_parts
-from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.operations.sort.take import TAKE, TakeProblem
 from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import (
@@ -240,7 +241,7 @@ def _sort_by_key(
     problem = SortProblem(
         key_rows.length, key_array.dtype, key_rows.count, descending, bits=_pair(bits)
     )
-    sort_pairs = _travelling if value_array.dtype.itemsize in VALUE_TYPES else _by_index
+    sort_pairs = _travelling if value_array.dtype.itemsize in WORD_TYPES else _by_index
     result, moved = sort_pairs(
         problem,
         key_rows.data,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import lacks_groups, positive
 from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort import merge_groups, merge_units
 from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
@@ -64,7 +65,7 @@ class MergePath(Algorithm[SortProblem]):
                 lambda c: _power(c.integer("WG_SIZE")) and c["WG_SIZE"] != 2,
                 "WG_SIZE must be a power of two, and 4 or more for groups",
             ),
-            Constraint(lambda c: c.integer("ITEM_KEYS") > 0, "ITEM_KEYS must be positive"),
+            positive("ITEM_KEYS"),
             Constraint(
                 lambda c: c.integer("WG_SIZE") * c.integer("ITEM_KEYS") <= SLOTS,
                 f"WG_SIZE * ITEM_KEYS must not be above {SLOTS}",
@@ -88,9 +89,7 @@ class MergePath(Algorithm[SortProblem]):
         """Need barriers in loops on devices that are no CPUs, and keys of which all bits count."""
         if problem.bits is not None:
             return PARTIAL_KEYS
-        if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        return lacks_groups(device)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return the form for the kind of device, and tiles that fit."""

@@ -11,6 +11,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
+from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Algorithm, Difference, Operation, Option, axis_of
 from opencl_lab.operations.sort.groups import in_one_launch
 from opencl_lab.operations.sort.merge_path import MergePath
@@ -43,13 +44,11 @@ SHORT, SHORT_FLOATS, SHORT_NARROW = 112, 96, 24
 of less. 6,250 rows of 64 int32 take a core of a Xeon 1.9 ms in place of 5.0."""
 FEW = 128
 """Keys that take a CPU less than what a launch with more arguments adds: 25 take 12 us, not 15."""
-C_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double"}
 
 
 def _c_defines(problem: SortProblem) -> dict[str, str]:
-    name = problem.dtype.name
     return {
-        "KEY_T": C_TYPES.get(name, f"{name}_t"),
+        "KEY_T": host_c_type(problem.dtype),
         "KEY_IS_FLOAT": str(int(problem.dtype.kind == "f")),
         "DESCENDING": str(int(problem.descending)),
     }
@@ -74,7 +73,7 @@ class Sort(Operation[SortProblem]):
     summary = "Sort numbers, stably and in NumPy's order."
     options = (
         Option("n", int, 50_000, "how many keys"),
-        Option("dtype", str, "int32", "type of the keys", tuple(KEY_TYPES)),
+        Option("dtype", str, "int32", "type of the keys", KEY_TYPES),
         Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
         Option("descending", bool, False, "the largest key first"),
         Option("axis", int, None, "axis of an input file to sort along; default: the last, -1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import lacks_groups, not_negative, positive
 from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort import groups, units
 from opencl_lab.operations.sort.elements import Elements
@@ -63,9 +64,9 @@ class Radix(Algorithm[SortProblem]):
                 lambda c: _by_units(c) or c.integer("ITEM_KEYS") >= 2,
                 "ITEM_KEYS must be at least 2 for groups",
             ),
-            Constraint(lambda c: c.integer("CAPACITY") > 0, "CAPACITY must be positive"),
-            Constraint(lambda c: c.integer("PATIENCE") >= 0, "PATIENCE must not be negative"),
-            Constraint(lambda c: c.integer("LOOKS") > 0, "LOOKS must be positive"),
+            positive("CAPACITY"),
+            not_negative("PATIENCE"),
+            positive("LOOKS"),
             Constraint(
                 lambda c: not _by_units(c) or c["ITEM_KEYS"] == 1, "ITEM_KEYS is 1 for units"
             ),
@@ -82,9 +83,7 @@ class Radix(Algorithm[SortProblem]):
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
         """Need barriers in loops on devices that are no CPUs."""
-        if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        return lacks_groups(device)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return the form for the kind of device, and tiles that fit."""

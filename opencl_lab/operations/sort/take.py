@@ -9,10 +9,10 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.kernels import WORD_TYPES, positive, word_size
 from opencl_lab.operation import Algorithm, Problem, Solver
-from opencl_lab.operations.sort.problem import VALUE_TYPES
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, Work, round_up
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.space import Config, Parameter, SearchSpace
 
 __all__ = ["TAKE", "TakeProblem"]
 
@@ -54,7 +54,7 @@ class Words(Algorithm[TakeProblem]):
     templates = (TEMPLATE,)
     space = SearchSpace(
         (Parameter("WG_SIZE", (64, 128, 256), "items in a group"),),
-        (Constraint(lambda c: c.integer("WG_SIZE") > 0, "WG_SIZE must be positive"),),
+        (positive("WG_SIZE"),),
     )
 
     def default_config(self, problem: TakeProblem, device: Device) -> Config:
@@ -75,10 +75,10 @@ class Words(Algorithm[TakeProblem]):
         count = problem.rows * problem.k
         if not count:
             return Plan(buffers, ())
-        word = next(size for size in sorted(VALUE_TYPES, reverse=True) if not problem.nbytes % size)
+        word = word_size(problem.nbytes)
         words, wg_size = problem.nbytes // word, config.integer("WG_SIZE")
         params: dict[str, Any] = {
-            "WORD_T": VALUE_TYPES[word],
+            "WORD_T": WORD_TYPES[word],
             "WORDS": words,
             "PLACES": problem.places,
             "WG_SIZE": wg_size,

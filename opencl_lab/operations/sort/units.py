@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.sort.elements import Elements, index_type
+from opencl_lab.kernels import c_type, index_type
+from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.phases import in_phases
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Plan
@@ -152,7 +153,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         **elements.params,
         "BITS": problem.bits,
         "INDICES": problem.indices,
-        "INDEX_T": "uint" if index is np.uint32 else "ulong",
+        "INDEX_T": c_type(index),
         "FLOAT": _number_type(problem, device) if cut and problem.bits is None else None,
         "ROWS": "cut" if cut else "whole",
         "CAPACITY": capacity,
