@@ -11,7 +11,7 @@ import opencl_lab as ol
 from opencl_lab import template
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.sort import groups
+from opencl_lab.operations.sort import radix_gpu
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import check_plan
@@ -21,8 +21,8 @@ from opencl_lab.runtime.session import session_of
 RADIX = SORT.algorithm("radix")
 TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM": False}
 FORMS = {
-    "units": {"FORM": "units"},
-    "streamed": {"FORM": "units", "DIGIT_BITS": 8, "STREAM": True},
+    "cpu": {"FORM": "cpu"},
+    "streamed": {"FORM": "cpu", "DIGIT_BITS": 8, "STREAM": True},
     "scan": {"FORM": "scan", **TILES},
     "onesweep": {"FORM": "onesweep", **TILES},
     "impatient": {"FORM": "onesweep", **TILES, "PATIENCE": 0},
@@ -43,7 +43,7 @@ def stable_order(keys, descending=False):
 
 
 def need(form, queue):
-    if FORMS[form]["FORM"] == "units" and session_of(queue).device.kind != "cpu":
+    if FORMS[form]["FORM"] == "cpu" and session_of(queue).device.kind != "cpu":
         pytest.skip("a form for CPUs")
 
 
@@ -100,7 +100,7 @@ SKEWS = (
 
 
 @pytest.mark.parametrize(
-    ("form", "descending"), [*((form, False) for form in FORMS), ("units", True)]
+    ("form", "descending"), [*((form, False) for form in FORMS), ("cpu", True)]
 )
 def test_skewed_keys(form, descending, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
@@ -116,8 +116,8 @@ def test_skewed_keys(form, descending, rng, queue):
 
 def test_large_buckets_of_one_key_and_of_two(rng, queue):
     """Near either end of the range, at each distance at which buckets become wider."""
-    need("units", queue)
-    options = {"algorithm": "radix", "config": FORMS["units"], "queue": queue}
+    need("cpu", queue)
+    options = {"algorithm": "radix", "config": FORMS["cpu"], "queue": queue}
     share = rng.random(N)
     for exponent in range(17):
         two = 2**exponent - 1 + rng.integers(0, 2, N)
@@ -128,12 +128,12 @@ def test_large_buckets_of_one_key_and_of_two(rng, queue):
             np.testing.assert_array_equal(order, stable_order(given), err_msg=str(exponent))
 
 
-@pytest.mark.parametrize("form", ["units", "streamed"])
+@pytest.mark.parametrize("form", ["cpu", "streamed"])
 def test_many_small_chunks(form, rng, queue, monkeypatch):
     """Whose elements end and begin in the same lines of memory, in all buckets."""
     need(form, queue)
-    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 256)
-    monkeypatch.setattr("opencl_lab.operations.sort.units.CHUNKS_OF_UNIT", 32)
+    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.KEYS_OF_CHUNK", 256)
+    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.CHUNKS_OF_UNIT", 32)
     plan = planned(form, SortProblem(N, np.dtype(np.int32), indices=True), queue)
     executable = session_of(queue).executable(("chunks", form), lambda: plan)
     for buckets in (5, 16, 32):
@@ -144,7 +144,7 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
             np.testing.assert_array_equal(order, stable_order(keys))
 
 
-@pytest.mark.parametrize("form", ["units", "onesweep"])
+@pytest.mark.parametrize("form", ["cpu", "onesweep"])
 def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
     need(form, queue)
@@ -157,9 +157,9 @@ def test_skewed_rows(form, rng, queue):
 @pytest.mark.parametrize(
     ("dtype", "form", "n", "descending"),
     [
-        ("int8", "units", N, True),
-        ("float32", "units", N, True),
-        ("float64", "units", N, False),
+        ("int8", "cpu", N, True),
+        ("float32", "cpu", N, True),
+        ("float64", "cpu", N, False),
         ("float16", "onesweep", N, False),
         ("float32", "onesweep", N, False),
         ("uint64", "scan", N, True),
@@ -184,8 +184,8 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
 @pytest.mark.parametrize(
     ("form", "value_bytes", "n"),
     [
-        ("units", 1, N),
-        ("units", 16, 700),
+        ("cpu", 1, N),
+        ("cpu", 16, 700),
         ("scan", 8, N),
         ("onesweep", 16, N),
         ("onesweep", 2, 200),
@@ -218,13 +218,13 @@ def sorted_by(plan, keys, queue, label):
 )
 def test_runs_that_networks_sort(dtype, descending, rng, queue):
     """Rows around whole blocks; NaN and zeros of both signs keep their order bit by bit."""
-    need("units", queue)
+    need("cpu", queue)
     device = replace(session_of(queue).device, native_vector_bytes=64)
     dtype = np.dtype(dtype)
     longest = 0
     for n in (25, 31, 127, 128, 129, 256, 257, 511, 513, 1100, 3000, 5001, 8192):
         problem = SortProblem(n, dtype, 3, descending=descending)
-        plan = planned("units", problem, queue, device)
+        plan = planned("cpu", problem, queue, device)
         network = plan.launches[0].params["NETWORK"]
         if not network:
             assert n > longest > 0
@@ -266,7 +266,7 @@ def test_networks_sort_what_they_can():
 def test_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^30 keys need, in short rows."""
     keys = skewed("zipf", rng).reshape(1, -1)
-    monkeypatch.setattr(groups, "WIDE", 1000)
+    monkeypatch.setattr(radix_gpu, "WIDE", 1000)
     plan = planned(form, SortProblem(N, keys.dtype), queue)
     assert plan.launches[0].params["WIDE"]
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
@@ -274,10 +274,10 @@ def test_wide_counts(form, rng, queue, monkeypatch):
 
 def test_a_launch_a_phase(rng, queue):
     """What runs where items do not see what others have written."""
-    need("units", queue)
+    need("cpu", queue)
     device = session_of(queue).device
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
-    plan = planned("units", SortProblem(N, np.dtype(np.int32)), queue, apart)
+    plan = planned("cpu", SortProblem(N, np.dtype(np.int32)), queue, apart)
     assert len(plan.launches) > 4
     for name in ("uniform", "one-bucket", "uniform"):  # counters must be zero again
         keys = skewed(name, rng).reshape(1, -1)
@@ -333,7 +333,7 @@ def test_planted_faults_in_the_scatter(fault, rng, queue, monkeypatch):
         return replace(source, text=source.text.replace(found, planted))
 
     monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
-    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 4096)
+    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.KEYS_OF_CHUNK", 4096)
     keys = (rng.integers(0, 2**12, (1, N)) << 18).astype(np.int32)
     plan = planned("streamed", SortProblem(N, keys.dtype, indices=True), queue)
     executable = session_of(queue).executable(("test", fault), lambda: plan)
@@ -371,10 +371,10 @@ def test_built_in_configurations_fit(dtype, options, n):
             assert names == ["sort_rows"]
         elif n >= 10**6:
             alone = "count_tiles" in names
-            wide_words = n >= groups.WIDE and not limits.inline_ptx
+            wide_words = n >= radix_gpu.WIDE and not limits.inline_ptx
             assert alone == (not progress or wide_words)
         plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
-        assert plan.launches[0].params.get("WIDE", False) == (n >= groups.WIDE)
+        assert plan.launches[0].params.get("WIDE", False) == (n >= radix_gpu.WIDE)
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_rows_share_their_launches():
     cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
     for n, rows in ((10, 10**6), (1000, 1000), (10**6, 3), (10**5, 64)):
         problem = SortProblem(n, np.dtype(np.float32), rows)
-        assert kernels(problem, cpu) == ["radix_units"]
+        assert kernels(problem, cpu) == ["radix_cpu"]
 
 
 def test_rows_in_the_caches_take_one_scratch_buffer():
@@ -467,13 +467,13 @@ def test_rows_in_the_caches_take_one_scratch_buffer():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"FORM": "units"}, "WG_SIZE is 1 for units"),
+        ({"FORM": "cpu"}, "WG_SIZE is 1 for cpu"),
         ({"WG_SIZE": 48}, "multiple of 32"),
         ({"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
         ({"DIGIT_BITS": 9}, "at most 8 for groups"),
         ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
         ({"PATIENCE": 5}, "for onesweep alone"),
-        ({"STREAM": True}, "for units alone"),
+        ({"STREAM": True}, "for cpu alone"),
         ({"ITEM_KEYS": 40}, "of local memory"),
     ],
 )
@@ -497,8 +497,8 @@ def numbers(keys):
 @pytest.mark.parametrize(
     ("form", "dtype", "bits", "descending"),
     [
-        ("units", "int32", (5, 16), False),
-        ("units", "float32", (20, 32), True),
+        ("cpu", "int32", (5, 16), False),
+        ("cpu", "float32", (20, 32), True),
         ("onesweep", "uint64", (31, 33), False),
         ("scan", "float32", (20, 32), True),
     ],
@@ -545,6 +545,6 @@ def test_bits_are_for_radix_and_in_the_key(rng):
 def test_fewer_bits_take_fewer_launches():
     def passes(bits):
         problem = SortProblem(10**6, np.dtype(np.int64), bits=bits)
-        return kernels(problem, GPU).count("spread")
+        return kernels(problem, GPU).count("scatter")
 
     assert [passes(bits) for bits in (None, (0, 64), (8, 24), (3, 12), (63, 64))] == [8, 8, 2, 2, 1]

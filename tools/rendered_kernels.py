@@ -33,7 +33,7 @@ from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, Uni
 from opencl_lab.operations.select.search import SEARCH
 from opencl_lab.operations.select.topk import TOPK
 from opencl_lab.operations.select.unique import UNIQUE
-from opencl_lab.operations.sort.take import TAKE, TakeProblem
+from opencl_lab.operations.sort.gather import GATHER, GatherProblem
 from opencl_lab.plan import Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.registry import operations
 from opencl_lab.template import render
@@ -126,8 +126,8 @@ INNER: list[tuple[Solver[Any], type[Problem], list[dict[str, Any]]]] = [
         _each(n=(5, 3_000_000_000), m=(100_000,), dtype=("int16", "float32"), right=(False, True)),
     ),
     (
-        TAKE,
-        TakeProblem,
+        GATHER,
+        GatherProblem,
         _each(n=(1_000,), k=(7,), rows=(3,), nbytes=(3, 8, 24), places=(False, True)),
     ),
 ]

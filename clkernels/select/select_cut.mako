@@ -20,17 +20,17 @@ static inline void own_counts(volatile __global const uint *histogram, const siz
 }
 
 /* What is known before digit d, which is not the first, is counted: from the counts of the one before. */
-static inline settled_t settled_before(volatile __global const uint *histogram,
+static inline prefix_t prefix_before(volatile __global const uint *histogram,
                                        __global const ulong *state, const size_t row, const uint d,
                                        const index_t k, __local index_t *space, __local index_t *answer)
 {
     index_t own[OWN_WORDS];
-    settled_t known;
+    prefix_t known;
     known.prefix = d > 1 ? (code_t)state[(row * DIGITS + d - 1) * STATE + PREFIX] : 0;
     known.left = d > 1 ? (index_t)state[(row * DIGITS + d - 1) * STATE + LEFT] : k;
     known.equal = 0;
     own_counts(histogram, row, d - 1, own);
-    return settle(known, d - 1, own, space, answer);
+    return next_digit(known, d - 1, own, space, answer);
 }
 
 /* Where the words of a value begin that say of each part how many keys it has below that value. */
@@ -69,7 +69,7 @@ void ${kernel}(__global const ukey_t *keys,
     __local uint sums[SCAN_WORDS];
     __local index_t answer[3];
     __local uint total;
-    const settled_t known = settled_before(histogram, state, row, pass, k, space, answer);
+    const prefix_t known = prefix_before(histogram, state, row, pass, k, space, answer);
     const bool few = mine[FEW - STATE] != 0;
     const index_t count = few ? (index_t)mine[COUNT - STATE] : n, kept = k - known.left + known.equal;
     const bool taking = !few && pass + 1 < DIGITS && kept <= capacity;
@@ -150,7 +150,7 @@ void gather(__global const ukey_t *keys,
     const size_t row = get_group_id(0) / parts;
     const uint part = (uint)(get_group_id(0) % parts);
     __global const ulong *mine = state + (row * DIGITS + pass - 1) * STATE;
-    const settled_t known = settled_before(histogram, state, row, pass, k, space, answer);
+    const prefix_t known = prefix_before(histogram, state, row, pass, k, space, answer);
     const bool few = mine[FEW] != 0;
     const index_t count = few ? (index_t)mine[COUNT] : n;
     const uint digit = (uint)(known.prefix & (values_of(pass - 1) - 1));

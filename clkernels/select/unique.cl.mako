@@ -16,7 +16,7 @@
  * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
  * `values` and `starts` have room for n.
  *
- * KEY_T        see sort/radix_keys.mako
+ * KEY_T        see sort/keys.mako
  * WIDE         whether there may be 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
@@ -25,7 +25,7 @@
  */
 <%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, PTX"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="/sort/radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
+<%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
 <%include file="/common/warps.mako" args="PTX=PTX"/>\
 <%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
 <%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\

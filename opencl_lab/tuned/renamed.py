@@ -13,7 +13,10 @@ __all__ = ["renamed_config", "renamed_digest"]
 PARAMETERS: dict[tuple[str, str], dict[str, str]] = {}
 """Today's name of each parameter that had another, by operation and algorithm."""
 
-VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {}
+VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {
+    ("sort", "radix"): {"FORM": {"units": "cpu"}},
+    ("sort", "merge-path"): {"FORM": {"units": "cpu", "groups": "gpu"}},
+}
 """Today's name of each value that had another, by today's name of its parameter."""
 
 DIGESTS: dict[str, str] = {}

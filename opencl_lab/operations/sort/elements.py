@@ -45,7 +45,7 @@ class Elements:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The arguments of `sort/radix_keys.mako`."""
+        """The arguments of `sort/keys.mako`."""
         return {
             "KEY_T": c_type(self.problem.dtype),
             "DESCENDING": self.problem.descending,

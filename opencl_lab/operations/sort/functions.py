@@ -12,11 +12,11 @@ import numpy as np
 from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.kernels import WORD_TYPES
+from opencl_lab.operations.sort.gather import GATHER, GatherProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.out_of_core import sort_array
-from opencl_lab.operations.sort.parting import needs_parts
+from opencl_lab.operations.sort.part_sizes import needs_parts
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.operations.sort.take import TAKE, TakeProblem
 from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -295,8 +295,8 @@ def _by_index(
     order = SORT.run(replace(problem, indices=True), {"keys": keys}, **options).outputs
     results = []
     for source, target in zip((keys, values), targets, strict=True):
-        taken = TAKE.run(
-            TakeProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
+        taken = GATHER.run(
+            GatherProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
             {"source": source, "order": order["sorted_values"]},
             queue=options["queue"],
             out={} if target is None else {"target": target},

@@ -13,11 +13,11 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Algorithm, Difference, Operation, Option, axis_of
-from opencl_lab.operations.sort.groups import in_one_launch
 from opencl_lab.operations.sort.merge_path import MergePath
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.operations.sort.radix import Radix
+from opencl_lab.operations.sort.radix_gpu import in_one_launch
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
 from opencl_lab.reference.host import (
     cupy_sort,

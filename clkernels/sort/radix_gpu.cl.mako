@@ -1,19 +1,19 @@
 /*
  * Stable radix sort of rows by work-groups, least significant digits first: the form for GPUs.
  *
- *     histograms   all digits of all keys are counted in one read
- *     settle       a row a group: where the keys of each digit begin; which digits all keys share, so
- *                  that their passes do nothing; and so between which arrays the others move keys.
- *                  With LOOK_BACK the last group of `histograms` does that
- *     spread       a pass, by tiles: keys are ranked in the group, brought in order in local memory,
- *                  and written in runs, after those of earlier tiles with the same digit
+ *     histograms        all digits of all keys are counted in one read
+ *     scan_histograms   a row per group: where the keys of each digit begin; which digits all keys
+ *                       share, so that their passes do nothing; and so between which arrays the
+ *                       others move keys. With LOOK_BACK the last group of `histograms` does that
+ *     scatter           a pass, by tiles: keys are ranked in the group, brought in order in local
+ *                       memory, and written in runs, after those of earlier tiles with the digit
  *
  * How many these are is found by looking back (LOOK_BACK, see common/lookback.mako), so that a pass
  * reads and writes each key once. Else every pass has two launches before, which assume nothing
  * about other groups:
  *
- *     count_tiles  digits of each tile
- *     scan_tiles   a digit a group: sums over the tiles before
+ *     count_tiles       digits of each tile
+ *     scan_tiles        a digit per group: sums over the tiles before
  *
  * Source: A. Adinets, D. Merrill, "Onesweep: a faster least significant digit radix sort for GPUs",
  * 2022; the other form after D. Merrill, A. Grimshaw, "Revisiting sorting for GPGPU stream
@@ -21,10 +21,11 @@
  *
  * The host guarantees: n > 0; `histogram` has RADIX words for each digit of a row (twice as many with
  * WIDE) and one more for each row, all zero, and one launch at a time has it; the other arrays
- * between launches have what groups.py says; there is a group for each tile of each row, in dimension 0; with LOOK_BACK, groups
- * see words that others have written with volatile stores (PTX) or atomic operations.
+ * between launches have what sort/radix_gpu.py says; there is a group for each tile of each row, in
+ * dimension 0; with LOOK_BACK, groups see words that others have written with volatile stores (PTX)
+ * or atomic operations.
  *
- * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T, BITS   see keys.mako
  * INDICES      whether values are positions in the row
  * WIDE         whether a row may have 2^30 keys or more
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
@@ -40,8 +41,8 @@
 <%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS,
              PATIENCE, COPIES, PTX"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
-<%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
+<%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 % if LOOK_BACK:
 <%include file="/fence.cl.mako" args="PTX=PTX"/>\
 <%include file="/common/tickets.mako"/>\
@@ -72,9 +73,9 @@ typedef value_t out_value_t;
 
 /* Find where the keys of each digit of a row begin, and which passes do what; all items of the group
    come `here`, or none. PoCL 3.0 takes barriers in a loop better than in a condition. */
-static inline void settle_row(const size_t row, const index_t n, const bool here,
+static inline void scan_row(const size_t row, const index_t n, const bool here,
                               volatile __global uint *histogram,
-                              __global index_t *restrict bases, __global uint *restrict settled,
+                              __global index_t *restrict bases, __global uint *restrict pass_flags,
                               __local uint *space, __local uint *shared_by_all, __local ulong *sums)
 {
     const uint item = (uint)get_local_id(0);
@@ -132,7 +133,7 @@ static inline void settle_row(const size_t row, const index_t n, const bool here
                 first = 0;
                 --left;
             }
-            settled[row * DIGITS + d] = word;
+            pass_flags[row * DIGITS + d] = word;
         }
     }
 }
@@ -142,7 +143,7 @@ void histograms(__global const ukey_t *restrict keys,
                 volatile __global uint *histogram,
 % if LOOK_BACK:
                 __global index_t *restrict bases,
-                __global uint *restrict settled,
+                __global uint *restrict pass_flags,
                 __global status_t *restrict status,
                 const ulong status_words,
                 __global uint *restrict tickets,
@@ -221,26 +222,26 @@ void histograms(__global const ukey_t *restrict keys,
     const bool last = before_me + 1 == groups;
     if (last && item == 0)
         histogram[get_num_groups(0) / groups * COUNTS + row] = 0;
-    settle_row(row, n, last, histogram, bases, settled, space, shared_by_all, sums);
+    scan_row(row, n, last, histogram, bases, pass_flags, space, shared_by_all, sums);
 % endif
 }
 
 % if not LOOK_BACK:
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void settle(volatile __global uint *histogram,
+void scan_histograms(volatile __global uint *histogram,
             __global index_t *restrict bases,
-            __global uint *restrict settled,
+            __global uint *restrict pass_flags,
             const index_t n)
 {
     __local uint space[SCAN_WORDS];
     __local uint shared_by_all[DIGITS];
     __local ulong sums[RADIX];
-    settle_row(get_group_id(0), n, true, histogram, bases, settled, space, shared_by_all, sums);
+    scan_row(get_group_id(0), n, true, histogram, bases, pass_flags, space, shared_by_all, sums);
 }
 
 % endif
 % if not LOOK_BACK:
-<%include file="radix_scan.mako" args="WG_SIZE=WG_SIZE"/>\
+<%include file="radix_gpu_scan.mako" args="WG_SIZE=WG_SIZE"/>\
 
 % endif
-<%include file="radix_spread.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=room, PTX=PTX"/>\
+<%include file="radix_gpu_scatter.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=room, PTX=PTX"/>\

@@ -2,11 +2,11 @@
  * Stable radix sort of rows that fit in a work-group, one launch: keys stay in registers, and go
  * through local memory once a digit. Digits that all keys of a row share are left out.
  *
- * Source: own; see radix_tile.mako.
+ * Source: own; see radix_gpu_tile.mako.
  *
  * The host guarantees: 0 < n <= WG_SIZE * ITEM_KEYS; there is a group for each row.
  *
- * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T, BITS   see keys.mako
  * INDICES      whether values are positions in the row, and keys are not wanted
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item
@@ -15,8 +15,8 @@
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
-<%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
+<%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 <%
     size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "ulong": 8, "long": 8, "double": 8}.get(KEY_T, 4)
     value_size = {None: 0, "uchar": 1, "ushort": 2, "uint": 4, "ulong": 8, "ulong2": 16}[VALUE_T]

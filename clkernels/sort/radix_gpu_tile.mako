@@ -1,5 +1,5 @@
 ## A tile of keys in the registers of a group's items, and one digit of it: ranks, places and the
-## exchange through local memory. Shared by radix_groups.cl.mako and radix_rows.cl.mako.
+## exchange through local memory. Shared by radix_gpu.cl.mako and radix_gpu_rows.cl.mako.
 ##
 ##     key j of an item   warp * WARP * ITEM_KEYS + j * WARP + lane    of the tile (`number_of`)
 ##     its place          keys of the tile with lower digits + those with the same one before it

@@ -1,4 +1,4 @@
-## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_units.cl.mako
+## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_cpu.cl.mako
 ## does in its phases, whose header says how.
 ##
 ## KEY_T, VALUE_T, MOVED, SPACE, CAPACITY   see there

@@ -14,7 +14,7 @@
 ## BLOCK       keys whose codes are made at once, in a loop without branches
 ## SPARE_BITS  bits beyond those that count the keys of a run
 ## FEW         runs of so many keys are sorted by insertion alone
-## NETWORK     longest run of keys for radix_network.mako, or 0
+## NETWORK     longest run of keys for radix_cpu_network.mako, or 0
 ## STREAM      whether results go past the caches
 <%page args="VALUE_T, INDICES, ROWS, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK"/>\
 #define RUN_RADIX ${1 << RUN_BITS}
@@ -25,31 +25,31 @@ static inline uint length_of(const ukey_t number)
     return KEY_BITS - clz(number);
 }
 
-/* What is seen of keys: the least and the largest code, and where some differ from `one`. */
+/* What is extremes of keys: the least and the largest code, and where some differ from `one`. */
 typedef struct {
     ukey_t least, largest, one, differ;
-} seen_t;
+} extremes_t;
 
 /* Look at `count` codes in all, from staged ones. */
-static inline void look(seen_t *seen, const ukey_t *codes, const uint count)
+static inline void update_extremes(extremes_t *extremes, const ukey_t *codes, const uint count)
 {
-    ukey_t least = seen->least, largest = seen->largest, differ = seen->differ;
-    const ukey_t one = seen->one;
+    ukey_t least = extremes->least, largest = extremes->largest, differ = extremes->differ;
+    const ukey_t one = extremes->one;
     for (uint j = 0; j < count; ++j) {
         least = LESSER(least, codes[j]);
         largest = GREATER(largest, codes[j]);
         differ |= codes[j] ^ one;
     }
-    seen->least = least;
-    seen->largest = largest;
-    seen->differ = differ;
+    extremes->least = least;
+    extremes->largest = largest;
+    extremes->differ = differ;
 }
 
 % if STREAM:
 typedef struct __attribute__((packed)) { uint8 vector; } loose_t;
 % endif
 /* Write sorted elements where the caller wants them. */
-static void emit(__global const elem_t *from, __global ukey_t *sorted,
+static void store_sorted(__global const elem_t *from, __global ukey_t *sorted,
                  __global out_value_t *sorted_values, const index_t count)
 {
 % if VALUE_T is None and STREAM:
@@ -73,7 +73,7 @@ static void emit(__global const elem_t *from, __global ukey_t *sorted,
 }
 
 /* Make of counts the places where digits begin. */
-static inline void begin_places(__local index_t *counts, const uint radix)
+static inline void exclusive_scan(__local index_t *counts, const uint radix)
 {
     index_t sum = 0;
     for (uint d = 0; d < radix; ++d) {
@@ -115,7 +115,7 @@ static inline uint stage_digits_${KIND}(${SOURCE}, const index_t first, const in
     return here;
 }
 
-static inline elem_t take_${KIND}(${SOURCE}, const index_t i)
+static inline elem_t element_${KIND}(${SOURCE}, const index_t i)
 {
 % if KIND == "elements":
     return source[i];
@@ -137,14 +137,14 @@ static void pass_${KIND}(${SOURCE}, const index_t count, __global elem_t *target
     for (index_t i = 0; i < count; i += ${BLOCK}) {
         const uint here = stage_digits_${KIND}(source, i, count, digits, base, shift, mask);
         for (uint j = 0; j < here; ++j)
-            target[places[digits[j]]++] = take_${KIND}(source, i + j);
+            target[places[digits[j]]++] = element_${KIND}(source, i + j);
     }
 }
 
 % endfor
 /* Put each element after those of no larger code, by at most `budget` moves. Returns whether all
    are in order. */
-static bool insert(__global elem_t *run, const index_t count, index_t budget)
+static bool insertion_sort(__global elem_t *run, const index_t count, index_t budget)
 {
     ukey_t codes[${BLOCK}];
     ukey_t largest = code(KEY_OF(run[0]));
@@ -190,19 +190,19 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
     ukey_t codes[${BLOCK}];
     uint digits[${BLOCK}];
     uint wanted = 0, differing = 0, shift = 0;
-    seen_t seen;
-    seen.one = code(KEY_OF(take_${KIND}(source, 0)));
-    seen.least = seen.largest = seen.one;
-    seen.differ = 0;
+    extremes_t extremes;
+    extremes.one = code(KEY_OF(element_${KIND}(source, 0)));
+    extremes.least = extremes.largest = extremes.one;
+    extremes.differ = 0;
     if (count > ${FEW}) {
         for (index_t i = 0; i < count; i += ${BLOCK})
-            look(&seen, codes, stage_${KIND}(source, i, count, codes));
-        differing = length_of(seen.largest - seen.least);
+            update_extremes(&extremes, codes, stage_${KIND}(source, i, count, codes));
+        differing = length_of(extremes.largest - extremes.least);
         wanted = ${SPARE_BITS} + length_of_index(count);
     }
     /* Low bits in which no key differs are none that tell them apart. */
     uint low = 0;
-    while (seen.differ && !(seen.differ >> low & 1))
+    while (extremes.differ && !(extremes.differ >> low & 1))
         ++low;
     wanted = LESSER(wanted, differing - LESSER(differing, low));
     shift = differing - wanted;
@@ -210,13 +210,13 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
     __global elem_t *from = a, *to = b;
     if (!passes) {
         for (index_t i = 0; i < count; ++i)
-            a[i] = take_${KIND}(source, i);
+            a[i] = element_${KIND}(source, i);
     } else {
         const uint bits = (wanted + passes - 1) / passes, radix = 1u << bits, mask = radix - 1;
         for (uint d = 0; d < passes * radix; ++d)
             counts[d] = 0;
         for (index_t i = 0; i < count; i += ${BLOCK}) {
-            const uint here = stage_digits_${KIND}(source, i, count, digits, seen.least, shift, ~0u);
+            const uint here = stage_digits_${KIND}(source, i, count, digits, extremes.least, shift, ~0u);
             if (passes == 2)
                 for (uint j = 0; j < here; ++j) {
                     ++counts[digits[j] & mask];
@@ -228,10 +228,10 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
                         ++counts[p * radix + (digits[j] >> p * bits & mask)];
         }
         for (uint p = 0; p < passes; ++p)
-            begin_places(counts + p * radix, radix);
-        pass_${KIND}(source, count, a, counts, seen.least, shift, mask);
+            exclusive_scan(counts + p * radix, radix);
+        pass_${KIND}(source, count, a, counts, extremes.least, shift, mask);
         for (uint p = 1; p < passes; ++p) {
-            pass_elements(from, count, to, counts + p * radix, seen.least, shift + p * bits, mask);
+            pass_elements(from, count, to, counts + p * radix, extremes.least, shift + p * bits, mask);
             __global elem_t *other = from;
             from = to;
             to = other;
@@ -239,14 +239,14 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
     }
     /* Without a digit all keys are equal or few. */
     if (shift > low || (!passes && count <= ${FEW})) {
-        if (!insert(from, count, passes ? 2 * count : ~(index_t)0)) {
+        if (!insertion_sort(from, count, passes ? 2 * count : ~(index_t)0)) {
             for (uint begin = low; begin < differing; begin += ${RUN_BITS}) {
                 for (uint d = 0; d < RUN_RADIX; ++d)
                     counts[d] = 0;
                 for (index_t i = 0; i < count; ++i)
-                    ++counts[(uint)((ukey_t)(code(KEY_OF(from[i])) - seen.least) >> begin) & (RUN_RADIX - 1)];
-                begin_places(counts, RUN_RADIX);
-                pass_elements(from, count, to, counts, seen.least, begin, RUN_RADIX - 1);
+                    ++counts[(uint)((ukey_t)(code(KEY_OF(from[i])) - extremes.least) >> begin) & (RUN_RADIX - 1)];
+                exclusive_scan(counts, RUN_RADIX);
+                pass_elements(from, count, to, counts, extremes.least, begin, RUN_RADIX - 1);
                 __global elem_t *other = from;
                 from = to;
                 to = other;
@@ -256,5 +256,5 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
 % if VALUE_T is None:
     if (from != (__global elem_t *)sorted)
 % endif
-    emit(from, sorted, sorted_values, count);
+    store_sorted(from, sorted, sorted_values, count);
 }

@@ -1,4 +1,4 @@
-## One pass over one digit, see radix_groups.cl.mako.
+## One pass over one digit, see radix_gpu.cl.mako.
 ##
 ## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
 <%page args="VALUE_T, INDICES, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
@@ -16,7 +16,7 @@ static uint count_tile(__global const ukey_t *source, const index_t n, const uin
 
 % endif
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void spread(__global const ukey_t *keys,
+void scatter(__global const ukey_t *keys,
             __global ukey_t *sorted,
             __global ukey_t *spare,
 % if VALUE_T is not None:
@@ -29,7 +29,7 @@ void spread(__global const ukey_t *keys,
             __global value_t *middle_values,
 % endif
 % endif
-            __global const uint *restrict settled,
+            __global const uint *restrict pass_flags,
 % if LOOK_BACK:
             __global const index_t *restrict bases,
             volatile __global status_t *status,
@@ -43,7 +43,7 @@ void spread(__global const ukey_t *keys,
 {
     __local ulong room[${-(-ROOM // 8)}] __attribute__((aligned(16)));
     __local uint sums[SCAN_WORDS];
-    __local index_t goes_to[RADIX];
+    __local index_t offsets[RADIX];
     const uint item = (uint)get_local_id(0), shift = pass * DIGIT_BITS;
 % if LOOK_BACK:
     __local uint taken;
@@ -53,7 +53,7 @@ void spread(__global const ukey_t *keys,
     const uint ticket = (uint)get_group_id(0);
 % endif
     const size_t row = ticket / tiles;
-    const uint tile = ticket % tiles, flags = settled[row * DIGITS + pass];
+    const uint tile = ticket % tiles, flags = pass_flags[row * DIGITS + pass];
     const index_t begin = (index_t)tile * TILE;
     const uint valid = n - begin < TILE ? (uint)(n - begin) : TILE;
 % if LOOK_BACK:
@@ -115,9 +115,9 @@ void spread(__global const ukey_t *keys,
             look_back(sum, mine + item, RADIX, tile, count_tile(source, n, t, item, shift));
             if (tile > 0)
                 announce_all(&mine[(size_t)tile * RADIX + item], sum + here);
-            goes_to[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
+            offsets[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
 % else:
-            goes_to[item] = table[(row * RADIX + item) * tiles + tile] - before;
+            offsets[item] = table[(row * RADIX + item) * tiles + tile] - before;
 % endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -130,7 +130,7 @@ void spread(__global const ukey_t *keys,
             if (i < valid) {
                 const ukey_t key = exchange[i];
                 digits[k] = digit_of(key, shift);
-                target[goes_to[digits[k]] + i] = key;
+                target[offsets[digits[k]] + i] = key;
             }
         }
 % if VALUE_T is not None:
@@ -148,7 +148,7 @@ void spread(__global const ukey_t *keys,
         for (uint k = 0; k < ITEM_KEYS; ++k) {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {
-                const size_t place = row * n + goes_to[digits[k]] + i;
+                const size_t place = row * n + offsets[digits[k]] + i;
 % if INDICES:
                 if (flags & LAST)
                     sorted_values[place] = (long)exchanged[i];

@@ -14,13 +14,13 @@ from opencl_lab.operation import Algorithm, Problem, Solver
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, Work, round_up
 from opencl_lab.space import Config, Parameter, SearchSpace
 
-__all__ = ["TAKE", "TakeProblem"]
+__all__ = ["GATHER", "GatherProblem"]
 
-TEMPLATE = "sort/take.cl.mako"
+TEMPLATE = "sort/gather.cl.mako"
 
 
 @dataclass(frozen=True)
-class TakeProblem(Problem):
+class GatherProblem(Problem):
     """Bring `rows` rows of `n` elements of `nbytes` bytes in a given order, or the first `k` of it.
 
     With `places` their places in that order are an output, too.
@@ -47,7 +47,7 @@ class TakeProblem(Problem):
         return Work(0, float(self.rows * self.k * (2 * self.nbytes + 8 + 8 * self.places)))
 
 
-class Words(Algorithm[TakeProblem]):
+class Words(Algorithm[GatherProblem]):
     """Move words of the longest type that elements are made of, an item each."""
 
     name = "words"
@@ -57,11 +57,11 @@ class Words(Algorithm[TakeProblem]):
         (positive("WG_SIZE"),),
     )
 
-    def default_config(self, problem: TakeProblem, device: Device) -> Config:
+    def default_config(self, problem: GatherProblem, device: Device) -> Config:
         """Return large groups, where the device takes them."""
         return Config(WG_SIZE=min(256, device.capabilities.max_work_group))
 
-    def plan(self, problem: TakeProblem, config: Config, device: Device) -> Plan:
+    def plan(self, problem: GatherProblem, config: Config, device: Device) -> Plan:
         """Plan one launch."""
         shape, taken = (problem.rows, problem.n), (problem.rows, problem.k)
         element, long = np.dtype(f"V{problem.nbytes}"), np.dtype(np.int64)
@@ -85,7 +85,7 @@ class Words(Algorithm[TakeProblem]):
         }
         launch = Launch(
             template=TEMPLATE,
-            kernel="take",
+            kernel="gather",
             params=params,
             global_size=(round_up(count * words, wg_size),),
             local_size=(wg_size,),
@@ -102,11 +102,11 @@ class Words(Algorithm[TakeProblem]):
         return Plan(buffers, (launch,))
 
 
-class Take(Solver[TakeProblem]):
+class Gather(Solver[GatherProblem]):
     """Elements in another order."""
 
-    name = "take"
+    name = "gather"
     algorithms = (Words(),)
 
 
-TAKE = Take()
+GATHER = Gather()

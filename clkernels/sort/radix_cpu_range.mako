@@ -1,10 +1,10 @@
-## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cut.mako.
+## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cpu_buckets.mako.
 ##
 ## FLOAT   type in which keys are numbers, or None for integers and halves
 ## SKEW    most keys in such a part of the range, at an end of it, make buckets narrower there
 <%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SKEW"/>\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
-   What the sample has not seen is in the first or the last one. */
+   What the sample has not extremes is in the first or the last one. */
 typedef struct {
 % if FLOAT:
     ${FLOAT} least, scale;
@@ -78,7 +78,7 @@ static range_t sample_range(const source_t source, const index_t n)
 }
 
 /* Whether all keys of a bucket are equal in a row whose least and largest codes are given. What the
-   sample has not seen is in the first or in the last bucket. */
+   sample has not extremes is in the first or in the last bucket. */
 static bool is_of_one_key(const uint bucket, const range_t range, const ukey_t least, const ukey_t largest)
 {
     const uint from_end = range.most == NEAR_TOP ? (uint)LAST_BUCKET - bucket : bucket;

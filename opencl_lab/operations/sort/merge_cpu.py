@@ -14,9 +14,9 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "units_config", "units_plan"]
+__all__ = ["TEMPLATE", "cpu_config", "cpu_plan"]
 
-TEMPLATE = "sort/merge_path_units.cl.mako"
+TEMPLATE = "sort/merge_path_cpu.cl.mako"
 
 CACHED = 1 << 18
 """Bytes of a tile: two of them are in the cache of a unit."""
@@ -44,7 +44,7 @@ def _nbytes(problem: SortProblem) -> int:
     return 2 * problem.dtype.itemsize if _moved(elements)[0] == "codes" else elements.nbytes
 
 
-def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
+def cpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
     """Return tiles for which the cache has room, and which give each unit some."""
     total = problem.n * problem.rows
     share = largest_power(total // (TASKS_OF_UNIT * device.compute_units))
@@ -53,7 +53,7 @@ def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
     return {"TILE": tile, "STRETCH": tile}
 
 
-def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch, or one a phase where items do not see what others have written."""
     elements = Elements(problem)
     moved, value_type = _moved(elements)
@@ -97,7 +97,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         items,
         arguments,
         template=TEMPLATE,
-        kernel="merge_units",
+        kernel="merge_cpu",
         params=params,
         local_bytes=local_bytes if alone else 0,
     )

@@ -14,11 +14,11 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "units_plan"]
+__all__ = ["TEMPLATE", "cpu_plan"]
 
-TEMPLATE = "sort/radix_units.cl.mako"
+TEMPLATE = "sort/radix_cpu.cl.mako"
 
-STATE = 5  # words that say what is settled for a row
+STATE = 5  # words of the state of a row: `radix_cpu_buckets.mako` names them
 LIMITS = 3
 BLOCK = 512  # keys whose codes are made at once
 SPARE_BITS = 4
@@ -106,7 +106,7 @@ def _shares(n: int, most_bits: int) -> tuple[int, int] | None:
     return None
 
 
-def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch, or one a phase where items do not see what others have written."""
     elements = Elements(problem)
     buffers = elements.buffers
@@ -179,7 +179,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         items,
         arguments,
         template=TEMPLATE,
-        kernel="radix_units",
+        kernel="radix_cpu",
         params=params,
         local_bytes=local_bytes,
     )

@@ -2,20 +2,20 @@
  * Stable radix sort of rows by threads with caches: the form for CPUs, without a barrier. Groups of
  * one item, one for each compute unit, go through phases of tasks.
  *
- * Rows that are many or short are one task each (ROWS = whole): radix_run.mako. Long rows are first
+ * Rows that are many or short are one task each (ROWS = whole): radix_cpu_run.mako. Long rows are first
  * cut into buckets that lie in a cache, from the most significant bits on (ROWS = cut):
  *
  *     phase 0   count     a chunk: how many keys are in each bucket of a range that a sample spans
- *     phase 1   settle    a row: where buckets begin; neighbours become runs of about equal size
- *     phase 2   spread    a chunk: elements to their buckets
- *     phase 3   finish    a share of the runs: radix_run.mako
+ *     phase 1   scan      a row: where buckets begin; neighbours become runs of about equal size
+ *     phase 2   scatter   a chunk: elements to their buckets
+ *     phase 3   finish    a share of the runs: radix_cpu_run.mako
  *
  * Where one run would have a large part of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
  *
  *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
- *     phase 5 + 3 k   settle   a row: where they begin
- *     phase 6 + 3 k   spread   a chunk
+ *     phase 5 + 3 k   scan     a row: where they begin
+ *     phase 6 + 3 k   scatter  a chunk
  *     the last phase  copy     a chunk: what is not where the caller wants it
  *
  * So the time depends little on how keys are distributed. Elements are gathered in lines of a cache
@@ -32,7 +32,7 @@
  * 2^BUCKET_BITS + 1 + 8 * items words. With ROWS = whole they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
- * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T, BITS   see keys.mako
  * INDICES       whether values are positions in the row, and keys are not wanted
  * INDEX_T       unsigned type that counts the elements of all rows
  * FLOAT         type in which keys are numbers, or None for integers and where it is not to be used
@@ -44,15 +44,15 @@
  * SHARE         elements of a run, about
  * LARGEST       elements of the largest run that one unit may have
  * FINISH_SHARES tasks of a unit in phase 3
- * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
- * NETWORK, LANES   see radix_network.mako; NETWORK is 0 where no run goes there
+ * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_cpu_run.mako and above
+ * NETWORK, LANES   see radix_cpu_network.mako; NETWORK is 0 where no run goes there
  * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SKEW,
              SHARE, LARGEST, FINISH_SHARES, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK, LANES, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=FLOAT == 'double'"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
+<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
 <%
     cut = ROWS == "cut"
     words = max(3 << RUN_BITS, (2 << BUCKET_BITS) if cut else 0)
@@ -81,14 +81,14 @@ static inline uint length_of_index(const index_t number)
 }
 
 % if NETWORK:
-<%include file="radix_network.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, NETWORK=NETWORK, LANES=LANES"/>\
+<%include file="radix_cpu_network.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, NETWORK=NETWORK, LANES=LANES"/>\
 % endif
-<%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW, NETWORK=NETWORK"/>\
+<%include file="radix_cpu_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW, NETWORK=NETWORK"/>\
 % if cut:
-<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SKEW=SKEW, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM, FINISH_SHARES=FINISH_SHARES"/>\
+<%include file="radix_cpu_buckets.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SKEW=SKEW, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM, FINISH_SHARES=FINISH_SHARES"/>\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void radix_units(__global const ukey_t *keys,
+void radix_cpu(__global const ukey_t *keys,
 % if VALUE_T is not None and not INDICES:
                  __global const value_t *values,
 % endif
@@ -154,7 +154,7 @@ void radix_units(__global const ukey_t *keys,
         const uint part = task % parts;
         const ulong row = task / parts, at = row * n;
         const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
-        volatile __global ulong *mode = state + row * STATE;
+        volatile __global ulong *row_state = state + row * STATE;
         __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
         __global ukey_t *row_limits = limits + 3 * row * chunks;
         __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
@@ -162,15 +162,15 @@ void radix_units(__global const ukey_t *keys,
 % if VALUE_T is not None and not INDICES:
         source.values = values + at;
 % endif
-        const uint runs = phase > 1 ? (uint)mode[RUN_COUNT] : 0;
-        const uint passes = phase > 1 ? (uint)mode[PASSES] : 0;
+        const uint runs = phase > 1 ? (uint)row_state[RUN_COUNT] : 0;
+        const uint passes = phase > 1 ? (uint)row_state[PASSES] : 0;
         /* Of the phases of a digit: which digit, and which phase. */
         const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
         const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
         if (phase == 0)
             count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
         else if (phase == 1)
-            settle_buckets(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, mode,
+            choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
                            row_starts);
         else if (phase == 3 && runs) {
             /* The runs that begin in an equal share of the row. */
@@ -184,28 +184,28 @@ void radix_units(__global const ukey_t *keys,
         } else if (phase + 1 == last && !runs) {
             if (!passes)
                 for (index_t i = begin; i < end; ++i)
-                    second[at + i] = take_arrays(source, i);
+                    second[at + i] = element_arrays(source, i);
 % if VALUE_T is not None:
-            emit(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
+            store_sorted(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
 % endif
         } else if ((phase == 2 && runs) || (step < 3 && !runs && pass < passes)) {
             /* The last pass ends in `second`. */
             const bool to_second = phase > 2 && ((passes - pass) & 1);
             __global elem_t *target = (to_second ? second : first) + at;
             __global const elem_t *elements = (to_second ? first : second) + at;
-            const ukey_t base = (ukey_t)mode[LEAST];
-            const uint shift = (uint)(mode[LOW] + pass * mode[DIGIT]);
+            const ukey_t base = (ukey_t)row_state[LEAST];
+            const uint shift = (uint)(row_state[LOW] + pass * row_state[DIGIT]);
             if (step == 0 && pass == 0)
                 count_digits_arrays(source, begin, end, share, base, shift, counts);
             else if (step == 0)
                 count_digits_elements(elements, begin, end, share, base, shift, counts);
             else if (step == 1)
-                settle_places(chunks, row_table);
+                scan_counts(chunks, row_table);
             else if (pass == 0)
-                spread_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
+                scatter_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
                               lines, places);
             else
-                spread_elements(elements, begin, end, target, share, base, shift, lines, places);
+                scatter_elements(elements, begin, end, target, share, base, shift, lines, places);
         }
     </%phases:run>
 % endif
