@@ -99,7 +99,7 @@ EXPLAINED = {
         "histogram[row * words + w] = 0;",
         "own[w] = v < RADIX ? histogram[word] : 0;",
     ): LAST_COMER,
-    ("gather", "leaving[row] = 0;", "last = atomic_inc(&leaving[row]) + 1 == parts;"): LAST_COMER,
+    ("gather", "leaving[row] = 0;", "before_me = atomic_inc(&leaving[row]);"): LAST_COMER,
 }
 """Why accesses by different groups are in order: by kernel and both statements."""
 

@@ -44,6 +44,9 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="KEY_T, DESCENDING, ROWS, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%namespace name="broadcast" file="/common/broadcast.mako"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=None"/>\
 <%include file="/common/warps.mako" args="PTX=PTX"/>\
@@ -51,9 +54,8 @@
 <%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\
 <%
     alone = WG_SIZE == 1
-    long_keys = KEY_T in ("long", "ulong", "double")
-    key_bits = {"uchar": 8, "char": 8, "ushort": 16, "short": 16, "half": 16}.get(KEY_T, 64 if long_keys else 32)
-    digits = -(-key_bits // DIGIT_BITS)
+    key_size = types.module.size(KEY_T)
+    digits = -(-8 * key_size // DIGIT_BITS)
 %>\
 #define WG_SIZE ${WG_SIZE}
 #define ITEM_KEYS ${ITEM_KEYS}
@@ -63,7 +65,7 @@
 #define COPIES ${2 if alone else 1} /* neighbours of one thread are counted apart, which waits less */
 #define OWN_WORDS ((RADIX + WG_SIZE - 1) / WG_SIZE)
 
-typedef ${"ulong" if long_keys else "uint"} code_t;
+typedef ${"ulong" if key_size == 8 else "uint"} code_t;
 
 /* How many bits are below digit d, and how many values it has. */
 static inline uint shift_of(const uint d)
@@ -134,10 +136,7 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
                 hits += codes[j] <= high;
             }
 % else:
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
             codes[j] = j < here ? (code_t)code(keys[first + j]) >> shift : 0;
             less += j < here && codes[j] < low;
             hits += j < here && codes[j] <= high;
@@ -150,9 +149,7 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
         /* Less ones in the lower half of a word, equal ones in the upper. */
         const uint both = less | (hits - less) << 16;
         const uint before = scan_group(both, sums);
-        if (item == WG_SIZE - 1)
-            *total = before + both;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        ${broadcast.send("*total", "before + both", "WG_SIZE - 1")}
         index_t less_rank = less_done + (before & 0xffff), equal_rank = equal_done + (before >> 16);
         less_done += *total & 0xffff;
         equal_done += *total >> 16;
@@ -171,10 +168,7 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
         }
 % endif
         if (hits) {
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ${"here" if alone else "ITEM_KEYS"}; ++j)
+${registers.each("j", "here" if alone else "ITEM_KEYS", PTX)}
                 if (${"" if alone else "j < here && "}codes[j] <= high) {
                     const bool equal = codes[j] >= low;
 % if counting:

@@ -24,6 +24,7 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, PTX"/>\
+<%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
 <%include file="/common/warps.mako" args="PTX=PTX"/>\
@@ -92,9 +93,7 @@ void write_heads(__global const ukey_t *restrict keys,
         const uint here = keys_here(first, end);
         const uint heads = heads_of(keys, first, here);
         const uint before = scan_group(heads, sums);
-        if (item == WG_SIZE - 1)
-            total = before + heads;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        ${broadcast.send("total", "before + heads", "WG_SIZE - 1")}
         index_t to = done + before;
         done += total;
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -3,13 +3,12 @@
 ##
 ## KEY_T, VALUE_T, MOVED, SPACE, CAPACITY   see there
 <%page args="KEY_T, VALUE_T, MOVED, SPACE, CAPACITY"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 <%
     BLOCK = 8
     LEAST = 4  # steps of a round that are worth it
-    rank_t = {"uchar": "char", "char": "char", "ushort": "short", "short": "short", "half": "short",
-              "ulong": "long", "long": "long", "double": "long"}.get(KEY_T, "int")
-    unsigned = "u" + rank_t
+    rank_t, unsigned = types.module.signed(KEY_T), types.module.unsigned(KEY_T)
 %>\
 % if VALUE_T is None:
 #define PICK(yes, one, other) ((yes) ? (one) : (other))

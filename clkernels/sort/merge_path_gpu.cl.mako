@@ -36,6 +36,7 @@
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, POSITIONS, VALUE_OUT_T, KEYS_OUT, INDEX_T, WG_SIZE,
              ITEM_KEYS, ROW_ITEMS, PTX"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
@@ -43,11 +44,6 @@
     inexact = KEY_T in ("half", "float", "double")  # codes of different keys may be equal
     slots = VALUE_T is not None or (inexact and KEYS_OUT)
 %>\
-<%def name="unroll()">\
-% if PTX:
-#pragma unroll
-% endif
-</%def>\
 typedef ${INDEX_T} index_t;
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE ${WG_SIZE * ITEM_KEYS}
@@ -61,9 +57,9 @@ ${paths.search_all("ranks_of_group", "__global", "ukey_t", "index_t", "code", WG
 /* Sort an item's codes. Neighbours change places only if they must, so that the sort is stable. */
 static inline void sort_item(ukey_t *codes, ushort *slots)
 {
-${unroll()}\
+${registers.unrolled(PTX)}\
     for (uint round = 0; round < ITEM_KEYS; ++round) {
-${unroll()}\
+${registers.unrolled(PTX)}\
         for (uint j = round & 1; j + 1 < ITEM_KEYS; j += 2) {
             const ukey_t one = codes[j], other = codes[j + 1];
             const bool swap = other < one;
@@ -84,8 +80,7 @@ static inline void stage(const ukey_t *codes, const ushort *slots, __local ukey_
 {
     const uint first = (uint)get_local_id(0) * ITEM_KEYS;
     barrier(CLK_LOCAL_MEM_FENCE); /* others may still read */
-${unroll()}\
-    for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
         staged[first + j] = codes[j];
 % if slots:
         staged_slots[first + j] = slots[j];
@@ -131,8 +126,7 @@ void sort_tiles(__global const ukey_t *restrict source,
         staged[i] = row < own_rows && place < count ? code(source[first + (ulong)row * n + place]) : LAST_CODE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-${unroll()}\
-    for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
         codes[j] = staged[item * ITEM_KEYS + j];
 % if slots:
         slots[j] = (ushort)(item % ${ROW_ITEMS} * ITEM_KEYS + j);
@@ -152,8 +146,7 @@ ${unroll()}\
                      "pair + 2 * keys", "ukey_t", "codes", "slots" if slots else None,
                      "ITEM_KEYS", PTX)}
 % if slots:
-${unroll()}\
-        for (uint j = 0; j < ITEM_KEYS; ++j)
+${registers.each("j", "ITEM_KEYS", PTX)}
             slots[j] = staged_slots[slots[j]];
 % endif
     }

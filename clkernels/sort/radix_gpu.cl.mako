@@ -40,6 +40,9 @@
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS,
              PATIENCE, COPIES, PTX"/>\
+<%namespace name="arrival" file="/common/arrival.mako"/>\
+<%namespace name="counts" file="/common/counts.mako"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
 <%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
@@ -86,13 +89,8 @@ static inline void scan_row(const size_t row, const index_t n, const bool here,
         const size_t word = (row * DIGITS + d) * RADIX + item;
         index_t count = 0;
         if (item < RADIX) {
-% if WIDE:
-            count = (ulong)COUNTED(2 * word + 1) << 32 | COUNTED(2 * word);
-            histogram[2 * word] = histogram[2 * word + 1] = 0;
-% else:
-            count = COUNTED(word);
-            histogram[word] = 0;
-% endif
+            count = ${counts.value("histogram", "word", WIDE, "COUNTED")};
+            ${counts.clear("histogram", "word", WIDE)}
             if (count == n)
                 shared_by_all[d] = 1;
         }
@@ -168,15 +166,9 @@ void histograms(__global const ukey_t *restrict keys,
     for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
         ukey_t codes[ITEM_KEYS];
         if (n - begin >= TILE) {
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j)
+${registers.each("j", "ITEM_KEYS", PTX)}
                 codes[j] = code(keys[begin + j * WG_SIZE + item]);
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
                 const ukey_t one = codes[j];
                 ${count_key(digits)}\
             }
@@ -193,14 +185,7 @@ void histograms(__global const ukey_t *restrict keys,
             count += counts[i * COPIES + c];
         if (count) {
             const size_t word = row * DIGITS * RADIX + i;
-% if WIDE:
-            /* 64 bits in two words, for devices without atomic operations on longer ones. */
-            const uint old = atomic_add(&histogram[2 * word], count);
-            if (old + count < old)
-                atomic_inc(&histogram[2 * word + 1]);
-% else:
-            atomic_add(&histogram[word], count);
-% endif
+            ${counts.add("histogram", "word", "count", WIDE)}\
         }
     }
 % if LOOK_BACK:
@@ -213,12 +198,7 @@ void histograms(__global const ukey_t *restrict keys,
     __local uint space[SCAN_WORDS];
     __local uint shared_by_all[DIGITS];
     __local ulong sums[RADIX];
-    DEVICE_FENCE();
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (item == 0)
-        before_me = atomic_inc(&histogram[get_num_groups(0) / groups * COUNTS + row]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    DEVICE_FENCE();
+    ${arrival.arrive("histogram[get_num_groups(0) / groups * COUNTS + row]", "before_me")}
     const bool last = before_me + 1 == groups;
     if (last && item == 0)
         histogram[get_num_groups(0) / groups * COUNTS + row] = 0;

@@ -14,6 +14,7 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
 <%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
@@ -51,10 +52,7 @@ void sort_rows(__global const ukey_t *restrict keys,
     barrier(CLK_LOCAL_MEM_FENCE);
     const ukey_t one = code(keys[at]);
     ulong differing = 0;
-% if PTX:
-#pragma unroll
-% endif
-    for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
         const uint i = number_of(j);
         own[j] = i < n ? keys[at + i] : 0;
         differing |= i < n ? (ulong)(code(own[j]) ^ one) : 0;
@@ -76,39 +74,12 @@ void sort_rows(__global const ukey_t *restrict keys,
             const uint total = count_keys(own, n, shift, (__local uint *)room);
             const uint before = scan_group(total, sums);
             place_keys(own, places, n, shift, before, (__local uint *)room);
-            __local ukey_t *exchange = (__local ukey_t *)room;
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j)
-                exchange[places[j]] = own[j];
-            barrier(CLK_LOCAL_MEM_FENCE);
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j)
-                own[j] = exchange[number_of(j)];
-            barrier(CLK_LOCAL_MEM_FENCE);
+            ${registers.exchange("ukey_t", "exchange", "room", "own", "places", "number_of", "ITEM_KEYS", PTX)}\
 % if VALUE_T is not None:
-            __local value_t *exchanged = (__local value_t *)room;
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j)
-                exchanged[places[j]] = moved[j];
-            barrier(CLK_LOCAL_MEM_FENCE);
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j)
-                moved[j] = exchanged[number_of(j)];
-            barrier(CLK_LOCAL_MEM_FENCE);
+            ${registers.exchange("value_t", "exchanged", "room", "moved", "places", "number_of", "ITEM_KEYS", PTX)}\
 % endif
         }
-% if PTX:
-#pragma unroll
-% endif
-    for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
         const uint i = number_of(j);
         if (i < n) {
 % if not INDICES:

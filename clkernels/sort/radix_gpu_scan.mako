@@ -1,5 +1,6 @@
 ## Where the keys of a tile go, in two launches, see radix_gpu.cl.mako.
 <%page args="WG_SIZE"/>\
+<%namespace name="broadcast" file="/common/broadcast.mako"/>\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void count_tiles(__global const ukey_t *keys,
                  __global const ukey_t *sorted,
@@ -51,9 +52,7 @@ void scan_tiles(__global const index_t *restrict bases,
         const uint before = scan_group(count, space);
         if (active && tile < tiles)
             counts[tile] = sum + before;
-        if (item == WG_SIZE - 1)
-            total = before + count;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        ${broadcast.send("total", "before + count", "WG_SIZE - 1")}
         sum += total;
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -2,6 +2,7 @@
 ##
 ## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
 <%page args="VALUE_T, INDICES, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -68,10 +69,7 @@ void scatter(__global const ukey_t *keys,
         __global ukey_t *target = (flags & TO_SORTED ? sorted : spare) + row * n;
         ukey_t own[ITEM_KEYS];
         uint places[ITEM_KEYS];
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j)
+${registers.each("j", "ITEM_KEYS", PTX)}
             own[j] = number_of(j) < valid ? source[begin + number_of(j)] : 0;
         const uint total = count_keys(own, valid, shift, (__local uint *)room);
         const uint here = item == RADIX - 1 ? total - (TILE - valid) : total;
@@ -86,18 +84,11 @@ void scatter(__global const ukey_t *keys,
         const uint before = scan_group(total, sums);
         place_keys(own, places, valid, shift, before, (__local uint *)room);
         __local ukey_t *exchange = (__local ukey_t *)room;
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j)
-            exchange[places[j]] = own[j];
+        ${registers.write("exchange", "places", "own", "ITEM_KEYS", PTX)}\
 % if VALUE_T is not None:
         /* Values come from memory while this looks back. */
         value_t moved[ITEM_KEYS];
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
             const index_t i = begin + number_of(j);
 % if INDICES:
             moved[j] = (value_t)i;
@@ -122,10 +113,7 @@ void scatter(__global const ukey_t *keys,
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         uint digits[ITEM_KEYS];
-% if PTX:
-#pragma unroll
-% endif
-        for (uint k = 0; k < ITEM_KEYS; ++k) {
+${registers.each("k", "ITEM_KEYS", PTX)} {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {
                 const ukey_t key = exchange[i];
@@ -136,16 +124,9 @@ void scatter(__global const ukey_t *keys,
 % if VALUE_T is not None:
         barrier(CLK_LOCAL_MEM_FENCE);
         __local value_t *exchanged = (__local value_t *)room;
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j)
-            exchanged[places[j]] = moved[j];
+        ${registers.write("exchanged", "places", "moved", "ITEM_KEYS", PTX)}\
         barrier(CLK_LOCAL_MEM_FENCE);
-% if PTX:
-#pragma unroll
-% endif
-        for (uint k = 0; k < ITEM_KEYS; ++k) {
+${registers.each("k", "ITEM_KEYS", PTX)} {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {
                 const size_t place = row * n + offsets[digits[k]] + i;
