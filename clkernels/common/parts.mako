@@ -8,7 +8,7 @@
 ##   sum_before(..)        the sum of the words of all parts before one, the same for all items
 ##
 ## The caller guarantees: each item of a group calls the last two; `space` has SPACE words of local
-## memory, which may be used again at once; WG_SIZE is a power of two.
+## memory, which may be used again at once.
 ##
 ## Source: W. D. Hillis, G. L. Steele, "Data parallel algorithms", CACM 1986. Cost of a scan: log2 of
 ## WG_SIZE steps, of two accesses to local memory and a barrier; of `sum_before`: a scan, and a read

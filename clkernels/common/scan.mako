@@ -15,7 +15,7 @@
 ## Else the sums of 1, 2, 4, .. items meet in local memory: W. D. Hillis, G. L. Steele, "Data parallel
 ## algorithms", CACM 1986. Needs warps.mako.
 ##
-## WG_SIZE   items of a group: a power of two, or with inline PTX any multiple of 32 up to 1024
+## WG_SIZE   items of a group; with inline PTX a multiple of 32 and at most 1024
 ## PTX       whether the device takes inline PTX
 <%page args="WG_SIZE, PTX"/>\
 ## Adds to `sum` what items before this one have there; `half_`, zero before, says which half of
