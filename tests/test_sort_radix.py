@@ -142,7 +142,7 @@ def test_runs_that_networks_sort(dtype, descending, rng, queue):
     for n in (25, 31, 127, 128, 129, 256, 257, 511, 513, 1100, 3000, 5001, 8192):
         problem = SortProblem(n, dtype, 3, descending=descending)
         plan = planned("cpu", problem, queue, device)
-        network = plan.launches[0].params["NETWORK"]
+        network = plan.launches[0].params["RUN"].network
         if not network:
             assert n > longest > 0
             continue
@@ -171,12 +171,15 @@ def test_networks_sort_what_they_can():
     sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
     for n in sizes:
         found = params(n)
-        assert n / 2 ** found["BUCKET_BITS"] <= found["SHARE"] <= found["NETWORK"]
-    assert params(10**9)["SHARE"] < 10**9 >> params(10**9)["BUCKET_BITS"]
+        assert n / 2 ** found["CUT"].bits <= found["CUT"].share <= found["RUN"].network
+    assert params(10**9)["CUT"].share < 10**9 >> params(10**9)["CUT"].bits
     assert params(500) == params(5000)  # one program serves all short rows
-    assert not params(500, value_bytes=4)["NETWORK"] and not params(500, indices=True)["NETWORK"]
-    assert not params(500, "int16")["NETWORK"] and not params(5000, "int64")["NETWORK"]
-    assert not params(500, device=replace(cpu, native_vector_bytes=32))["NETWORK"]
+    assert (
+        not params(500, value_bytes=4)["RUN"].network
+        and not params(500, indices=True)["RUN"].network
+    )
+    assert not params(500, "int16")["RUN"].network and not params(5000, "int64")["RUN"].network
+    assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
 
 
 @pytest.mark.parametrize("form", ["scan", "onesweep"])

@@ -50,7 +50,8 @@ FAULTS = (
     ),
     Fault(
         "radix, CPU: runs that are too long go to a network",
-        SORT, "count > ${FEW} && count <= ${NETWORK}", "count > ${FEW} && count <= ${NETWORK} + 99",
+        SORT, "count > ${RUN.few} && count <= ${RUN.network}",
+        "count > ${RUN.few} && count <= ${RUN.network} + 99",
         "test_sort_*.py",
     ),
     Fault(

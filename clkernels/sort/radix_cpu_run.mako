@@ -9,15 +9,18 @@
 ##
 ## Source: own; the digits are counted in one read, for all passes.
 ##
-## ROWS        whether runs are whole rows of the user's arrays, or cut from elements
-## INDICES     whether values are positions in a row
-## BLOCK       keys whose codes are made at once, in a loop without branches
-## SPARE_BITS  bits beyond those that count the keys of a run
-## FEW         runs of so many keys are sorted by insertion alone
-## NETWORK     longest run of keys for radix_cpu_network.mako, or 0
-## STREAM      whether results go past the caches
-<%page args="VALUE_T, INDICES, ROWS, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK"/>\
-#define RUN_RADIX ${1 << RUN_BITS}
+## ELEMENT   see radix_cpu.cl.mako
+## RUN
+##   bits        of a digit, at most
+##   spare_bits  bits beyond those that count the keys of a run
+##   few         runs of so many keys are sorted by insertion alone
+##   block       keys whose codes are made at once, see radix_cpu_blocks.mako
+##   network     longest run of keys for radix_cpu_network.mako, or 0
+## WHOLE     whether runs are whole rows of the user's arrays; else they are cut from elements
+## STREAM    whether results go past the caches
+<%page args="ELEMENT, RUN, WHOLE, STREAM"/>\
+<%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
+#define RUN_RADIX ${1 << RUN.bits}
 
 /* Length of a number in bits. */
 static inline uint length_of(const ukey_t number)
@@ -52,7 +55,7 @@ typedef struct __attribute__((packed)) { uint8 vector; } loose_t;
 static void store_sorted(__global const elem_t *from, __global ukey_t *sorted,
                  __global out_value_t *sorted_values, const index_t count)
 {
-% if VALUE_T is None and STREAM:
+% if not ELEMENT.value and STREAM:
     index_t i = 0;
     for (; i < count && ((size_t)(sorted + i) & 31); ++i)
         sorted[i] = from[i];
@@ -62,10 +65,10 @@ static void store_sorted(__global const elem_t *from, __global ukey_t *sorted,
         sorted[i] = from[i];
 % else:
     for (index_t i = 0; i < count; ++i) {
-% if not INDICES:
+% if not ELEMENT.indices:
         sorted[i] = KEY_OF(from[i]);
 % endif
-% if VALUE_T is not None:
+% if ELEMENT.value:
         sorted_values[i] = from[i].value;
 % endif
     }
@@ -83,72 +86,14 @@ static inline void exclusive_scan(__local index_t *counts, const uint radix)
     }
 }
 
-<% SOURCES = {"arrays": "const source_t source", "elements": "__global const elem_t *source"} %>\
-% for KIND, SOURCE in SOURCES.items():
-<%
-    key = "source.keys[first + j]" if KIND == "arrays" else "KEY_OF(source[first + j])"
-%>\
-/* Stage the codes of up to BLOCK keys. Returns how many. */
-static inline uint stage_${KIND}(${SOURCE}, const index_t first, const index_t end, ukey_t *codes)
-{
-    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
-    if (here == ${BLOCK})
-        for (uint j = 0; j < ${BLOCK}; ++j)
-            codes[j] = code(${key});
-    else
-        for (uint j = 0; j < here; ++j)
-            codes[j] = code(${key});
-    return here;
-}
-
-/* Stage digits, of the bits that `mask` leaves above `shift` of what codes are more than `base`. */
-static inline uint stage_digits_${KIND}(${SOURCE}, const index_t first, const index_t end, uint *digits,
-                                        const ukey_t base, const uint shift, const uint mask)
-{
-    const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
-    if (here == ${BLOCK})
-        for (uint j = 0; j < ${BLOCK}; ++j)
-            digits[j] = (uint)((ukey_t)(code(${key}) - base) >> shift) & mask;
-    else
-        for (uint j = 0; j < here; ++j)
-            digits[j] = (uint)((ukey_t)(code(${key}) - base) >> shift) & mask;
-    return here;
-}
-
-static inline elem_t element_${KIND}(${SOURCE}, const index_t i)
-{
-% if KIND == "elements":
-    return source[i];
-% elif VALUE_T is None:
-    return source.keys[i];
-% else:
-    elem_t element;
-    element.key = source.keys[i];
-    element.value = ${"(value_t)i" if INDICES else "source.values[i]"};
-    return element;
-% endif
-}
-
-/* One pass: move `count` elements to the places of their digits. */
-static void pass_${KIND}(${SOURCE}, const index_t count, __global elem_t *target,
-                         __local index_t *places, const ukey_t base, const uint shift, const uint mask)
-{
-    uint digits[${BLOCK}];
-    for (index_t i = 0; i < count; i += ${BLOCK}) {
-        const uint here = stage_digits_${KIND}(source, i, count, digits, base, shift, mask);
-        for (uint j = 0; j < here; ++j)
-            target[places[digits[j]]++] = element_${KIND}(source, i + j);
-    }
-}
-
-% endfor
+<%include file="radix_cpu_blocks.mako" args="ELEMENT=ELEMENT, BLOCK=RUN.block"/>\
 /* Put each element after those of no larger code, by at most `budget` moves. Returns whether all
    are in order. */
 static bool insertion_sort(__global elem_t *run, const index_t count, index_t budget)
 {
-    ukey_t codes[${BLOCK}];
+    ukey_t codes[${RUN.block}];
     ukey_t largest = code(KEY_OF(run[0]));
-    for (index_t first = 0; first < count; first += ${BLOCK}) {
+    for (index_t first = 0; first < count; first += ${RUN.block}) {
         const uint here = stage_elements(run, first, count, codes);
         for (uint j = 0; j < here; ++j) {
             const ukey_t mine = codes[j];
@@ -172,33 +117,33 @@ static bool insertion_sort(__global elem_t *run, const index_t count, index_t bu
     return true;
 }
 
-<% KIND = "arrays" if ROWS == "whole" else "elements" %>\
+<% KIND = "arrays" if WHOLE else "elements" %>\
 /*
  * Sort `count` elements of `source` to `sorted` and `sorted_values`, by way of `a` and `b`, which
  * have room for all of them. `source` may be `b`. `counts` has 3 * RUN_RADIX words.
  */
-static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, __global elem_t *b,
+static void sort_run(${blocks.module.SOURCES[KIND]}, const index_t count, __global elem_t *a, __global elem_t *b,
                      __global ukey_t *sorted, __global out_value_t *sorted_values,
                      __local index_t *counts)
 {
     if (count == 0)
         return;
-% if NETWORK:
-    if (count > ${FEW} && count <= ${NETWORK} && sort_by_network(${"source.keys" if ROWS == "whole" else "source"}, (uint)count, sorted))
+% if RUN.network:
+    if (count > ${RUN.few} && count <= ${RUN.network} && sort_by_network(${"source.keys" if WHOLE else "source"}, (uint)count, sorted))
         return;
 % endif
-    ukey_t codes[${BLOCK}];
-    uint digits[${BLOCK}];
+    ukey_t codes[${RUN.block}];
+    uint digits[${RUN.block}];
     uint wanted = 0, differing = 0, shift = 0;
     extremes_t extremes;
     extremes.one = code(KEY_OF(element_${KIND}(source, 0)));
     extremes.least = extremes.largest = extremes.one;
     extremes.differ = 0;
-    if (count > ${FEW}) {
-        for (index_t i = 0; i < count; i += ${BLOCK})
+    if (count > ${RUN.few}) {
+        for (index_t i = 0; i < count; i += ${RUN.block})
             update_extremes(&extremes, codes, stage_${KIND}(source, i, count, codes));
         differing = length_of(extremes.largest - extremes.least);
-        wanted = ${SPARE_BITS} + length_of_index(count);
+        wanted = ${RUN.spare_bits} + length_of_index(count);
     }
     /* Low bits in which no key differs are none that tell them apart. */
     uint low = 0;
@@ -206,7 +151,7 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
         ++low;
     wanted = LESSER(wanted, differing - LESSER(differing, low));
     shift = differing - wanted;
-    const uint passes = (wanted + ${RUN_BITS - 1}) / ${RUN_BITS};
+    const uint passes = (wanted + ${RUN.bits - 1}) / ${RUN.bits};
     __global elem_t *from = a, *to = b;
     if (!passes) {
         for (index_t i = 0; i < count; ++i)
@@ -215,7 +160,7 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
         const uint bits = (wanted + passes - 1) / passes, radix = 1u << bits, mask = radix - 1;
         for (uint d = 0; d < passes * radix; ++d)
             counts[d] = 0;
-        for (index_t i = 0; i < count; i += ${BLOCK}) {
+        for (index_t i = 0; i < count; i += ${RUN.block}) {
             const uint here = stage_digits_${KIND}(source, i, count, digits, extremes.least, shift, ~0u);
             if (passes == 2)
                 for (uint j = 0; j < here; ++j) {
@@ -238,9 +183,9 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
         }
     }
     /* Without a digit all keys are equal or few. */
-    if (shift > low || (!passes && count <= ${FEW})) {
+    if (shift > low || (!passes && count <= ${RUN.few})) {
         if (!insertion_sort(from, count, passes ? 2 * count : ~(index_t)0)) {
-            for (uint begin = low; begin < differing; begin += ${RUN_BITS}) {
+            for (uint begin = low; begin < differing; begin += ${RUN.bits}) {
                 for (uint d = 0; d < RUN_RADIX; ++d)
                     counts[d] = 0;
                 for (index_t i = 0; i < count; ++i)
@@ -253,7 +198,7 @@ static void sort_run(${SOURCES[KIND]}, const index_t count, __global elem_t *a, 
             }
         }
     }
-% if VALUE_T is None:
+% if not ELEMENT.value:
     if (from != (__global elem_t *)sorted)
 % endif
     store_sorted(from, sorted, sorted_values, count);

@@ -25,49 +25,44 @@
  * dimension 0; with LOOK_BACK, groups see words that others have written with volatile stores (PTX)
  * or atomic operations.
  *
- * KEY_T, DESCENDING, VALUE_T, BITS   see keys.mako
- * INDICES      whether values are positions in the row
+ * ELEMENT      key, descending, value, bits: see keys.mako; indices: whether values are positions in
+ *              the row
  * WIDE         whether a row may have 2^30 keys or more
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item, at least 2: with one, and so without loops, PoCL 3.0 lets values
  *              past the end through their guard
  * DIGIT_BITS   bits of a digit
+ * DIGITS       digits of a key
  * LOOK_BACK    whether a pass is one launch
  * LOOKS        tiles that one looks back at together
  * PATIENCE     how often one looks at a tile before counting it oneself
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
+ * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS,
-             PATIENCE, COPIES, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, LOOKS, PATIENCE, COPIES,
+             ROOM, PTX"/>\
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
+<%include file="keys.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
+                                  BITS=ELEMENT.bits"/>\
 <%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 % if LOOK_BACK:
 <%include file="/fence.cl.mako" args="PTX=PTX"/>\
 <%include file="/common/tickets.mako"/>\
 <%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=PATIENCE"/>\
 % endif
-<%
-    size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "ulong": 8, "long": 8, "double": 8}.get(KEY_T, 4)
-    value_size = {None: 0, "uchar": 1, "ushort": 2, "uint": 4, "ulong": 8, "ulong2": 16}[VALUE_T]
-    low, high = BITS or (0, 8 * size)
-    digits = -(-(high - low) // DIGIT_BITS)
-    rank_words = WG_SIZE // 32 * (1 << DIGIT_BITS) * (1 if PTX else 2)
-    room = max(4 * rank_words, WG_SIZE * ITEM_KEYS * max(size, value_size))
-%>\
-#define DIGITS ${digits}
+#define DIGITS ${DIGITS}
 #define COPIES ${COPIES}
 #define COUNTS (DIGITS * RADIX * ${2 if WIDE else 1}) /* words of a row's histogram */
 enum { ACTIVE = 1, FIRST = 2, LAST = 4, TO_SORTED = 8 };
 
 typedef ${"ulong" if WIDE else "uint"} index_t;
-% if INDICES:
+% if ELEMENT.indices:
 typedef long out_value_t;
-% elif VALUE_T is not None:
+% elif ELEMENT.value:
 typedef value_t out_value_t;
 % endif
 
@@ -158,8 +153,8 @@ void histograms(__global const ukey_t *restrict keys,
     barrier(CLK_LOCAL_MEM_FENCE);
     keys += row * n;
     volatile __local uint *mine = counts + item % COPIES;
-<%def name="count_key(digits)">\
-% for d in range(digits):
+<%def name="count_key()">\
+% for d in range(DIGITS):
                 atomic_inc(&mine[(${d} * RADIX + ((uint)(one >> ${d * DIGIT_BITS}) & (RADIX - 1))) * COPIES]);
 % endfor
 </%def>\
@@ -170,12 +165,12 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
                 codes[j] = code(keys[begin + j * WG_SIZE + item]);
 ${registers.each("j", "ITEM_KEYS", PTX)} {
                 const ukey_t one = codes[j];
-                ${count_key(digits)}\
+                ${count_key()}\
             }
         } else
             for (uint j = 0; begin + j * WG_SIZE + item < n; ++j) {
                 const ukey_t one = code(keys[begin + j * WG_SIZE + item]);
-                ${count_key(digits)}\
+                ${count_key()}\
             }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -224,4 +219,4 @@ void scan_histograms(volatile __global uint *histogram,
 <%include file="radix_gpu_scan.mako" args="WG_SIZE=WG_SIZE"/>\
 
 % endif
-<%include file="radix_gpu_scatter.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=room, PTX=PTX"/>\
+<%include file="radix_gpu_scatter.mako" args="ELEMENT=ELEMENT, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX"/>\

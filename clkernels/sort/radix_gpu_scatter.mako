@@ -1,7 +1,7 @@
 ## One pass over one digit, see radix_gpu.cl.mako.
 ##
 ## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
-<%page args="VALUE_T, INDICES, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
+<%page args="ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
@@ -20,13 +20,13 @@ __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void scatter(__global const ukey_t *keys,
             __global ukey_t *sorted,
             __global ukey_t *spare,
-% if VALUE_T is not None:
-% if not INDICES:
+% if ELEMENT.value:
+% if not ELEMENT.indices:
             __global const value_t *values,
 % endif
             __global out_value_t *sorted_values,
             __global value_t *spare_values,
-% if INDICES:
+% if ELEMENT.indices:
             __global value_t *middle_values,
 % endif
 % endif
@@ -85,12 +85,12 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
         place_keys(own, places, valid, shift, before, (__local uint *)room);
         __local ukey_t *exchange = (__local ukey_t *)room;
         ${registers.write("exchange", "places", "own", "ITEM_KEYS", PTX)}\
-% if VALUE_T is not None:
+% if ELEMENT.value:
         /* Values come from memory while this looks back. */
         value_t moved[ITEM_KEYS];
 ${registers.each("j", "ITEM_KEYS", PTX)} {
             const index_t i = begin + number_of(j);
-% if INDICES:
+% if ELEMENT.indices:
             moved[j] = (value_t)i;
             if (number_of(j) < valid && !(flags & FIRST))
                 moved[j] = (flags & TO_SORTED ? spare_values : middle_values)[row * n + i];
@@ -121,7 +121,7 @@ ${registers.each("k", "ITEM_KEYS", PTX)} {
                 target[offsets[digits[k]] + i] = key;
             }
         }
-% if VALUE_T is not None:
+% if ELEMENT.value:
         barrier(CLK_LOCAL_MEM_FENCE);
         __local value_t *exchanged = (__local value_t *)room;
         ${registers.write("exchanged", "places", "moved", "ITEM_KEYS", PTX)}\
@@ -130,7 +130,7 @@ ${registers.each("k", "ITEM_KEYS", PTX)} {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {
                 const size_t place = row * n + offsets[digits[k]] + i;
-% if INDICES:
+% if ELEMENT.indices:
                 if (flags & LAST)
                     sorted_values[place] = (long)exchanged[i];
                 else

@@ -11,7 +11,31 @@ from opencl_lab.kernels import WORD_TYPES, c_type
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer
 
-__all__ = ["Elements"]
+__all__ = ["ElementTypes", "Elements"]
+
+
+@dataclass(frozen=True)
+class ElementTypes:
+    """What templates are told of elements: see ``clkernels/sort/keys.mako``.
+
+    Parameters
+    ----------
+    key : str
+        OpenCL C type of a key.
+    descending : bool
+    value : str, optional
+        OpenCL C type of a value on the way.
+    bits : tuple of two ints, optional
+        Which bits of a key's code count.
+    indices : bool
+        Whether values are positions in the row.
+    """
+
+    key: str
+    descending: bool
+    value: str | None
+    bits: tuple[int, int] | None
+    indices: bool
 
 
 @dataclass(frozen=True)
@@ -51,6 +75,13 @@ class Elements:
             "DESCENDING": self.problem.descending,
             "VALUE_T": self.value_type,
         }
+
+    @property
+    def types(self) -> ElementTypes:
+        """The same, and more, as one argument."""
+        problem = self.problem
+        key = c_type(problem.dtype)
+        return ElementTypes(key, problem.descending, self.value_type, problem.bits, problem.indices)
 
     @property
     def buffers(self) -> list[Buffer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,77 @@ def _number_type(problem: SortProblem, device: Device) -> str | None:
     return "double" if problem.dtype == np.float64 and device.capabilities.fp64 else None
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How long rows are cut into buckets, which ``radix_cpu_buckets.mako`` and its parts are told.
+
+    Parameters
+    ----------
+    bits : int
+        Of a bucket, and of a digit of a row that is not cut.
+    share : int
+        Elements of a run, about.
+    float_type : str, optional
+        Type in which keys are numbers, or None for integers and where it is not to be used.
+    sample, skew, largest, finish_shares : int
+        As the constants of this module.
+    """
+
+    bits: int
+    share: int
+    float_type: str | None
+    sample: int
+    skew: int
+    largest: int
+    finish_shares: int
+
+    @classmethod
+    def of(cls, problem: SortProblem, config: Config, device: Device, network: int) -> Cut:
+        """Return how rows are cut, so that networks sort runs of buckets if they sort any."""
+        most = config.integer("DIGIT_BITS")
+        bits = min(most, max(_bits(problem.n / KEYS_OF_BUCKET), LEAST_BITS))
+        share = max(min(KEYS_OF_RUN, problem.n // (8 * device.compute_units)), 1)
+        if network:
+            share, bits = _shares(problem.n, most) or (share, bits)
+        float_type = _number_type(problem, device) if problem.bits is None else None
+        return cls(bits, share, float_type, SAMPLE, SKEW, LARGEST, FINISH_SHARES)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How one item sorts a run, which ``radix_cpu_run.mako`` and its parts are told.
+
+    Parameters
+    ----------
+    bits : int
+        Of a digit, at most.
+    spare_bits : int
+        Of digits, beyond those that count the keys of a run.
+    few : int
+        Keys that insertion sorts by itself.
+    block : int
+        Keys whose codes are made at once, in a loop without branches.
+    network : int
+        Keys of the longest run for a network of comparisons, or 0.
+    lanes : int
+        Keys of one of its vectors.
+    """
+
+    bits: int
+    spare_bits: int
+    few: int
+    block: int
+    network: int
+    lanes: int
+
+    @classmethod
+    def of(cls, problem: SortProblem, config: Config, network: int, cut: bool) -> Run:
+        """Return how runs of rows, or of buckets, are sorted."""
+        spare_bits = SPARE_BITS + (0 if cut else EXPONENTS.get(problem.dtype.name, 0))
+        lanes = VECTOR // problem.dtype.itemsize
+        return cls(min(config.integer("DIGIT_BITS"), 11), spare_bits, FEW, BLOCK, network, lanes)
+
+
 def _longest_network(problem: SortProblem, elements: Elements, device: Device, cut: bool) -> int:
     """Return how many keys networks of comparisons sort, or 0 where they sort no run."""
     size = problem.dtype.itemsize
@@ -109,67 +181,32 @@ def _shares(n: int, most_bits: int) -> tuple[int, int] | None:
 def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch, or one a phase where items do not see what others have written."""
     elements = Elements(problem)
-    buffers = elements.buffers
-    n, rows = problem.n, problem.rows
-    if n * rows == 0:
-        return Plan(tuple(buffers), ())
-    units = device.compute_units
-    index = index_type(n * rows)
-    cut = _is_cut(problem, units)
+    if problem.n * problem.rows == 0:
+        return Plan(tuple(elements.buffers), ())
+    units, is_cut = device.compute_units, _is_cut(problem, device.compute_units)
+    network = _longest_network(problem, elements, device, is_cut)
+    cut = Cut.of(problem, config, device, network) if is_cut else None
+    run = Run.of(problem, config, network, is_cut)
+    index = index_type(problem.n * problem.rows)
+    items = units if cut else min(units, problem.rows)
     capacity = config.integer("CAPACITY")
-    items = units if cut else min(units, rows)
-    element = np.dtype(f"V{elements.nbytes}")
-    bucket_bits = min(config.integer("DIGIT_BITS"), max(_bits(n / KEYS_OF_BUCKET), LEAST_BITS))
-    run_bits = min(config.integer("DIGIT_BITS"), 11)
-    network = _longest_network(problem, elements, device, cut)
-    share = max(min(KEYS_OF_RUN, n // (8 * units)), 1) if cut else 1
-    if cut and network:
-        share, bucket_bits = _shares(n, config.integer("DIGIT_BITS")) or (share, bucket_bits)
-
-    # Rows that fit in the spares of an item need no other memory.
-    whole = ["first"] if elements.value_type is None else ["first", "second"]
-    fits = not cut and n <= capacity
-    buffers.append(Buffer("spares", "scratch", (items, 2, capacity), element))
-    if not fits:
-        buffers += [Buffer(name, "scratch", (n * rows,), element) for name in whole]
-    arguments: dict[str, Argument] = {**elements.arguments, "spares": "spares"}
-    arguments |= {name: "spares" if fits else name for name in whole}
-    local_bytes = 3 * np.dtype(index).itemsize << run_bits
-    phases = 1
+    buffers, arguments = _room_for_elements(elements, items, capacity, is_cut)
+    local_bytes, phases = 3 * np.dtype(index).itemsize << run.bits, 1
     if cut:
-        chunks = min(max(n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
-        for name, words, dtype in (
-            ("table", rows * chunks << bucket_bits, index),
-            ("limits", rows * chunks * LIMITS, f"u{problem.dtype.itemsize}"),
-            ("state", rows * STATE, np.uint64),
-            ("starts", rows * ((1 << bucket_bits) + 1 + 8 * units), index),
-        ):
-            buffers.append(Buffer(name, "scratch", (words,), np.dtype(dtype)))
-            arguments[name] = name
+        chunks = min(max(problem.n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
+        counts = _room_for_counts(problem, cut.bits, chunks, units)
+        buffers += counts
+        arguments |= {buffer.name: buffer.name for buffer in counts}
         arguments["chunks"] = np.uint32(chunks)
-        local_bytes += (64 + 2 * np.dtype(index).itemsize) << bucket_bits
-        phases = 5 + 3 * -(-8 * problem.dtype.itemsize // bucket_bits)
+        local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
+        phases = 5 + 3 * -(-8 * problem.dtype.itemsize // cut.bits)
     params: dict[str, Any] = {
-        **elements.params,
-        "BITS": problem.bits,
-        "INDICES": problem.indices,
+        "ELEMENT": elements.types,
         "INDEX_T": c_type(index),
-        "FLOAT": _number_type(problem, device) if cut and problem.bits is None else None,
-        "ROWS": "cut" if cut else "whole",
         "CAPACITY": capacity,
-        "BUCKET_BITS": bucket_bits if cut else 1,
-        "SAMPLE": SAMPLE,
-        "SKEW": SKEW,
-        "SHARE": share,
-        "NETWORK": network,
-        "LANES": VECTOR // problem.dtype.itemsize,
-        "LARGEST": LARGEST,
-        "FINISH_SHARES": FINISH_SHARES,
+        "CUT": cut,
+        "RUN": run,
         "STREAM": config["STREAM"],
-        "BLOCK": BLOCK,
-        "RUN_BITS": run_bits,
-        "SPARE_BITS": SPARE_BITS + (0 if cut else EXPONENTS.get(problem.dtype.name, 0)),
-        "FEW": FEW,
         "PATIENCE": PATIENCE,
     }
     counters, launches = in_phases(
@@ -183,4 +220,32 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         params=params,
         local_bytes=local_bytes,
     )
-    return Plan((*buffers, counters), launches)
+    return Plan((*elements.buffers, *buffers, counters), launches)
+
+
+def _room_for_elements(
+    elements: Elements, items: int, capacity: int, is_cut: bool
+) -> tuple[list[Buffer], dict[str, Argument]]:
+    """Return the buffers of elements on the way, and the kernel's arguments of elements."""
+    problem, element = elements.problem, np.dtype(f"V{elements.nbytes}")
+    whole = ["first"] if elements.value_type is None else ["first", "second"]
+    # Rows that fit in the spares of an item need no other memory.
+    fits = not is_cut and problem.n <= capacity
+    buffers = [Buffer("spares", "scratch", (items, 2, capacity), element)]
+    if not fits:
+        count = problem.n * problem.rows
+        buffers += [Buffer(name, "scratch", (count,), element) for name in whole]
+    names = {name: "spares" if fits else name for name in whole}
+    return buffers, {**elements.arguments, "spares": "spares", **names}
+
+
+def _room_for_counts(problem: SortProblem, bits: int, chunks: int, units: int) -> list[Buffer]:
+    """Return the buffers in which items tell each other what they have counted of rows."""
+    rows, index = problem.rows, np.dtype(index_type(problem.n * problem.rows))
+    key = np.dtype(f"u{problem.dtype.itemsize}")
+    return [
+        Buffer("table", "scratch", (rows * chunks << bits,), index),
+        Buffer("limits", "scratch", (rows * chunks * LIMITS,), key),
+        Buffer("state", "scratch", (rows * STATE,), np.dtype(np.uint64)),
+        Buffer("starts", "scratch", (rows * ((1 << bits) + 1 + 8 * units),), index),
+    ]

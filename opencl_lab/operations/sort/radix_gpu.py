@@ -52,17 +52,23 @@ def _moved(problem: SortProblem) -> int:
     return max(problem.dtype.itemsize, 0 if value is None else value.itemsize)
 
 
+def _room(problem: SortProblem, config: Config, device: Device) -> int:
+    """Return the local memory in which a tile is ranked, and then exchanged."""
+    wg_size = config.integer("WG_SIZE")
+    words = 1 if device.capabilities.inline_ptx else 2
+    rank = 4 * (wg_size // WARP) * words << config.integer("DIGIT_BITS")
+    return max(rank, wg_size * config.integer("ITEM_KEYS") * _moved(problem))
+
+
 def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
     """Return the local memory of the largest kernel."""
     wg_size, radix = config.integer("WG_SIZE"), 1 << config.integer("DIGIT_BITS")
     ptx = device.capabilities.inline_ptx
-    rank = 4 * (wg_size // WARP) * radix * (1 if ptx else 2)
-    room = max(rank, wg_size * config.integer("ITEM_KEYS") * _moved(problem))
     index = 8 if problem.n >= WIDE else 4
     digits = -(-problem.code_bits // config.integer("DIGIT_BITS"))
     sums = 4 * (WARP if ptx else 2 * wg_size)
     counts = 4 * digits * radix + _histogram_bytes(config, device, digits)
-    return max(room + 8 + sums + index * radix + 64, counts)
+    return max(_room(problem, config, device) + 8 + sums + index * radix + 64, counts)
 
 
 def _histogram_bytes(config: Config, device: Device, digits: int) -> int:
@@ -129,12 +135,11 @@ def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, i
 
 def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
     return {
-        **elements.params,
-        "BITS": elements.problem.bits,
-        "INDICES": elements.problem.indices,
+        "ELEMENT": elements.types,
         "WG_SIZE": config.integer("WG_SIZE"),
         "ITEM_KEYS": config.integer("ITEM_KEYS"),
         "DIGIT_BITS": config.integer("DIGIT_BITS"),
+        "ROOM": _room(elements.problem, config, device),
         "PTX": device.capabilities.inline_ptx,
     }
 
@@ -175,6 +180,7 @@ class _Passes:
         self.units = device.compute_units
         self.params = {
             **_common(elements, config, device),
+            "DIGITS": self.digits,
             "WIDE": self.wide,
             "LOOK_BACK": self.look_back,
             "LOOKS": config.integer("LOOKS"),
