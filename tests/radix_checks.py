@@ -12,8 +12,8 @@ from opencl_lab.runtime.session import session_of
 RADIX = SORT.algorithm("radix")
 TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM": False}
 FORMS = {
-    "units": {"FORM": "units"},
-    "streamed": {"FORM": "units", "DIGIT_BITS": 8, "STREAM": True},
+    "cpu": {"FORM": "cpu"},
+    "streamed": {"FORM": "cpu", "DIGIT_BITS": 8, "STREAM": True},
     "scan": {"FORM": "scan", **TILES},
     "onesweep": {"FORM": "onesweep", **TILES},
     "impatient": {"FORM": "onesweep", **TILES, "PATIENCE": 0},
@@ -34,7 +34,7 @@ def stable_order(keys, descending=False):
 
 
 def need(form, queue):
-    if FORMS[form]["FORM"] == "units" and session_of(queue).device.kind != "cpu":
+    if FORMS[form]["FORM"] == "cpu" and session_of(queue).device.kind != "cpu":
         pytest.skip("a form for CPUs")
 
 

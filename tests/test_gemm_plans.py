@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices
 
+from opencl_lab import kernels
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.gemm import algorithms
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
@@ -111,7 +111,7 @@ def test_plan_passes_alpha_and_beta_by_value():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_64_bit_indices_give_the_same_result(algorithm, rng, queue, monkeypatch):
-    monkeypatch.setattr(algorithms, "INDEX_LIMIT", 1)
+    monkeypatch.setattr(kernels, "INDEX_LIMIT", 1)
     a, b, c = matrices(rng, 23, 29, 31, trans_b=True)  # a shape that no other test has cached
     result = gemm(
         a, b, beta=1, c=c, trans_b=True, algorithm=algorithm, config=SMALL[algorithm], queue=queue

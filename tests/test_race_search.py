@@ -35,7 +35,7 @@ Read-write data race at global memory address 0xb000000000078
 \t  atomic_add(&histogram[word], count);
 
 Invalid read of size 4 at global memory address 0x3000000000190
-\tKernel: spread
+\tKernel: scatter
 \tEntity: Global(1,0,0) Local(1,0,0) Group(0,0,0)
 \t  %3 = load i32, i32 addrspace(1)* %arrayidx1, align 4, !dbg !20, !tbaa !15
 \tAt line 4 (column 12) of input.cl:
@@ -51,7 +51,7 @@ def test_what_is_made_of_reports():
     between = races.Report(race, "histograms", statements, True)
     within = races.Report(race, "histograms", statements, False)
     outside = races.Report(
-        "Invalid read of size 4 in global memory", "spread", ("own[j] = source[begin];",)
+        "Invalid read of size 4 in global memory", "scatter", ("own[j] = source[begin];",)
     )
     assert found == {between: 1, within: 1, outside: 2}
     assert races.why(between) == races.LAST_COMER

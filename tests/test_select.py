@@ -16,7 +16,8 @@ from radix_checks import GPU
 from select_checks import GROUPS, N, check, hard_floats, right_topk
 
 import opencl_lab as ol
-from opencl_lab.operations.select import functions, parts
+from opencl_lab import kernels
+from opencl_lab.operations.select import functions
 from opencl_lab.operations.select.problem import SearchProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
 from opencl_lab.operations.select.unique import UNIQUE
@@ -136,7 +137,7 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
     device = session_of(queue).device
     expected = np.unique(keys, return_counts=True)
     for limit in (1 << 31, 1000):
-        monkeypatch.setattr(parts, "INDEX_LIMIT", limit)
+        monkeypatch.setattr(kernels, "INDEX_LIMIT", limit)
         problem = UniqueProblem(N, keys.dtype, True)
         heads = UNIQUE.algorithm("heads")
         plan = heads.plan(problem, heads.configure(problem, device, GROUPS), device)
@@ -280,7 +281,7 @@ def test_searchsorted_plans(n, rng, queue, monkeypatch):
 
 
 def test_searchsorted_with_wide_places(rng, queue, monkeypatch):
-    monkeypatch.setattr(parts, "INDEX_LIMIT", 1000)
+    monkeypatch.setattr(kernels, "INDEX_LIMIT", 1000)
     keys = np.sort(rng.integers(0, 99, 5000, np.int32))
     device, search = session_of(queue).device, SEARCH.algorithm("binary-search")
     problem = SearchProblem(5000, 333, keys.dtype, True)

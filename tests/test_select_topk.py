@@ -14,8 +14,7 @@ from radix_checks import SKEWS, skewed
 from select_checks import GROUPS, N, check, hard_floats, right_topk, run_select
 
 import opencl_lab as ol
-from opencl_lab import template
-from opencl_lab.operations.select import parts
+from opencl_lab import kernels, template
 from opencl_lab.operations.select.problem import TopkProblem
 from opencl_lab.runtime.session import session_of
 
@@ -161,7 +160,7 @@ def test_topk_takes_lists_and_foreign_byte_orders(queue):
 def test_topk_with_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^31 keys need, in short rows; in two runs."""
     need(form, queue)
-    monkeypatch.setattr(parts, "INDEX_LIMIT", 1000)
+    monkeypatch.setattr(kernels, "INDEX_LIMIT", 1000)
     keys = skewed("zipf", rng).reshape(1, -1)
     problem = TopkProblem(N, 500, keys.dtype)
     for _ in range(2):

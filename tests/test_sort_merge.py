@@ -15,7 +15,7 @@ import opencl_lab as ol
 from opencl_lab import template
 from opencl_lab.device import Capabilities
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.sort import merge_groups, merge_units
+from opencl_lab.operations.sort import merge_cpu, merge_gpu
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import check_plan
@@ -25,22 +25,20 @@ from opencl_lab.runtime.session import session_of
 MERGE = SORT.algorithm("merge-path")
 # Small tiles: many of them, of which the last is not full, and passes of both parities.
 FORMS = {
-    "units": {"FORM": "units", "TILE": 256, "STRETCH": 128},
-    "long": {"FORM": "units", "TILE": 64, "STRETCH": 128},
-    "groups": {"FORM": "local-memory", "WG_SIZE": 32, "ITEM_KEYS": 5, "TILE": 1, "STRETCH": 1},
+    "cpu": {"FORM": "cpu", "TILE": 256, "STRETCH": 128},
+    "long": {"FORM": "cpu", "TILE": 64, "STRETCH": 128},
+    "gpu": {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 5, "TILE": 1, "STRETCH": 1},
 }
 N = 5_003
 INT32 = np.dtype(np.int32)
 
 
 def need(form, queue):
-    if FORMS[form]["FORM"] == "units" and session_of(queue).device.kind != "cpu":
+    if FORMS[form]["FORM"] == "cpu" and session_of(queue).device.kind != "cpu":
         pytest.skip("a form for CPUs")
 
 
-@pytest.mark.parametrize(
-    ("form", "descending"), [("units", False), ("long", True), ("groups", False)]
-)
+@pytest.mark.parametrize(("form", "descending"), [("cpu", False), ("long", True), ("gpu", False)])
 def test_skewed_keys(form, descending, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
     need(form, queue)
@@ -54,7 +52,7 @@ def test_skewed_keys(form, descending, rng, queue):
     assert again.tobytes() == order.tobytes()
 
 
-@pytest.mark.parametrize("form", ["units", "groups"])
+@pytest.mark.parametrize("form", ["cpu", "gpu"])
 def test_runs_that_need_no_merging(form, queue):
     """One run before the other, both ways; runs that take turns; a run of one key."""
     need(form, queue)
@@ -65,7 +63,7 @@ def test_runs_that_need_no_merging(form, queue):
         np.testing.assert_array_equal(ol.sort(keys, **options), up)
 
 
-@pytest.mark.parametrize(("form", "tile"), [("units", 256), ("groups", 160)])
+@pytest.mark.parametrize(("form", "tile"), [("cpu", 256), ("gpu", 160)])
 def test_equal_keys_that_straddle_diagonals(form, tile, queue):
     """Ties and crossings that begin and end at the borders of tiles, and beside them."""
     need(form, queue)
@@ -83,12 +81,12 @@ def test_equal_keys_that_straddle_diagonals(form, tile, queue):
 @pytest.mark.parametrize(
     ("dtype", "form", "descending"),
     [
-        ("uint8", "units", True),
-        ("float32", "units", True),
+        ("uint8", "cpu", True),
+        ("float32", "cpu", True),
         ("float64", "long", False),
-        ("float16", "groups", False),
-        ("float32", "groups", True),
-        ("uint64", "groups", True),
+        ("float16", "gpu", False),
+        ("float32", "gpu", True),
+        ("uint64", "gpu", True),
     ],
 )
 def test_every_kind_of_key(dtype, form, descending, rng, queue):
@@ -108,10 +106,10 @@ def test_every_kind_of_key(dtype, form, descending, rng, queue):
 @pytest.mark.parametrize(
     ("form", "dtype", "value_bytes"),
     [
-        ("units", "float32", 1),
+        ("cpu", "float32", 1),
         ("long", "int8", 16),
-        ("groups", "float32", 8),
-        ("groups", "int8", 2),
+        ("gpu", "float32", 8),
+        ("gpu", "int8", 2),
     ],
 )
 def test_values_travel(form, dtype, value_bytes, rng, queue):
@@ -128,14 +126,14 @@ def test_values_travel(form, dtype, value_bytes, rng, queue):
 @pytest.mark.parametrize("rows", [1, 31, 1000])
 def test_rows_that_share_groups(rows, rng, queue):
     """Several rows a group, of which the last may have fewer; none reaches into the next."""
-    config = FORMS["groups"]
+    config = FORMS["gpu"]
     for n in (1, 3, 5, 7, 39):
         keys = rng.integers(0, 9, (rows, n)).astype(np.float32)
         order = ol.argsort(keys, algorithm="merge-path", config=config, queue=queue)
         np.testing.assert_array_equal(order, stable_order(keys))
 
 
-@pytest.mark.parametrize("form", ["units", "groups"])
+@pytest.mark.parametrize("form", ["cpu", "gpu"])
 def test_in_place(form, rng, queue):
     """Rows of which an item or a group writes some while others read theirs; floats twice."""
     need(form, queue)
@@ -159,12 +157,12 @@ def sorted_by(plan, keys, queue, label):
     return execute(executable, {"keys": keys}, queue).outputs["sorted"]
 
 
-@pytest.mark.parametrize("form", ["units", "groups"])
+@pytest.mark.parametrize("form", ["cpu", "gpu"])
 def test_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^31 keys need, in short rows."""
     need(form, queue)
     keys = skewed("zipf", rng, N).reshape(1, -1)
-    for module in (merge_units, merge_groups):
+    for module in (merge_cpu, merge_gpu):
         monkeypatch.setattr(module, "index_type", lambda count: np.uint64)
     plan = planned(form, SortProblem(N, keys.dtype), queue)
     assert plan.launches[-1].params["INDEX_T"] == "ulong"
@@ -188,7 +186,7 @@ def test_loops_that_are_unrolled(rng, queue):
     device = session_of(queue).device
     unrolled = replace(device, capabilities=replace(device.capabilities, inline_ptx=True))
     problem = SortProblem(N, np.dtype(np.float32))
-    plan = planned("groups", problem, queue, unrolled)
+    plan = planned("gpu", problem, queue, unrolled)
     launch = plan.launches[0]
     assert "#pragma unroll" in template.render(launch.template, launch.params).text
     keys = rng.integers(-9, 9, (1, N)).astype(np.float32)
@@ -198,11 +196,11 @@ def test_loops_that_are_unrolled(rng, queue):
 @pytest.mark.parametrize(
     ("form", "found", "planted"),
     [
-        ("units", "CODE_OF(b) < CODE_OF(a);", "CODE_OF(b) <= CODE_OF(a);"),
-        ("units", "(codes[5] == all) & ", "(codes[5] == all) & ~"),
+        ("cpu", "CODE_OF(b) < CODE_OF(a);", "CODE_OF(b) <= CODE_OF(a);"),
+        ("cpu", "(codes[5] == all) & ", "(codes[5] == all) & ~"),
         ("long", "CODE_OF(b[diagonal - 1 - middle]) <", "CODE_OF(b[diagonal - 1 - middle]) <="),
-        ("groups", "right < left", "right <= left"),
-        ("groups", "!(code(b[diagonal - 1 - end]) < code(a[end]))", "true"),
+        ("gpu", "right < left", "right <= left"),
+        ("gpu", "!(code(b[diagonal - 1 - end]) < code(a[end]))", "true"),
     ],
 )
 def test_planted_faults(form, found, planted, rng, queue, monkeypatch):
@@ -288,15 +286,15 @@ def test_rows_share_their_launches():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"FORM": "units"}, "WG_SIZE is 1 for units"),
+        ({"FORM": "cpu"}, "WG_SIZE is 1 for cpu"),
         ({"WG_SIZE": 48}, "power of two"),
         ({"WG_SIZE": 2}, "power of two, and 4 or more"),
-        ({"ITEM_KEYS": 1}, "ITEM_KEYS is 1 for units"),
+        ({"ITEM_KEYS": 1}, "ITEM_KEYS is 1 for cpu"),
         ({"ITEM_KEYS": 0}, "ITEM_KEYS must be positive"),
-        ({"TILE": 64}, "TILE and STRETCH are for units"),
-        ({**FORMS["units"], "WG_SIZE": 1, "ITEM_KEYS": 1, "TILE": 96}, "powers of two"),
-        ({**FORMS["units"], "WG_SIZE": 1, "ITEM_KEYS": 1, "TILE": 4}, "at least 8"),
-        ({**FORMS["units"], "WG_SIZE": 1, "ITEM_KEYS": 1, "STRETCH": 1024}, "two tiles"),
+        ({"TILE": 64}, "TILE and STRETCH are for cpu"),
+        ({**FORMS["cpu"], "WG_SIZE": 1, "ITEM_KEYS": 1, "TILE": 96}, "powers of two"),
+        ({**FORMS["cpu"], "WG_SIZE": 1, "ITEM_KEYS": 1, "TILE": 4}, "at least 8"),
+        ({**FORMS["cpu"], "WG_SIZE": 1, "ITEM_KEYS": 1, "STRETCH": 1024}, "two tiles"),
         ({"WG_SIZE": 256, "ITEM_KEYS": 300}, "WG_SIZE \\* ITEM_KEYS must not be above"),
         ({"WG_SIZE": 256, "ITEM_KEYS": 41}, "of local memory"),
     ],

@@ -14,14 +14,14 @@ import pytest
 import opencl_lab as ol
 from opencl_lab import processes
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.sort import check, out_of_core, parting
+from opencl_lab.operations.sort import check, out_of_core, part_sizes
 from opencl_lab.operations.sort.check import find_fault
 from opencl_lab.operations.sort.codes import codes, last_key
+from opencl_lab.operations.sort.multiway_split import Samples
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.out_of_core import InMemory, sort_array
-from opencl_lab.operations.sort.parting import needs_parts, parts_of
+from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
-from opencl_lab.operations.sort.split import Samples
 from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
@@ -59,8 +59,8 @@ def small_parts(monkeypatch):
         part = replace(problem, rows=1, n=-(-problem.n // runs))
         if runs == 1:
             part = replace(problem, rows=min(problem.rows, max(PART // max(problem.n, 1), 1)))
-        settled = parting._settled(part, device, algorithm, config)
-        return parting.Parts(problem, part, *settled)
+        chosen = part_sizes._chosen(part, device, algorithm, config)
+        return part_sizes.Parts(problem, part, *chosen)
 
     monkeypatch.setattr(out_of_core, "parts_of", parted)
     monkeypatch.setattr("opencl_lab.operations.sort.functions.needs_parts", lambda *given: True)
@@ -99,7 +99,7 @@ def test_runs_are_cut_exactly(lengths, kind, descending, rng):
     for index, run in enumerate(runs):
         for begin in range(0, run.size, 64):
             samples.take(index, begin, run[begin : begin + 64])
-    samples.settle()
+    samples.order()
 
     def window(index, begin, end):
         read.append(end - begin)
@@ -260,7 +260,7 @@ def test_parts_keep_to_the_limit(device, shape, limit, unified):
     plan = parts.algorithm.plan(parts.part, parts.config, device)
     assert sum(buffer.nbytes for buffer in plan.buffers) + 2 * parts.nbytes <= limit
     assert parts.part.n * parts.runs >= n if parts.merges else parts.part.rows * parts.runs >= rows
-    assert parts.nbytes * 30 > min(limit, 4 << 28) or parts.nbytes >= parting.SHORT / 2
+    assert parts.nbytes * 30 > min(limit, 4 << 28) or parts.nbytes >= part_sizes.SHORT / 2
 
 
 def test_arrays_beyond_one_allocation_are_parted(device):
@@ -292,7 +292,7 @@ def test_batches_of_next_to_nothing_are_refused(n, device):
 def test_units_of_the_limit(device, monkeypatch):
     for text, limit in (("", device.global_memory), ("64M", 2**26), ("1.5e6", 1.5e6)):
         monkeypatch.setenv("OCLAB_DEVICE_BYTES", text)
-        assert parting.memory_limit(device) == limit
+        assert part_sizes.memory_limit(device) == limit
 
 
 @pytest.mark.parametrize("text", ["nan", "0", "-5", "64 MX", "inf"])

@@ -23,13 +23,13 @@ from opencl_lab.runtime.session import session_of
 
 TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM": False}
 FORMS = {
-    "units": ("radix", {"FORM": "units", "DIGIT_BITS": 5, "CAPACITY": 64}),
+    "radix cpu": ("radix", {"FORM": "cpu", "DIGIT_BITS": 5, "CAPACITY": 64}),
     "scan": ("radix", {"FORM": "scan", **TILES}),
     "onesweep": ("radix", {"FORM": "onesweep", **TILES, "PATIENCE": 0, "LOOKS": 2}),
-    "merge units": ("merge-path", {"FORM": "units", "TILE": 64, "STRETCH": 64}),
-    "merge groups": (
+    "merge cpu": ("merge-path", {"FORM": "cpu", "TILE": 64, "STRETCH": 64}),
+    "merge gpu": (
         "merge-path",
-        {"FORM": "local-memory", "WG_SIZE": 4, "ITEM_KEYS": 9, "TILE": 1, "STRETCH": 1},
+        {"FORM": "gpu", "WG_SIZE": 4, "ITEM_KEYS": 9, "TILE": 1, "STRETCH": 1},
     ),
     "odd-even-merge": (
         "odd-even-merge",
@@ -54,10 +54,10 @@ def cut_early():
     """Rows of the forms for CPUs, and of selections, are cut from a few hundred keys on."""
     with pytest.MonkeyPatch.context() as patch:
         # Networks are for some processors alone, and take long to build.
-        patch.setattr("opencl_lab.operations.sort.units.LONGEST_NETWORKS", {})
+        patch.setattr("opencl_lab.operations.sort.radix_cpu.LONGEST_NETWORKS", {})
         limits = {"CUT": 700, "WHOLE": 700, "KEYS_OF_CHUNK": 128, "KEYS_OF_RUN": 8, "LEAST_BITS": 5}
         for name, value in limits.items():
-            patch.setattr(f"opencl_lab.operations.sort.units.{name}", value)
+            patch.setattr(f"opencl_lab.operations.sort.radix_cpu.{name}", value)
         for name in ("WHOLE", "WHOLE_OF_MANY"):
             patch.setattr(f"opencl_lab.operations.select.topk.{name}", 300)
         yield
@@ -109,7 +109,7 @@ LONG = st.one_of(st.sampled_from([n for n in EDGES if n > 256]), st.integers(257
 def forms_of(queue):
     """Return the forms that the device has; those of single items are for CPUs."""
     cpu = session_of(queue).device.kind == "cpu"
-    return [name for name, (_, config) in FORMS.items() if cpu or config.get("FORM") != "units"]
+    return [name for name, (_, config) in FORMS.items() if cpu or config.get("FORM") != "cpu"]
 
 
 def run(algorithm, problem, config, arrays, queue):

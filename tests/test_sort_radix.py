@@ -10,14 +10,14 @@ from radix_checks import FORMS, GPU, RADIX, SKEWS, N, need, skewed, specials, st
 
 import opencl_lab as ol
 from opencl_lab import template
-from opencl_lab.operations.sort import groups
+from opencl_lab.operations.sort import radix_gpu
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
 
 @pytest.mark.parametrize(
-    ("form", "descending"), [*((form, False) for form in FORMS), ("units", True)]
+    ("form", "descending"), [*((form, False) for form in FORMS), ("cpu", True)]
 )
 def test_skewed_keys(form, descending, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
@@ -33,8 +33,8 @@ def test_skewed_keys(form, descending, rng, queue):
 
 def test_large_buckets_of_one_key_and_of_two(rng, queue):
     """Near either end of the range, at each distance at which buckets become wider."""
-    need("units", queue)
-    options = {"algorithm": "radix", "config": FORMS["units"], "queue": queue}
+    need("cpu", queue)
+    options = {"algorithm": "radix", "config": FORMS["cpu"], "queue": queue}
     share = rng.random(N)
     for exponent in range(17):
         two = 2**exponent - 1 + rng.integers(0, 2, N)
@@ -45,12 +45,12 @@ def test_large_buckets_of_one_key_and_of_two(rng, queue):
             np.testing.assert_array_equal(order, stable_order(given), err_msg=str(exponent))
 
 
-@pytest.mark.parametrize("form", ["units", "streamed"])
+@pytest.mark.parametrize("form", ["cpu", "streamed"])
 def test_many_small_chunks(form, rng, queue, monkeypatch):
     """Whose elements end and begin in the same lines of memory, in all buckets."""
     need(form, queue)
-    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 256)
-    monkeypatch.setattr("opencl_lab.operations.sort.units.CHUNKS_OF_UNIT", 32)
+    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.KEYS_OF_CHUNK", 256)
+    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.CHUNKS_OF_UNIT", 32)
     plan = planned(form, SortProblem(N, np.dtype(np.int32), indices=True), queue)
     executable = session_of(queue).executable(("chunks", form), lambda: plan)
     for buckets in (5, 16, 32):
@@ -61,7 +61,7 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
             np.testing.assert_array_equal(order, stable_order(keys))
 
 
-@pytest.mark.parametrize("form", ["units", "onesweep"])
+@pytest.mark.parametrize("form", ["cpu", "onesweep"])
 def test_skewed_rows(form, rng, queue):
     """Rows of which each takes another way, in the same launches."""
     need(form, queue)
@@ -74,9 +74,9 @@ def test_skewed_rows(form, rng, queue):
 @pytest.mark.parametrize(
     ("dtype", "form", "n", "descending"),
     [
-        ("int8", "units", N, True),
-        ("float32", "units", N, True),
-        ("float64", "units", N, False),
+        ("int8", "cpu", N, True),
+        ("float32", "cpu", N, True),
+        ("float64", "cpu", N, False),
         ("float16", "onesweep", N, False),
         ("float32", "onesweep", N, False),
         ("uint64", "scan", N, True),
@@ -101,8 +101,8 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
 @pytest.mark.parametrize(
     ("form", "value_bytes", "n"),
     [
-        ("units", 1, N),
-        ("units", 16, 700),
+        ("cpu", 1, N),
+        ("cpu", 16, 700),
         ("scan", 8, N),
         ("onesweep", 16, N),
         ("onesweep", 2, 200),
@@ -135,14 +135,14 @@ def sorted_by(plan, keys, queue, label):
 )
 def test_runs_that_networks_sort(dtype, descending, rng, queue):
     """Rows around whole blocks; NaN and zeros of both signs keep their order bit by bit."""
-    need("units", queue)
+    need("cpu", queue)
     device = replace(session_of(queue).device, native_vector_bytes=64)
     dtype = np.dtype(dtype)
     longest = 0
     for n in (25, 31, 127, 128, 129, 256, 257, 511, 513, 1100, 3000, 5001, 8192):
         problem = SortProblem(n, dtype, 3, descending=descending)
-        plan = planned("units", problem, queue, device)
-        network = plan.launches[0].params["NETWORK"]
+        plan = planned("cpu", problem, queue, device)
+        network = plan.launches[0].params["RUN"].network
         if not network:
             assert n > longest > 0
             continue
@@ -171,19 +171,22 @@ def test_networks_sort_what_they_can():
     sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
     for n in sizes:
         found = params(n)
-        assert n / 2 ** found["BUCKET_BITS"] <= found["SHARE"] <= found["NETWORK"]
-    assert params(10**9)["SHARE"] < 10**9 >> params(10**9)["BUCKET_BITS"]
+        assert n / 2 ** found["CUT"].bits <= found["CUT"].share <= found["RUN"].network
+    assert params(10**9)["CUT"].share < 10**9 >> params(10**9)["CUT"].bits
     assert params(500) == params(5000)  # one program serves all short rows
-    assert not params(500, value_bytes=4)["NETWORK"] and not params(500, indices=True)["NETWORK"]
-    assert not params(500, "int16")["NETWORK"] and not params(5000, "int64")["NETWORK"]
-    assert not params(500, device=replace(cpu, native_vector_bytes=32))["NETWORK"]
+    assert (
+        not params(500, value_bytes=4)["RUN"].network
+        and not params(500, indices=True)["RUN"].network
+    )
+    assert not params(500, "int16")["RUN"].network and not params(5000, "int64")["RUN"].network
+    assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
 
 
 @pytest.mark.parametrize("form", ["scan", "onesweep"])
 def test_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^30 keys need, in short rows."""
     keys = skewed("zipf", rng).reshape(1, -1)
-    monkeypatch.setattr(groups, "WIDE", 1000)
+    monkeypatch.setattr(radix_gpu, "WIDE", 1000)
     plan = planned(form, SortProblem(N, keys.dtype), queue)
     assert plan.launches[0].params["WIDE"]
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
@@ -191,10 +194,10 @@ def test_wide_counts(form, rng, queue, monkeypatch):
 
 def test_a_launch_a_phase(rng, queue):
     """What runs where items do not see what others have written."""
-    need("units", queue)
+    need("cpu", queue)
     device = session_of(queue).device
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
-    plan = planned("units", SortProblem(N, np.dtype(np.int32)), queue, apart)
+    plan = planned("cpu", SortProblem(N, np.dtype(np.int32)), queue, apart)
     assert len(plan.launches) > 4
     for name in ("uniform", "one-bucket", "uniform"):  # counters must be zero again
         keys = skewed(name, rng).reshape(1, -1)
@@ -250,7 +253,7 @@ def test_planted_faults_in_the_scatter(fault, rng, queue, monkeypatch):
         return replace(source, text=source.text.replace(found, planted))
 
     monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
-    monkeypatch.setattr("opencl_lab.operations.sort.units.KEYS_OF_CHUNK", 4096)
+    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.KEYS_OF_CHUNK", 4096)
     keys = (rng.integers(0, 2**12, (1, N)) << 18).astype(np.int32)
     plan = planned("streamed", SortProblem(N, keys.dtype, indices=True), queue)
     executable = session_of(queue).executable(("test", fault), lambda: plan)

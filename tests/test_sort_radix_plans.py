@@ -11,7 +11,7 @@ from radix_checks import FORMS, GPU, RADIX, N, need, stable_order
 import opencl_lab as ol
 from opencl_lab.device import Capabilities
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.sort import groups
+from opencl_lab.operations.sort import radix_gpu
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import check_plan
@@ -45,10 +45,10 @@ def test_built_in_configurations_fit(dtype, options, n):
             assert names == ["sort_rows"]
         elif n >= 10**6:
             alone = "count_tiles" in names
-            wide_words = n >= groups.WIDE and not limits.inline_ptx
+            wide_words = n >= radix_gpu.WIDE and not limits.inline_ptx
             assert alone == (not progress or wide_words)
         plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
-        assert plan.launches[0].params.get("WIDE", False) == (n >= groups.WIDE)
+        assert plan.launches[0].params.get("WIDE", False) == (n >= radix_gpu.WIDE)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_rows_share_their_launches():
     cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
     for n, rows in ((10, 10**6), (1000, 1000), (10**6, 3), (10**5, 64)):
         problem = SortProblem(n, np.dtype(np.float32), rows)
-        assert kernels(problem, cpu) == ["radix_units"]
+        assert kernels(problem, cpu) == ["radix_cpu"]
 
 
 def test_rows_in_the_caches_take_one_scratch_buffer():
@@ -141,13 +141,13 @@ def test_rows_in_the_caches_take_one_scratch_buffer():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"FORM": "units"}, "WG_SIZE is 1 for units"),
+        ({"FORM": "cpu"}, "WG_SIZE is 1 for cpu"),
         ({"WG_SIZE": 48}, "multiple of 32"),
         ({"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
         ({"DIGIT_BITS": 9}, "at most 8 for groups"),
         ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
         ({"PATIENCE": 5}, "for onesweep alone"),
-        ({"STREAM": True}, "for units alone"),
+        ({"STREAM": True}, "for cpu alone"),
         ({"ITEM_KEYS": 40}, "of local memory"),
     ],
 )
@@ -171,8 +171,8 @@ def numbers(keys):
 @pytest.mark.parametrize(
     ("form", "dtype", "bits", "descending"),
     [
-        ("units", "int32", (5, 16), False),
-        ("units", "float32", (20, 32), True),
+        ("cpu", "int32", (5, 16), False),
+        ("cpu", "float32", (20, 32), True),
         ("onesweep", "uint64", (31, 33), False),
         ("scan", "float32", (20, 32), True),
     ],
@@ -219,6 +219,6 @@ def test_bits_are_for_radix_and_in_the_key(rng):
 def test_fewer_bits_take_fewer_launches():
     def passes(bits):
         problem = SortProblem(10**6, np.dtype(np.int64), bits=bits)
-        return kernels(problem, GPU).count("spread")
+        return kernels(problem, GPU).count("scatter")
 
     assert [passes(bits) for bits in (None, (0, 64), (8, 24), (3, 12), (63, 64))] == [8, 8, 2, 2, 1]

@@ -26,7 +26,7 @@ import opencl_lab as ol
 from opencl_lab.device import Device
 from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.out_of_core import InMemory, sort_parts
-from opencl_lab.operations.sort.parting import parts_of
+from opencl_lab.operations.sort.part_sizes import parts_of
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.runtime.session import default_queue, session_of
 

@@ -28,6 +28,12 @@ import numpy as np
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import OclabError
+from opencl_lab.operation import Problem, Solver
+from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
+from opencl_lab.operations.select.search import SEARCH
+from opencl_lab.operations.select.topk import TOPK
+from opencl_lab.operations.select.unique import UNIQUE
+from opencl_lab.operations.sort.gather import GATHER, GatherProblem
 from opencl_lab.plan import Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.registry import operations
 from opencl_lab.template import render
@@ -100,6 +106,33 @@ PROBLEMS: dict[str, list[dict[str, Any]]] = {
     ],
 }  # fmt: skip
 
+INNER: list[tuple[Solver[Any], type[Problem], list[dict[str, Any]]]] = [
+    (
+        TOPK,
+        TopkProblem,
+        [
+            *_each(n=(5, 5_003, 50_000, 1_000_003), k=(1, 4), rows=(1, 7), dtype=("float32",)),
+            *_each(n=(3_000_000_000, 40_000), k=(100,), dtype=("uint8", "int64"), largest=(False,)),
+        ],
+    ),
+    (
+        UNIQUE,
+        UniqueProblem,
+        _each(n=(5, 50_000, 3_000_000_000), dtype=("int8", "float64"), counts=(False, True)),
+    ),
+    (
+        SEARCH,
+        SearchProblem,
+        _each(n=(5, 3_000_000_000), m=(100_000,), dtype=("int16", "float32"), right=(False, True)),
+    ),
+    (
+        GATHER,
+        GatherProblem,
+        _each(n=(1_000,), k=(7,), rows=(3,), nbytes=(3, 8, 24), places=(False, True)),
+    ),
+]
+"""Operations that no command has, which public functions use."""
+
 CONFIGS = 6
 """Configurations from all over the space, besides the default one, of the smaller problems."""
 TOKEN = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -164,37 +197,47 @@ def described(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
-    """Yield the plans of all problems, on all devices, by names that hold `wanted`."""
+def problems() -> Iterator[tuple[Solver[Any], str, Problem]]:
+    """Yield what solves a problem, the problem's options as text, and the problem."""
     for operation in operations().values():
         for options in PROBLEMS.get(operation.name, [{}]):
-            problem = operation.problem(**operation.with_defaults(options))
             said = " ".join(f"{name}={value}" for name, value in options.items())
-            for algorithm, (where, device) in product(operation.algorithms, DEVICES.items()):
-                name = f"{operation.name} {algorithm.name} {said} on {where}"
-                if on not in where or algorithm.supports(problem, device) is not None:
+            yield operation, said, operation.problem(**operation.with_defaults(options))
+    for solver, kind, choices in INNER:
+        for options in choices:
+            said = " ".join(f"{name}={value}" for name, value in options.items())
+            typed = {n: np.dtype(v) if n == "dtype" else v for n, v in options.items()}
+            yield solver, said, kind(**typed)
+
+
+def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
+    """Yield the plans of all problems, on all devices, by names that hold `wanted`."""
+    for solver, said, problem in problems():
+        for algorithm, (where, device) in product(solver.algorithms, DEVICES.items()):
+            name = f"{solver.name} {algorithm.name} {said} on {where}"
+            if on not in where or algorithm.supports(problem, device) is not None:
+                continue
+            default = algorithm.default_config(problem, device)
+            source = random.Random(name)
+            points = (
+                {item.name: source.choice(item.values) for item in algorithm.space.parameters}
+                for _ in range(200 if problem.work.bytes < 1 << 22 else 0)
+            )
+            allowed = (
+                config
+                for config in (default.replace(**point) for point in points)
+                if algorithm.space.violation(config) is None
+            )
+            for place, config in enumerate((default, *islice(allowed, CONFIGS))):
+                full = f"{name} #{place}"
+                if wanted not in full:
                     continue
-                default = algorithm.default_config(problem, device)
-                source = random.Random(name)
-                points = (
-                    {item.name: source.choice(item.values) for item in algorithm.space.parameters}
-                    for _ in range(200 if problem.work.bytes < 1 << 22 else 0)
-                )
-                allowed = (
-                    config
-                    for config in (default.replace(**point) for point in points)
-                    if algorithm.space.violation(config) is None
-                )
-                for place, config in enumerate((default, *islice(allowed, CONFIGS))):
-                    full = f"{name} #{place}"
-                    if wanted not in full:
-                        continue
-                    try:
-                        plan = algorithm.plan(problem, config, device)
-                        check_plan(plan, device)
-                    except OclabError:
-                        continue
-                    yield full, plan
+                try:
+                    plan = algorithm.plan(problem, config, device)
+                    check_plan(plan, device)
+                except OclabError:
+                    continue
+                yield full, plan
 
 
 def digests(wanted: str) -> dict[str, str]:

@@ -14,6 +14,12 @@
 ## Source: D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016;
 ## counting for others: T. Smith et al., "Decoupled fallback", SPAA 2025.
 ##
+## The caller guarantees: words are zero at first; a group announces its own sum before it looks back;
+## sums are below 2^30, or 2^62 with WIDE; groups see words that others have written with volatile
+## stores (PTX) or atomic operations. Tiles should be taken in order (tickets.mako), as else those
+## that have not started are counted in vain. Cost: two writes per tile and sum, and about as many
+## looks as tiles are under way at a time.
+##
 ##   status_t            a word; zero where nothing has been announced
 ##   announce(p, n)      n is the tile's own sum
 ##   announce_all(p, n)  n is the sum of all tiles up to this one

@@ -15,6 +15,10 @@
 ## Source: O. Green, R. McColl, D. Bader, "GPU merge path: a GPU merging algorithm", ICS 2012; S. Odeh
 ## et al., "Merge path: parallel merging made simple", IPDPSW 2012.
 ##
+## The caller guarantees: both runs are sorted by `code`. Cost: log2 of the shorter run's length in
+## steps, of two reads each; `take` reads one element and writes one per element of the result.
+##
+## ends        how many elements of run a come before a diagonal, at least and at most
 ## search      a function for one item
 ## search_all  a function for a group, which tries many places at once: few steps where memory is slow
 ## take        a loop that merges a few elements into registers
@@ -24,6 +28,7 @@
 ## run_t    type of an element
 ## index_t  unsigned type that counts them
 ## code     macro or function: a number of an element, less if the element goes before
+<%namespace name="registers" file="registers.mako"/>\
 <%def name="search(name, space, run_t, index_t, code)">\
 /* How many of the first `diagonal` elements come from a; it is known to be from `low` to `high`. */
 static inline ${index_t} ${name}(${space} const ${run_t} *a, ${space} const ${run_t} *b,
@@ -102,10 +107,7 @@ static inline void ${name}(${space} const ${run_t} *a, const ${index_t} a_count,
         uint a_ = ${a}, b_ = ${b};
         const uint a_last = ${a_end}, b_last = ${b_end};
         ${code_t} left = ${run}[a_], right = ${run}[b_];
-% if unroll:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ${count}; ++j) {
+${registers.each("j", count, unroll)} {
             const bool from_b = a_ >= a_last || (b_ < b_last && right < left);
             ${codes}[j] = from_b ? right : left;
 % if slots:

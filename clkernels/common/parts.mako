@@ -7,14 +7,18 @@
 ##   scan_index(..)        like scan_group of scan.mako, but of index_t: sums of items before this one
 ##   sum_before(..)        the sum of the words of all parts before one, the same for all items
 ##
-## Each item of a group calls the last two; `space` has SPACE words of local memory, which may be used
-## again at once.
+## The caller guarantees: each item of a group calls the last two; `space` has SPACE words of local
+## memory, which may be used again at once.
 ##
-## Source: W. D. Hillis, G. L. Steele, "Data parallel algorithms", CACM 1986.
+## Source: W. D. Hillis, G. L. Steele, "Data parallel algorithms", CACM 1986. Cost of a scan: log2 of
+## WG_SIZE steps, of two accesses to local memory and a barrier; of `sum_before`: a scan, and a read
+## of each word per group.
 ##
 ## WIDE      whether index_t needs 64 bits
 ## WG_SIZE   items of a group
 <%page args="WIDE, WG_SIZE"/>\
+<%namespace name="scan" file="scan.mako"/>\
+<%namespace name="broadcast" file="broadcast.mako"/>\
 typedef ${"ulong" if WIDE else "uint"} index_t;
 #define SPACE ${2 * WG_SIZE}
 
@@ -31,13 +35,7 @@ static inline index_t scan_index(const index_t value, __local index_t *space)
     const uint item = (uint)get_local_id(0);
     index_t sum = value;
     uint half_ = 0;
-    for (uint step = 1; step < ${WG_SIZE}; step *= 2) {
-        space[half_ + item] = sum;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item >= step)
-            sum += space[half_ + item - step];
-        half_ = ${WG_SIZE} - half_;
-    }
+    ${scan.add_up(WG_SIZE)}\
     barrier(CLK_LOCAL_MEM_FENCE);
     return sum - value;
 }
@@ -51,9 +49,7 @@ static inline index_t sum_before(__global const uint *words, const uint part, __
         own += p < part ? words[p] : 0;
     }
     const index_t before = scan_index(own, space);
-    if (item == ${WG_SIZE - 1})
-        space[0] = before + own;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    ${broadcast.send("space[0]", "before + own", WG_SIZE - 1)}
     const index_t sum = space[0];
     barrier(CLK_LOCAL_MEM_FENCE);
     return sum;

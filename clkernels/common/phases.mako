@@ -10,6 +10,8 @@
 ## ends with the right result in whatever order groups run, also one after the other. Where items
 ## do not see what others have written, each phase has a launch of its own (`from`, `to`).
 ##
+## Source: own. Cost: two atomic operations per task, and three per item and phase at least.
+##
 ## A kernel has `run`, whose body does one `task` of one `phase`, and is given
 ##
 ##   counters   volatile __global uint *, two words for each phase and one more: all zero before the

@@ -5,6 +5,11 @@
 ##   lane()       an item's place in its warp
 ##   ballot(bit)  a word of the warp: for each item, whether its `bit` is not zero
 ##   warp_sync()  what items of a warp have written to local memory is there for the others
+##   warp_sum(n)  the sum of `n` over the items of the warp up to this one
+##
+## Source: NVIDIA, "Parallel thread execution ISA" (vote.sync, shfl.sync, bar.warp.sync). The caller
+## guarantees: all items of a warp call the last three. Cost: an instruction each, and five shuffles
+## of warp_sum.
 ##
 ## PTX   whether the device takes inline PTX
 <%page args="PTX"/>\

@@ -2,11 +2,11 @@
  * The first k keys of each row in the order of sorted ones, with their places: a radix select. They
  * come in the order of the row; a sort of these few brings them in theirs.
  *
- * Digits are settled from the most significant one on. A pass counts the values of its digit among
- * keys that agree with what is settled above; the digit of the k-th key is the value at which the
- * sum of counts reaches k:
+ * The k-th key is found digit by digit, the most significant one first. A pass counts the values of
+ * its digit among keys that share the digits above with the k-th one, whose own digit is the value
+ * at which the sum of counts reaches k:
  *
- *     settled above     less: taken | equal: counted by their next digit | greater: left out
+ *     digits above      less: taken | equal: counted by their next digit | greater: left out
  *     counts                          3 1 0 5 2 ..      k - less = 6  ->  digit 3, 2 of its 5
  *
  * After the last digit all less keys are taken, and of the equal ones as many as are missing, the
@@ -14,12 +14,13 @@
  * whole). Of rows that are not much longer (ROWS = parted) each part is such a row in one launch, and
  * in a second one what these have found: among the first k of all parts are the first k of the row,
  * and of equal keys the first ones. Longer ones (ROWS = cut) have a launch for each pass, in which all
- * groups have a part of the row; each settles for itself what the pass before has counted:
+ * groups have a part of the row; each finds for itself the digit that the pass before has counted:
  *
  *     narrow  pass 0       counts
- *     narrow  pass 1, ..   settles, counts; as soon as few keys are left, writes down those and the
- *                          less ones, in order, and further passes read these alone
- *     gather               settles, and takes
+ *     narrow  pass 1, ..   finds a digit, and counts the next one; as soon as few keys are left,
+ *                          writes down those and the less ones, in order, and further passes
+ *                          read these alone
+ *     gather               finds the last digit, and takes
  *
  * The place where a part writes is known from a table of what each part has counted, so that
  * results do not depend on the order in which groups run, and no group waits for another.
@@ -34,7 +35,7 @@
  * and `few_places` have `capacity` elements a row, `table` 2 * (RADIX + 1) * parts words,
  * `state` STATE words for each digit.
  *
- * KEY_T, DESCENDING   see sort/radix_keys.mako
+ * KEY_T, DESCENDING   see sort/keys.mako
  * ROWS         whole, parted or cut
  * WIDE         whether rows may have 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
@@ -43,16 +44,18 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="KEY_T, DESCENDING, ROWS, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%namespace name="broadcast" file="/common/broadcast.mako"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="/sort/radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=None"/>\
+<%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=None"/>\
 <%include file="/common/warps.mako" args="PTX=PTX"/>\
 <%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
 <%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\
 <%
     alone = WG_SIZE == 1
-    long_keys = KEY_T in ("long", "ulong", "double")
-    key_bits = {"uchar": 8, "char": 8, "ushort": 16, "short": 16, "half": 16}.get(KEY_T, 64 if long_keys else 32)
-    digits = -(-key_bits // DIGIT_BITS)
+    key_size = types.module.size(KEY_T)
+    digits = -(-8 * key_size // DIGIT_BITS)
 %>\
 #define WG_SIZE ${WG_SIZE}
 #define ITEM_KEYS ${ITEM_KEYS}
@@ -62,7 +65,7 @@
 #define COPIES ${2 if alone else 1} /* neighbours of one thread are counted apart, which waits less */
 #define OWN_WORDS ((RADIX + WG_SIZE - 1) / WG_SIZE)
 
-typedef ${"ulong" if long_keys else "uint"} code_t;
+typedef ${"ulong" if key_size == 8 else "uint"} code_t;
 
 /* How many bits are below digit d, and how many values it has. */
 static inline uint shift_of(const uint d)
@@ -133,10 +136,7 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
                 hits += codes[j] <= high;
             }
 % else:
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
             codes[j] = j < here ? (code_t)code(keys[first + j]) >> shift : 0;
             less += j < here && codes[j] < low;
             hits += j < here && codes[j] <= high;
@@ -149,9 +149,7 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
         /* Less ones in the lower half of a word, equal ones in the upper. */
         const uint both = less | (hits - less) << 16;
         const uint before = scan_group(both, sums);
-        if (item == WG_SIZE - 1)
-            *total = before + both;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        ${broadcast.send("*total", "before + both", "WG_SIZE - 1")}
         index_t less_rank = less_done + (before & 0xffff), equal_rank = equal_done + (before >> 16);
         less_done += *total & 0xffff;
         equal_done += *total >> 16;
@@ -170,10 +168,7 @@ static void ${name}(__global const ukey_t *keys, const index_t begin, const inde
         }
 % endif
         if (hits) {
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ${"here" if alone else "ITEM_KEYS"}; ++j)
+${registers.each("j", "here" if alone else "ITEM_KEYS", PTX)}
                 if (${"" if alone else "j < here && "}codes[j] <= high) {
                     const bool equal = codes[j] >= low;
 % if counting:
@@ -232,15 +227,15 @@ static inline void clear_counts(__local uint *counts, __local uint *below)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* What a pass finds settled: the digits above, and how many of the keys that share them are wanted. */
+/* The digits of the k-th key that are known, and how many of the keys that share them are wanted. */
 typedef struct {
     code_t prefix;
     index_t left;
     index_t equal; /* keys that share them */
-} settled_t;
+} prefix_t;
 
-/* Settle one more digit, of the counts that this item has: its words of RADIX. */
-static inline settled_t settle(const settled_t known, const uint d, const index_t *own,
+/* Find one more digit, by the counts that this item has: its words of RADIX. */
+static inline prefix_t next_digit(const prefix_t known, const uint d, const index_t *own,
                                __local index_t *space, __local index_t *answer)
 {
     const uint item = (uint)get_local_id(0);
@@ -257,7 +252,7 @@ static inline settled_t settle(const settled_t known, const uint d, const index_
         before += own[w];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    settled_t next;
+    prefix_t next;
     next.prefix = known.prefix * values_of(d) + (code_t)answer[0];
     next.left = answer[1];
     next.equal = answer[2];

@@ -14,7 +14,7 @@
  *
  * The host guarantees: an item for every VALUES values, the last of which may be missing.
  *
- * KEY_T     see sort/radix_keys.mako
+ * KEY_T     see sort/keys.mako
  * RIGHT     whether values go behind equal keys
  * WIDE      whether there may be 2^31 keys or more
  * WG_SIZE   work-items of a group
@@ -22,7 +22,7 @@
  */
 <%page args="KEY_T, RIGHT, WIDE, WG_SIZE, VALUES"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="/sort/radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
+<%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
 typedef ${"ulong" if WIDE else "uint"} index_t;
 #define WG_SIZE ${WG_SIZE}
 #define VALUES ${VALUES}

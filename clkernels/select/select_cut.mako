@@ -1,5 +1,7 @@
 ## A launch for each pass, with a part of a row a group: see radix_select.cl.mako.
 <%page args="WIDE, WG_SIZE, KEY_DIGITS"/>\
+<%namespace name="arrival" file="/common/arrival.mako"/>\
+<%namespace name="counts" file="/common/counts.mako"/>\
 /* What is written down of a pass, in words of `state`: its prefix, how many of the keys that share it
    are wanted, how many keys the next pass reads, and whether those are the few. */
 enum { PREFIX, LEFT, COUNT, FEW, STATE };
@@ -11,26 +13,22 @@ static inline void own_counts(volatile __global const uint *histogram, const siz
     for (uint w = 0; w < OWN_WORDS; ++w) {
         const uint v = (uint)get_local_id(0) * OWN_WORDS + w;
         const size_t word = (row * DIGITS + d) * RADIX + v;
-% if WIDE:
-        own[w] = v < RADIX ? (ulong)histogram[2 * word + 1] << 32 | histogram[2 * word] : 0;
-% else:
-        own[w] = v < RADIX ? histogram[word] : 0;
-% endif
+        own[w] = v < RADIX ? ${counts.value("histogram", "word", WIDE)} : 0;
     }
 }
 
 /* What is known before digit d, which is not the first, is counted: from the counts of the one before. */
-static inline settled_t settled_before(volatile __global const uint *histogram,
+static inline prefix_t prefix_before(volatile __global const uint *histogram,
                                        __global const ulong *state, const size_t row, const uint d,
                                        const index_t k, __local index_t *space, __local index_t *answer)
 {
     index_t own[OWN_WORDS];
-    settled_t known;
+    prefix_t known;
     known.prefix = d > 1 ? (code_t)state[(row * DIGITS + d - 1) * STATE + PREFIX] : 0;
     known.left = d > 1 ? (index_t)state[(row * DIGITS + d - 1) * STATE + LEFT] : k;
     known.equal = 0;
     own_counts(histogram, row, d - 1, own);
-    return settle(known, d - 1, own, space, answer);
+    return next_digit(known, d - 1, own, space, answer);
 }
 
 /* Where the words of a value begin that say of each part how many keys it has below that value. */
@@ -69,7 +67,7 @@ void ${kernel}(__global const ukey_t *keys,
     __local uint sums[SCAN_WORDS];
     __local index_t answer[3];
     __local uint total;
-    const settled_t known = settled_before(histogram, state, row, pass, k, space, answer);
+    const prefix_t known = prefix_before(histogram, state, row, pass, k, space, answer);
     const bool few = mine[FEW - STATE] != 0;
     const index_t count = few ? (index_t)mine[COUNT - STATE] : n, kept = k - known.left + known.equal;
     const bool taking = !few && pass + 1 < DIGITS && kept <= capacity;
@@ -96,14 +94,7 @@ void ${kernel}(__global const ukey_t *keys,
             found += v < RADIX ? counts[c * RADIX + v] : 0;
         if (found) {
             const size_t word = (row * DIGITS + pass) * RADIX + v;
-% if WIDE:
-            /* 64 bits in two words, for devices without atomic operations on longer ones. */
-            const uint old = atomic_add(&histogram[2 * word], found);
-            if (old + found < old)
-                atomic_inc(&histogram[2 * word + 1]);
-% else:
-            atomic_add(&histogram[word], found);
-% endif
+            ${counts.add("histogram", "word", "found", WIDE)}\
         }
         own[w] = found;
         sum += found;
@@ -145,12 +136,12 @@ void gather(__global const ukey_t *keys,
     __local index_t space[SPACE];
     __local index_t answer[3];
     __local uint total;
-    __local uint last;
+    __local uint before_me;
     const uint item = (uint)get_local_id(0);
     const size_t row = get_group_id(0) / parts;
     const uint part = (uint)(get_group_id(0) % parts);
     __global const ulong *mine = state + (row * DIGITS + pass - 1) * STATE;
-    const settled_t known = settled_before(histogram, state, row, pass, k, space, answer);
+    const prefix_t known = prefix_before(histogram, state, row, pass, k, space, answer);
     const bool few = mine[FEW] != 0;
     const index_t count = few ? (index_t)mine[COUNT] : n;
     const uint digit = (uint)(known.prefix & (values_of(pass - 1) - 1));
@@ -163,13 +154,8 @@ void gather(__global const ukey_t *keys,
               before[0], before[1] - before[0], known.left, values + row * k, places + row * k, sums, &total, known.prefix,
               known.prefix);
     /* Who leaves last makes the counts ready for the next run: all have read them. */
-    DEVICE_FENCE();
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (item == 0)
-        last = atomic_inc(&leaving[row]) + 1 == parts;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    DEVICE_FENCE();
-    if (last) {
+    ${arrival.arrive("leaving[row]", "before_me")}
+    if (before_me + 1 == parts) {
         const uint words = DIGITS * RADIX * ${2 if WIDE else 1};
         for (uint w = item; w < words; w += WG_SIZE)
             histogram[row * words + w] = 0;

@@ -22,7 +22,7 @@ void ${kernel}(__global const ukey_t *keys,
     const ulong part = get_group_id(0) % parts;
     /* As even as they can be: none has fewer than k. */
     const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
-    settled_t known;
+    prefix_t known;
     known.prefix = 0;
     known.left = k;
     known.equal = end - begin;
@@ -40,7 +40,7 @@ void ${kernel}(__global const ukey_t *keys,
             for (uint c = 1; c < COPIES; ++c)
                 own[w] += v < RADIX ? counts[c * RADIX + v] : 0;
         }
-        known = settle(known, d, own, space, answer);
+        known = next_digit(known, d, own, space, answer);
     }
     take_part(keys, begin, end, d ? shift_of(d - 1) : 0, ${"few_places + row * n" if few else "0"}, 0, 0, known.left,
               values + to, places + to, sums, &total, known.prefix, d ? known.prefix : ~(code_t)0);

@@ -16,7 +16,7 @@
  * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
  * `values` and `starts` have room for n.
  *
- * KEY_T        see sort/radix_keys.mako
+ * KEY_T        see sort/keys.mako
  * WIDE         whether there may be 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
@@ -24,8 +24,9 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, PTX"/>\
+<%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="/sort/radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
+<%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
 <%include file="/common/warps.mako" args="PTX=PTX"/>\
 <%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
 <%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\
@@ -92,9 +93,7 @@ void write_heads(__global const ukey_t *restrict keys,
         const uint here = keys_here(first, end);
         const uint heads = heads_of(keys, first, here);
         const uint before = scan_group(heads, sums);
-        if (item == WG_SIZE - 1)
-            total = before + heads;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        ${broadcast.send("total", "before + heads", "WG_SIZE - 1")}
         index_t to = done + before;
         done += total;
         barrier(CLK_LOCAL_MEM_FENCE);

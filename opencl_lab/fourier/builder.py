@@ -9,15 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.kernels import index_type, real_type
 from opencl_lab.plan import Buffer, Launch, Plan, Role, Table
 
-__all__ = ["COMPLEX_TYPES", "PlanBuilder", "index_t", "real_dtype"]
-
-COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
-"""Complex types, and the OpenCL C types of their parts."""
-INDEX_LIMIT = 2**31
-"""Arrays of fewer elements are indexed with 32 bits."""
-INDEX_TYPES: dict[type[np.generic], str] = {np.uint32: "uint", np.uint64: "ulong"}
+__all__ = ["PlanBuilder", "real_dtype"]
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -49,7 +44,7 @@ class PlanBuilder:
     @property
     def real_t(self) -> str:
         """OpenCL C type of a real number."""
-        return COMPLEX_TYPES[self.dtype.name]
+        return real_type(self.dtype)
 
     def buffer(self, name: str) -> Buffer:
         """Return the buffer of a name."""
@@ -102,13 +97,8 @@ class PlanBuilder:
 
     def index(self, *elements: int) -> Any:
         """Return the type that counts so many elements."""
-        return np.uint32 if max(elements) < INDEX_LIMIT else np.uint64
+        return index_type(max(elements))
 
     def finish(self) -> Plan:
         """Return the plan."""
         return Plan(tuple(self.buffers), tuple(self.launches))
-
-
-def index_t(index: Any) -> str:
-    """Return the OpenCL C type of an index."""
-    return INDEX_TYPES[index]

@@ -15,6 +15,7 @@ from opencl_lab.fourier.real_transforms import REAL
 from opencl_lab.fourier.rows import ROWS, SCALES, WIDEN
 from opencl_lab.fourier.vector import TEMPLATE as VECTOR_TEMPLATE
 from opencl_lab.fourier.vector import VectorPlanner
+from opencl_lab.kernels import not_negative, one_of, positive, vector_width
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = [
@@ -40,20 +41,6 @@ LOCAL_MEMORY_PARAMETERS = (
 """The parameters that one form alone has."""
 
 
-def _positive(name: str) -> Constraint:
-    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
-
-
-def _not_negative(name: str) -> Constraint:
-    return Constraint(lambda c: c.integer(name) >= 0, f"{name} must not be negative")
-
-
-def _one_of(name: str, values: tuple[str, ...]) -> Constraint:
-    return Constraint(
-        lambda c: c[name] in values, f"{name} must be {', '.join(values[:-1])} or {values[-1]}"
-    )
-
-
 SPACE = SearchSpace(
     (
         Parameter("FORM", FORMS, "vectors of single items, or groups with local memory"),
@@ -73,23 +60,20 @@ SPACE = SearchSpace(
         Parameter("FUSED", WHETHER, "two steps of rows in one launch; auto: by estimate"),
     ),
     (
-        _one_of("FORM", FORMS),
-        _one_of("EXCHANGE", EXCHANGES),
-        _one_of("SPLIT", WHETHER),
-        _one_of("FUSED", WHETHER),
-        Constraint(
-            lambda c: c["VECTOR_WIDTH"] in (2, 4, 8, 16),
-            "VECTOR_WIDTH must be a width of OpenCL's vectors: 2, 4, 8 or 16",
-        ),
+        one_of("FORM", FORMS),
+        one_of("EXCHANGE", EXCHANGES),
+        one_of("SPLIT", WHETHER),
+        one_of("FUSED", WHETHER),
+        vector_width("VECTOR_WIDTH", (2, 4, 8, 16)),
         Constraint(
             lambda c: 4 <= c.integer("MAX_RADIX") <= 32, "MAX_RADIX must be between 4 and 32"
         ),
-        *map(_positive, ("BLOCK", "ITEMS_PER_UNIT", "WG_SIZE", "POINTS")),
+        *map(positive, ("BLOCK", "ITEMS_PER_UNIT", "WG_SIZE", "POINTS")),
         Constraint(
             lambda c: c.integer("LOCAL_LIMIT") >= 16,
             "LOCAL_LIMIT must be at least 16, more than the largest prime radix",
         ),
-        *map(_not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
+        *map(not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
     ),
 )
 """The tuning parameters of both forms; a planner reads those of its own and MAX_RADIX."""

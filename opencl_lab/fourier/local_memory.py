@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.fourier.builder import PlanBuilder, index_t
+from opencl_lab.fourier.builder import PlanBuilder
 from opencl_lab.fourier.factors import convolution_length, is_smooth
 from opencl_lab.fourier.fusion import TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.fourier.layout import BatchedLayout
@@ -25,6 +25,7 @@ from opencl_lab.fourier.planner import Planner, RealForm
 from opencl_lab.fourier.splits import Limits, columns_of, lengths_of, middle_rows
 from opencl_lab.fourier.steps import Convolved, Step, StepTwiddles, steps_of
 from opencl_lab.fourier.twiddles import chirp, chirp_spectrum, local_twiddles, strided_twiddles
+from opencl_lab.kernels import c_type
 from opencl_lab.plan import Argument, Launch
 
 __all__ = ["TEMPLATE", "LocalMemoryPlanner"]
@@ -240,7 +241,7 @@ class LocalMemoryPlanner(Planner):
                 kernel="fft_local",
                 params={
                     "REAL_T": builder.real_t,
-                    "INDEX_T": index_t(planned[0].index),
+                    "INDEX_T": c_type(planned[0].index),
                     "INVERSE": inverse,
                     "LOCAL_REALS": reals,
                     "PTX": self.device.capabilities.inline_ptx,

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.builder import PlanBuilder, index_t
+from opencl_lab.fourier.builder import PlanBuilder
 from opencl_lab.fourier.layout import BatchedLayout
 from opencl_lab.fourier.planner import Planner
+from opencl_lab.kernels import c_type
 from opencl_lab.plan import Argument, Launch, Plan, round_up
 from opencl_lab.runtime.copies import WIDEN, widening
 
@@ -80,7 +81,7 @@ def over_rows(
             kernel=name,
             params={
                 "REAL_T": builder.real_t,
-                "INDEX_T": index_t(index),
+                "INDEX_T": c_type(index),
                 "WG_SIZE": wg_size,
                 **params,
             },

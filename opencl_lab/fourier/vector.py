@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.builder import PlanBuilder, index_t
+from opencl_lab.fourier.builder import PlanBuilder
 from opencl_lab.fourier.costs import CostModel, StepCost, best_split, worth_fetching
 from opencl_lab.fourier.factors import radices_of
 from opencl_lab.fourier.layout import BatchedLayout, Strides
@@ -49,6 +49,7 @@ from opencl_lab.fourier.rows import columns_as_rows
 from opencl_lab.fourier.schedule import Schedule
 from opencl_lab.fourier.vector_step import Fetch, Vectors, VectorStep
 from opencl_lab.fourier.vector_twiddles import vector_step_twiddles, vector_twiddles
+from opencl_lab.kernels import c_type
 from opencl_lab.plan import Argument, Launch
 
 __all__ = ["TEMPLATE", "VectorPlanner"]
@@ -269,7 +270,7 @@ class VectorPlanner(Planner):
                 kernel="fft_vector",
                 params={
                     "REAL_T": builder.real_t,
-                    "INDEX_T": index_t(stages[0].index),
+                    "INDEX_T": c_type(stages[0].index),
                     "VECTOR_WIDTH": self._width,
                     "WORK": "local" if local else "global",
                     "INVERSE": inverse,

@@ -11,6 +11,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.kernels import C_TYPES, WORD_TYPES, c_type, index_type, real_type, word_size
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
@@ -19,17 +20,10 @@ __all__ = ["WIDEN", "Copy", "View", "dense_strides", "widening"]
 
 TEMPLATE = "common/copy.cl.mako"
 WIDEN = "common/widen.cl.mako"
-WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
-NUMBERS = {
-    "bool": "uchar", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort",
-    "int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong", "float16": "half",
-    "float32": "float", "float64": "double", "complex64": "float2", "complex128": "double2",
-}  # fmt: skip
-REALS = {"float32": "float", "float64": "double", "complex64": "float", "complex128": "double"}
-"""What numbers are converted to, and its parts."""
+CONVERTED = ("float32", "float64", "complex64", "complex128")
+"""What numbers are converted to."""
 COPY_GROUP = 256
 """Work-items of a group, where the device takes so many: GPUs begin about one group a clock."""
-INDEX_LIMIT = 2**31
 
 
 @dataclass(frozen=True)
@@ -172,19 +166,19 @@ class Copy:
         """Return how elements are read and written, for the template."""
         source, target = self.source_type, self.target_type
         if source == target and not self.conjugate:
-            word = WORDS.get(source.itemsize)
+            word = WORD_TYPES.get(source.itemsize)
             if word is None:
                 raise InvalidProblem(f"cannot copy strided device arrays of dtype {source}")
             return {
                 "SOURCE_T": word, "TARGET_T": word, "REAL_T": word, "FORM": "word", "COMPLEX": False
             }  # fmt: skip
-        if source.name not in NUMBERS or target.name not in REALS:
+        if source.name not in C_TYPES or target.name not in CONVERTED:
             raise InvalidProblem(f"cannot convert device arrays of dtype {source} to {target}")
         form = {"c": "complex"}.get(source.kind, "half" if source == np.float16 else "real")
         return {
-            "SOURCE_T": NUMBERS[source.name],
-            "TARGET_T": NUMBERS[target.name],
-            "REAL_T": REALS[target.name],
+            "SOURCE_T": c_type(source),
+            "TARGET_T": c_type(target),
+            "REAL_T": real_type(target),
             "FORM": form,
             "COMPLEX": target.kind == "c",
         }
@@ -192,9 +186,9 @@ class Copy:
     def _by_words(self) -> Copy:
         """Return the same copy of elements that no type of a word has: of their words."""
         size = self.source_type.itemsize
-        if self.source_type != self.target_type or self.conjugate or size in WORDS or not size:
+        if self.source_type != self.target_type or self.conjugate or size in WORD_TYPES or not size:
             return self
-        word = next(item for item in sorted(WORDS, reverse=True) if not size % item)
+        word = word_size(size)
 
         def cut(view: View) -> View:
             words = size // word
@@ -222,7 +216,7 @@ class Copy:
             return Plan(buffers, (widening("source", "target", count, wg_size),))
         axes = self._axes
         shifted, filled = any(a.shift for a in axes), any(a.extent != a.shape for a in axes)
-        index = np.uint32 if round_up(count, wg_size) < INDEX_LIMIT else np.uint64
+        index = index_type(round_up(count, wg_size))
         arguments: dict[str, Any] = {
             "source": "source",
             "target": "target",
@@ -248,7 +242,7 @@ class Copy:
                 "SHIFTED": shifted,
                 "FILLED": filled,
                 "UNIT": axes[-1].source_stride == axes[-1].target_stride == 1,
-                "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                "INDEX_T": c_type(index),
                 "WG_SIZE": wg_size,
             },
             global_size=(round_up(count, wg_size),),

@@ -20,6 +20,8 @@ VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {
         "FORM": {"lanes": "vector", "groups": "local-memory"},
         "EXCHANGE": {"pairs": "interleaved", "parts": "split", "turns": "two-phase"},
     },
+    ("sort", "radix"): {"FORM": {"units": "cpu"}},
+    ("sort", "merge-path"): {"FORM": {"units": "cpu", "groups": "gpu"}},
 }
 """Today's name of each value that had another, by today's name of its parameter."""
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.conv2d.launch import Convolution, fit, positive
+from opencl_lab.kernels import largest_power, positive
+from opencl_lab.operations.conv2d.launch import Convolution
 from opencl_lab.operations.conv2d.pixels import Pass
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import LocalMemory, Plan, round_up
@@ -23,8 +24,8 @@ CONSTANT_WEIGHTS = Parameter(
 def _group(columns: int, rows: int, device: Device) -> Config:
     """Return a work-group of at most so many items that the device takes."""
     limit = device.capabilities.max_work_group
-    columns = fit(columns, min(limit, device.max_work_items[0]))
-    rows = fit(rows, min(limit // columns, device.max_work_items[1]))
+    columns = largest_power(columns, limit, device.max_work_items[0])
+    rows = largest_power(rows, limit // columns, device.max_work_items[1])
     return Config(WG_X=columns, WG_Y=rows, CONSTANT_WEIGHTS=True)
 
 

@@ -12,10 +12,11 @@ from opencl_lab.errors import InvalidConfig
 from opencl_lab.fourier.builder import PlanBuilder
 from opencl_lab.fourier.forms import TEMPLATES, default_config, planner_of
 from opencl_lab.fourier.layout import BatchedLayout
+from opencl_lab.kernels import largest_power, positive
 from opencl_lab.operations.conv2d.blocks import Blocks
 from opencl_lab.operations.conv2d.fft_costs import cost_of, direct_operations
 from opencl_lab.operations.conv2d.fft_launches import TEMPLATE, BlockKernels
-from opencl_lab.operations.conv2d.launch import Convolution, fit, positive
+from opencl_lab.operations.conv2d.launch import Convolution
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.operations.conv2d.recheck import Recheck
 from opencl_lab.plan import Launch, Plan, Work
@@ -79,7 +80,7 @@ class FftConvolution(Convolution):
             blocks = Blocks.of(problem, side)
             each = 4 * blocks.points * problem.sum_type.itemsize  # in two copies
             at_once = max(1, memory // each, -(-blocks.pairs(problem) // MOST_ROUNDS))
-            group = 1 if device.kind == "cpu" else fit(64, limit)
+            group = 1 if device.kind == "cpu" else largest_power(64, limit)
             configs.append(Config(BLOCK=side, PAIRS=at_once, WG_SIZE=group))
         return min(configs, key=lambda config: self.operations(problem, config, device))
 

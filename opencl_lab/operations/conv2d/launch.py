@@ -8,36 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import lacks_barriers, lacks_type
 from opencl_lab.operations.conv2d.pixels import Pass, Pixels, value_outside
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import Argument, Buffer, Launch, round_up
 from opencl_lab.solver import Algorithm
-from opencl_lab.space import Constraint
 
-__all__ = ["Convolution", "divides", "fit", "positive"]
+__all__ = ["Convolution"]
 
 MANY_PRODUCTS = 1 << 37
 """Products one by one, above which a CPU takes from many seconds to minutes."""
 GRID_LIMIT = 65_535
 """Images in one launch: some GPUs count no more work-groups in the third dimension."""
-
-
-def positive(name: str) -> Constraint:
-    """Require a parameter to be positive."""
-    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
-
-
-def divides(divisor: str, number: str, why: str) -> Constraint:
-    """Require one parameter to divide another."""
-    return Constraint(
-        lambda c: c.integer(number) % c.integer(divisor) == 0,
-        f"{divisor} must divide {number}: {why}",
-    )
-
-
-def fit(value: int, limit: int) -> int:
-    """Return the largest power of two that is above neither `value` nor `limit`, at least 1."""
-    return 1 << max(1, min(value, limit)).bit_length() - 1
 
 
 class Convolution(Algorithm[Conv2dProblem]):
@@ -48,11 +30,8 @@ class Convolution(Algorithm[Conv2dProblem]):
 
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
         """Need double precision for float64, and barriers where items share tiles."""
-        if problem.sum_type == np.float64 and not device.capabilities.fp64:
-            return "the device has no double precision"
-        if self.synchronises and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        reason = lacks_type(device, problem.sum_type)
+        return reason or (lacks_barriers(device) if self.synchronises else None)
 
     def too_slow(self, problem: Conv2dProblem) -> str | None:
         """Return why few would wait for it: the products of a large filter one by one."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, PICTURES, read_array
+from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.conv2d import expected, expected_fft, tolerance
 from opencl_lab.operations.conv2d.arguments import bind, weight_inputs
@@ -32,16 +33,11 @@ from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, n
 
 __all__ = ["CONV2D", "Conv2d"]
 
-C_TYPES = {"float16": "_Float16", "float32": "float", "float64": "double"}
 COLOURS = (3, 4)
 
 
-def _c_type(dtype: np.dtype[Any]) -> str:
-    return C_TYPES.get(dtype.name, f"{dtype.name}_t")
-
-
 def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
-    defines = {"ELEMENT_T": _c_type(problem.dtype), "SUM_T": _c_type(problem.sum_type)}
+    defines = {"ELEMENT_T": host_c_type(problem.dtype), "SUM_T": host_c_type(problem.sum_type)}
     if problem.dtype.kind in "iu":
         limits = np.iinfo(problem.dtype)
         defines |= {"ELEMENT_MIN": f"({limits.min})", "ELEMENT_MAX": str(limits.max)}

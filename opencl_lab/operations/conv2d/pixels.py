@@ -8,20 +8,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import c_type
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 
 __all__ = ["Pass", "Pixels", "value_outside"]
-
-C_TYPES = {
-    "uint8": "uchar",
-    "int16": "short",
-    "uint16": "ushort",
-    "float16": "half",
-    "int32": "int",
-    "int64": "long",
-    "float32": "float",
-    "float64": "double",
-}
 
 
 @dataclass(frozen=True)
@@ -96,9 +86,9 @@ class Pixels:
         wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may
         boundary, _ = problem.extension
         return cls(
-            element_t=C_TYPES[one.source_type.name],
-            result_t=C_TYPES[one.target_type.name],
-            sum_t="uint" if wraps else C_TYPES[sum_type.name],
+            element_t=c_type(one.source_type),
+            result_t=c_type(one.target_type),
+            sum_t="uint" if wraps else c_type(sum_type),
             boundary=boundary,
             far=one.reaches_far(boundary),
             saturate=problem.saturate and one.target_type.kind in "iu",

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from opencl_lab.device import Device
-from opencl_lab.fourier.builder import index_t
 from opencl_lab.fourier.rows import WIDEN, widened
 from opencl_lab.fourier.twiddles import root_table
+from opencl_lab.kernels import (
+    c_type,
+    index_type,
+    lacks_type,
+    largest_power,
+    not_negative,
+    positive,
+    vector_width,
+)
 from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.plan import Launch, Plan
 from opencl_lab.solver import Algorithm
@@ -18,14 +24,8 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["DirectNaive", "DirectTiled"]
 
-INDEX_LIMIT = 2**31
-"""Shorter transforms count powers with 32 bits, which must hold 2n."""
 BLOCK = 128
 """Samples that `DirectNaive` sums before it compensates."""
-
-
-def _positive(name: str) -> Constraint:
-    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
 
 
 class _Direct(Algorithm[DftProblem]):
@@ -37,9 +37,7 @@ class _Direct(Algorithm[DftProblem]):
         """Need rows, and double precision for complex128."""
         if problem.inner != 1:
             return "it transforms contiguous rows only"
-        if problem.dtype == np.complex128 and not device.capabilities.fp64:
-            return "the device has no double precision"
-        return None
+        return lacks_type(device, problem.dtype)
 
     def too_slow(self, problem: DftProblem) -> str | None:
         """Return why few would wait for it: the sums of long transforms."""
@@ -60,7 +58,7 @@ class _Direct(Algorithm[DftProblem]):
         signal = widened(builder, device, "signal")
         table = (problem.n, problem.inverse, problem.dtype)
         roots = builder.table("roots", problem.n, problem.dtype, root_table, *table)
-        index: Any = np.uint32 if problem.n < INDEX_LIMIT else np.uint64
+        index = index_type(problem.n)  # powers of the root go up to 2n, which 32 bits hold
         wg_size = int(params["WG_SIZE"])
         (_, points, _), _ = problem.spectrum
         launch = Launch(
@@ -69,7 +67,7 @@ class _Direct(Algorithm[DftProblem]):
             params={
                 **params,
                 "REAL_T": builder.real_t,
-                "INDEX_T": index_t(index),
+                "INDEX_T": c_type(index),
                 "KIND": problem.kind,
             },
             # All in the first dimension: others are short on some devices.
@@ -96,7 +94,7 @@ class DirectNaive(_Direct):
     kernel = "dft_naive"
     space = SearchSpace(
         (Parameter("WG_SIZE", (1, 8, 16, 32, 64, 128, 256), "items in a group"),),
-        (_positive("WG_SIZE"),),
+        (positive("WG_SIZE"),),
     )
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
@@ -121,14 +119,11 @@ class DirectTiled(_Direct):
             Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "frequencies in a vector"),
             Parameter("TILE", (16, 32, 64, 128), "samples of a block"),
             Parameter("BLOCKS", (1, 2, 3, 4, 6, 8, 16), "blocks that share the roots"),
-            Parameter("RESEED", (0, 4, 8, 16, 32), "builder between exact roots; 0: all kept"),
+            Parameter("RESEED", (0, 4, 8, 16, 32), "steps between exact roots; 0: all kept"),
         ),
         (
-            *map(_positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
-            Constraint(
-                lambda c: c["VECTOR_WIDTH"] in (1, 2, 4, 8, 16),
-                "VECTOR_WIDTH must be a width of OpenCL's vectors: 1, 2, 4, 8 or 16",
-            ),
+            *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
+            vector_width("VECTOR_WIDTH"),
             Constraint(
                 lambda c: c.integer("WORK_PER_ITEM") % c.integer("VECTOR_WIDTH") == 0,
                 "VECTOR_WIDTH must divide WORK_PER_ITEM: frequencies are whole vectors",
@@ -137,7 +132,7 @@ class DirectTiled(_Direct):
                 lambda c: c.integer("TILE") * c.integer("BLOCKS") % c.integer("WG_SIZE") == 0,
                 "WG_SIZE must divide TILE * BLOCKS: the items share the staging evenly",
             ),
-            Constraint(lambda c: c.integer("RESEED") >= 0, "RESEED must not be negative"),
+            not_negative("RESEED"),
             Constraint(
                 lambda c: not c["RESEED"] or c.integer("TILE") % c.integer("RESEED") == 0,
                 "RESEED must divide TILE",
@@ -214,5 +209,4 @@ def _sums(config: Config) -> int:
 
 def _fit(wg_size: int, device: Device) -> int:
     """Return the largest power of two that the device takes as a group, at most `wg_size`."""
-    limit = min(device.capabilities.max_work_group, device.max_work_items[0])
-    return 1 << max(1, min(wg_size, limit)).bit_length() - 1
+    return largest_power(wg_size, device.capabilities.max_work_group, device.max_work_items[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from opencl_lab.device import Device
 from opencl_lab.fourier.bluestein import any_length
 from opencl_lab.fourier.builder import PlanBuilder
@@ -18,6 +16,7 @@ from opencl_lab.fourier.forms import (
 from opencl_lab.fourier.fusion import can_fuse
 from opencl_lab.fourier.layout import BatchedLayout
 from opencl_lab.fourier.real_transforms import c2r, r2c
+from opencl_lab.kernels import lacks_type
 from opencl_lab.operations.dft.problem import DftProblem, builder_of
 from opencl_lab.plan import Plan
 from opencl_lab.solver import Algorithm
@@ -35,9 +34,7 @@ class FftAlgorithm(Algorithm[DftProblem]):
 
     def supports(self, problem: DftProblem, device: Device) -> str | None:
         """Need double precision for complex128."""
-        if problem.dtype == np.complex128 and not device.capabilities.fp64:
-            return "the device has no double precision"
-        return None
+        return lacks_type(device, problem.dtype)
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors for CPUs, groups with local memory for others."""

@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from opencl_lab.device import Device
-from opencl_lab.operations.gemm.problem import REAL_TYPES, GemmProblem
+from opencl_lab.kernels import (
+    c_type,
+    divides,
+    index_type,
+    lacks_barriers,
+    lacks_type,
+    largest_power,
+    not_negative,
+    positive,
+    vector_width,
+)
+from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Blocked", "Naive", "Tiled"]
-
-INDEX_LIMIT = 2**31
-"""Matrices of fewer elements are indexed with 32 bits."""
-
-
-def _positive(name: str) -> Constraint:
-    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
-
-
-def _divides(divisor: str, number: str, why: str) -> Constraint:
-    return Constraint(
-        lambda c: c.integer(number) % c.integer(divisor) == 0,
-        f"{divisor} must divide {number}: {why}",
-    )
 
 
 def _items(config: Config) -> int:
@@ -59,11 +54,8 @@ class _Product(Algorithm[GemmProblem]):
 
     def supports(self, problem: GemmProblem, device: Device) -> str | None:
         """Need double precision for float64, and barriers where items share tiles."""
-        if problem.dtype == np.float64 and not device.capabilities.fp64:
-            return "the device has no double precision"
-        if self.synchronises and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        reason = lacks_type(device, problem.dtype)
+        return reason or (lacks_barriers(device) if self.synchronises else None)
 
     def _plan(
         self,
@@ -87,14 +79,14 @@ class _Product(Algorithm[GemmProblem]):
 
         real = problem.dtype.type
         largest = max(problem.m * problem.k, problem.k * problem.n, problem.m * problem.n)
-        index: Any = np.uint32 if largest < INDEX_LIMIT else np.uint64
+        index = index_type(largest)
         launch = Launch(
             template=self.templates[0],
             kernel=self.kernel,
             params={
                 **params,
-                "REAL_T": REAL_TYPES[problem.dtype.name],
-                "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                "REAL_T": c_type(problem.dtype),
+                "INDEX_T": c_type(index),
                 "TRANS_A": problem.trans_a,
                 "TRANS_B": problem.trans_b,
                 "HAS_C": bool(problem.beta),
@@ -133,16 +125,15 @@ class Naive(_Product):
             Parameter("WG_M", (1, 2, 4, 8, 16, 32), "rows of a work-group"),
             Parameter("WG_N", (1, 4, 8, 16, 32, 64, 128, 256), "columns of a work-group"),
         ),
-        (_positive("WG_M"), _positive("WG_N")),
+        (positive("WG_M"), positive("WG_N")),
     )
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
         """Return groups along the rows on GPUs, whose items share memory transactions."""
         rows, columns = (32, 8) if device.kind == "cpu" else (8, 32)
-        columns = _fit(columns, min(device.capabilities.max_work_group, device.max_work_items[0]))
-        rows = _fit(
-            rows, min(device.capabilities.max_work_group // columns, device.max_work_items[1])
-        )
+        limit, sizes = device.capabilities.max_work_group, device.max_work_items
+        columns = largest_power(columns, limit, sizes[0])
+        rows = largest_power(rows, limit // columns, sizes[1])
         return Config(WG_M=rows, WG_N=columns)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
@@ -164,10 +155,10 @@ class Tiled(_Product):
             Parameter("UNROLL", (1, 2, 4, 8, 16, 32), "products a trip of the inner loop"),
         ),
         (
-            _positive("TILE"),
-            _positive("UNROLL"),
-            Constraint(lambda c: c.integer("LOCAL_PAD") >= 0, "LOCAL_PAD must not be negative"),
-            _divides("UNROLL", "TILE", "the inner loop makes whole trips"),
+            positive("TILE"),
+            positive("UNROLL"),
+            not_negative("LOCAL_PAD"),
+            divides("UNROLL", "TILE", "the inner loop makes whole trips"),
         ),
     )
 
@@ -226,22 +217,16 @@ class Blocked(_Product):
             ),
         ),
         (
-            *map(_positive, ("TILE_M", "TILE_N", "TILE_K", "WORK_M", "WORK_N", "UNROLL")),
-            Constraint(
-                lambda c: c["VECTOR_WIDTH"] in (1, 2, 4, 8, 16),
-                "VECTOR_WIDTH must be a width of OpenCL's vectors: 1, 2, 4, 8 or 16",
-            ),
-            Constraint(
-                lambda c: c["VECTOR_ROWS"] in (1, 2, 4, 8, 16),
-                "VECTOR_ROWS must be a width of OpenCL's vectors: 1, 2, 4, 8 or 16",
-            ),
-            Constraint(lambda c: c.integer("LOCAL_PAD") >= 0, "LOCAL_PAD must not be negative"),
-            _divides("WORK_M", "TILE_M", "each item owns as many rows"),
-            _divides("WORK_N", "TILE_N", "each item owns as many columns"),
-            _divides("VECTOR_WIDTH", "WORK_N", "an item's columns are whole vectors"),
-            _divides("VECTOR_ROWS", "WORK_M", "an item's rows are whole vectors"),
-            _divides("VECTOR_ROWS", "VECTOR_WIDTH", "else padding would misalign vectors of rows"),
-            _divides("UNROLL", "TILE_K", "the inner loop makes whole trips"),
+            *map(positive, ("TILE_M", "TILE_N", "TILE_K", "WORK_M", "WORK_N", "UNROLL")),
+            vector_width("VECTOR_WIDTH"),
+            vector_width("VECTOR_ROWS"),
+            not_negative("LOCAL_PAD"),
+            divides("WORK_M", "TILE_M", "each item owns as many rows"),
+            divides("WORK_N", "TILE_N", "each item owns as many columns"),
+            divides("VECTOR_WIDTH", "WORK_N", "an item's columns are whole vectors"),
+            divides("VECTOR_ROWS", "WORK_M", "an item's rows are whole vectors"),
+            divides("VECTOR_ROWS", "VECTOR_WIDTH", "else padding would misalign vectors of rows"),
+            divides("UNROLL", "TILE_K", "the inner loop makes whole trips"),
             _shared("A", "TILE_M"),
             _shared("B", "TILE_N"),
             Constraint(
@@ -252,9 +237,7 @@ class Blocked(_Product):
                 lambda c: c["LOCAL_PAD"] == 0 or bool(c["STAGE_A"]) or bool(c["STAGE_B"]),
                 "LOCAL_PAD pads local memory, so it needs STAGE_A or STAGE_B",
             ),
-            Constraint(
-                lambda c: c.integer("STAGE_UNROLL") >= 0, "STAGE_UNROLL must not be negative"
-            ),
+            not_negative("STAGE_UNROLL"),
             Constraint(
                 lambda c: c["STAGE_UNROLL"] == 0 or bool(c["STAGE_A"]) or bool(c["STAGE_B"]),
                 "STAGE_UNROLL unrolls staging, so it needs STAGE_A or STAGE_B",
@@ -364,8 +347,3 @@ class Blocked(_Product):
         if config["STAGE_B"]:
             line += config.integer("TILE_N") + pad
         return config.integer("TILE_K") * line
-
-
-def _fit(value: int, limit: int) -> int:
-    """Return the largest power of two that is above neither `value` nor `limit`, at least 1."""
-    return 1 << max(1, min(value, limit)).bit_length() - 1

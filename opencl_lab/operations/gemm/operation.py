@@ -9,6 +9,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
+from opencl_lab.kernels import c_type
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
@@ -34,7 +35,7 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
         name,
         "gemm.c",
         function,
-        defines=lambda problem: {"REAL_T": REAL_TYPES[problem.dtype.name]},
+        defines=lambda problem: {"REAL_T": c_type(problem.dtype)},
         arguments=lambda problem, inputs, outputs, threads: (
             inputs["a"],
             inputs["b"],
@@ -65,7 +66,7 @@ class Gemm(Operation[GemmProblem]):
         Option("m", int, None, "rows of the result; default: size"),
         Option("n", int, None, "columns of the result; default: size"),
         Option("k", int, None, "length of the sums; default: size"),
-        Option("dtype", str, "float32", "type of the elements", tuple(REAL_TYPES)),
+        Option("dtype", str, "float32", "type of the elements", REAL_TYPES),
         Option("alpha", float, 1.0, "factor of the product"),
         Option("beta", float, 0.0, "factor of C, which is not read where it is 0"),
         Option("trans_a", bool, False, "A is stored as k rows of m"),

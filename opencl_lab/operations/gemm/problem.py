@@ -18,7 +18,7 @@ from opencl_lab.wording import counted
 
 __all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "settle"]
 
-REAL_TYPES = {"float32": "float", "float64": "double"}
+REAL_TYPES = ("float32", "float64")
 FLOAT32 = np.dtype("float32")
 PRECISIONS = ("native",)
 TRANSPOSED = {"N": False, "T": True, "C": True, 0: False, 1: True, 2: True}

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from opencl_lab.device import Device
 from opencl_lab.operations.select.problem import TopkProblem
-from opencl_lab.operations.sort import take
+from opencl_lab.operations.sort import gather
+from opencl_lab.operations.sort.gather import GATHER, GatherProblem
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.operations.sort.solver import SORT_SOLVER
-from opencl_lab.operations.sort.take import TAKE, TakeProblem
 from opencl_lab.plan import Plan
 from opencl_lab.solver import Algorithm, Problem, Solver
 from opencl_lab.space import Config, SearchSpace
@@ -23,13 +23,13 @@ LAST = {"source": "keys", "order": "sorted_values", "target": "values", "places"
 
 
 class BySort(Algorithm[TopkProblem]):
-    """Sort places by their keys, and take the first.
+    """Sort places by their keys, and gather the first.
 
     What it gives is in order.
     """
 
     name = "sort"
-    templates = (take.TEMPLATE,)
+    templates = (gather.TEMPLATE,)
     space = SearchSpace(())
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
@@ -40,9 +40,9 @@ class BySort(Algorithm[TopkProblem]):
         """Plan the launches of the sort and one more."""
         n, k, rows = problem.n, problem.k, problem.rows
         order = SortProblem(n, problem.dtype, rows, problem.largest, indices=True)
-        first = TakeProblem(n, rows, problem.dtype.itemsize, k, places=True)
+        first = GatherProblem(n, rows, problem.dtype.itemsize, k, places=True)
         sorting = _plan_of(SORT_SOLVER, order, device)
-        taking = _plan_of(TAKE, first, device)
+        taking = _plan_of(GATHER, first, device)
         if not rows * k:
             sorting = replace(sorting, launches=())
         # Of the sort all but the keys is in between.

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
+from opencl_lab.kernels import largest_power, power_of_two
 from opencl_lab.space import Config, Constraint, Parameter
 
 __all__ = [
-    "INDEX_LIMIT",
     "PARAMETERS",
     "POWER",
     "check_group",
-    "index_of",
     "largest_group",
     "parts_of",
 ]
 
-INDEX_LIMIT = 1 << 31
-"""Keys of a row from which counts and places have 64 bits."""
 LARGEST_PART = 1 << 31
 """Keys that the counts of a part can hold."""
 GROUPS = {"cpu": 4}
@@ -32,12 +25,7 @@ PARAMETERS = (
     Parameter("ITEM_KEYS", (4, 8, 16, 64, 128), "neighbours that an item looks at together"),
 )
 POWER = (
-    Constraint(
-        lambda c: (
-            c.integer("WG_SIZE") > 0 and not c.integer("WG_SIZE") & (c.integer("WG_SIZE") - 1)
-        ),
-        "WG_SIZE must be a power of two",
-    ),
+    power_of_two("WG_SIZE"),
     Constraint(
         lambda c: (
             c.integer("ITEM_KEYS") >= 2 and c.integer("ITEM_KEYS") * c.integer("WG_SIZE") < 1 << 16
@@ -47,17 +35,11 @@ POWER = (
 )
 
 
-def index_of(n: int) -> tuple[bool, Any]:
-    """Return whether rows of `n` keys need counts of 64 bits, and the NumPy type of these."""
-    wide = n >= INDEX_LIMIT
-    return wide, np.uint64 if wide else np.uint32
-
-
 def largest_group(device: Device) -> int:
     """Return the items of a group: one on CPUs, else a power of two up to 256."""
     if device.kind == "cpu":
         return 1
-    return min(256, 1 << (max(device.capabilities.max_work_group, 1).bit_length() - 1))
+    return largest_power(256, device.capabilities.max_work_group)
 
 
 def parts_of(n: int, rows: int, tile: int, device: Device) -> int:

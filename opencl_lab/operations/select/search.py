@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.select.parts import index_of, largest_group
+from opencl_lab.kernels import c_type, index_type, positive
+from opencl_lab.operations.select.parts import largest_group
 from opencl_lab.operations.select.problem import SearchProblem
-from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.solver import Algorithm, Homes, Solver
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.space import Config, Parameter, SearchSpace
 
 __all__ = ["SEARCH", "BinarySearch"]
 
@@ -33,8 +33,8 @@ class BinarySearch(Algorithm[SearchProblem]):
             Parameter("VALUES", (1, 2, 4, 8, 16, 64), "values that an item looks for at once"),
         ),
         (
-            Constraint(lambda c: c.integer("WG_SIZE") > 0, "WG_SIZE must be positive"),
-            Constraint(lambda c: c.integer("VALUES") > 0, "VALUES must be positive"),
+            positive("WG_SIZE"),
+            positive("VALUES"),
         ),
     )
 
@@ -55,12 +55,12 @@ class BinarySearch(Algorithm[SearchProblem]):
         )
         if not problem.m:
             return Plan(buffers, ())
-        wide, index = index_of(problem.n)
+        index = index_type(problem.n)
         wg_size, values = config.integer("WG_SIZE"), config.integer("VALUES")
         params: dict[str, Any] = {
-            "KEY_T": KEY_TYPES[problem.dtype.name],
+            "KEY_T": c_type(problem.dtype),
             "RIGHT": problem.right,
-            "WIDE": wide,
+            "WIDE": index is np.uint64,
             **config,
         }
         launch = Launch(

@@ -8,16 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import c_type, index_type, lacks_groups
 from opencl_lab.operations.select.parts import (
     PARAMETERS,
     POWER,
     check_group,
-    index_of,
     largest_group,
     parts_of,
 )
 from opencl_lab.operations.select.problem import TopkProblem
-from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.solver import AUTO, Algorithm, Homes, Solver
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -66,9 +65,7 @@ class RadixSelect(Algorithm[TopkProblem]):
 
     def supports(self, problem: TopkProblem, device: Device) -> str | None:
         """Need barriers in loops on devices that are no CPUs."""
-        if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        return lacks_groups(device)
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
         """Return groups of one item and long digits for CPUs, unless rows are short."""
@@ -88,14 +85,14 @@ class RadixSelect(Algorithm[TopkProblem]):
         if not rows * k:
             return Plan(tuple(buffers), ())
         whole, alike = _is_whole(problem, device), _alike_parts(problem, device)
-        wide, index = index_of(n)
+        index = index_type(n)
         wg_size, bits = config.integer("WG_SIZE"), config.integer("DIGIT_BITS")
         tile, radix = wg_size * config.integer("ITEM_KEYS"), 1 << bits
         params: dict[str, Any] = {
-            "KEY_T": KEY_TYPES[problem.dtype.name],
+            "KEY_T": c_type(problem.dtype),
             "DESCENDING": problem.largest,
             "ROWS": "whole" if whole else "parted" if alike else "cut",
-            "WIDE": wide,
+            "WIDE": index is np.uint64,
             **config,
             "PTX": device.capabilities.inline_ptx,
         }
@@ -134,7 +131,7 @@ class RadixSelect(Algorithm[TopkProblem]):
         parts = parts_of(n, rows, tile, device)
         digits = -(-8 * problem.dtype.itemsize // bits)
         capacity = n // FEW_SHARE
-        words = digits * radix * (2 if wide else 1)
+        words = digits * radix * (2 if params["WIDE"] else 1)
         buffers += [
             Buffer("few_keys", "scratch", (rows, capacity), problem.dtype),
             Buffer("few_places", "scratch", (rows, capacity), LONG),

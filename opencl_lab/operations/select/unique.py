@@ -7,16 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import c_type, index_type, lacks_groups
 from opencl_lab.operations.select.parts import (
     PARAMETERS,
     POWER,
     check_group,
-    index_of,
     largest_group,
     parts_of,
 )
 from opencl_lab.operations.select.problem import UniqueProblem
-from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.solver import Algorithm, Homes, Solver
 from opencl_lab.space import Config, SearchSpace
@@ -36,9 +35,7 @@ class Heads(Algorithm[UniqueProblem]):
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
         """Need barriers in loops on devices that are no CPUs."""
-        if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        return lacks_groups(device)
 
     def default_config(self, problem: UniqueProblem, device: Device) -> Config:
         """Return groups of one item for CPUs."""
@@ -58,12 +55,12 @@ class Heads(Algorithm[UniqueProblem]):
             buffers.append(Buffer("counts", "out", (n,), LONG))
         if not n:
             return Plan(tuple(buffers), ())
-        wide, index = index_of(n)
+        index = index_type(n)
         wg_size = config.integer("WG_SIZE")
         parts = parts_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
         params: dict[str, Any] = {
-            "KEY_T": KEY_TYPES[problem.dtype.name],
-            "WIDE": wide,
+            "KEY_T": c_type(problem.dtype),
+            "WIDE": index is np.uint64,
             **config,
             "COUNTS": problem.counts,
             "PTX": device.capabilities.inline_ptx,

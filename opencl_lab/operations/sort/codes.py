@@ -1,4 +1,4 @@
-"""The order of keys on the host, as unsigned integers like those of `radix_keys.mako`."""
+"""The order of keys on the host, as unsigned integers like those of `keys.mako`."""
 
 from __future__ import annotations
 

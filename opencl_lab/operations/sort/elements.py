@@ -7,15 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.operations.sort.problem import KEY_TYPES, VALUE_TYPES, SortProblem
+from opencl_lab.kernels import WORD_TYPES, c_type
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer
 
-__all__ = ["Elements", "index_type"]
+__all__ = ["ElementTypes", "Elements"]
 
 
-def index_type(count: int) -> Any:
-    """Return the NumPy type of indexes below `count`, with room for one more tile of any size."""
-    return np.uint32 if count < 2**31 else np.uint64
+@dataclass(frozen=True)
+class ElementTypes:
+    """What templates are told of elements: see ``clkernels/sort/keys.mako``.
+
+    Parameters
+    ----------
+    key : str
+        OpenCL C type of a key.
+    descending : bool
+    value : str, optional
+        OpenCL C type of a value on the way.
+    bits : tuple of two ints, optional
+        Which bits of a key's code count.
+    indices : bool
+        Whether values are positions in the row.
+    """
+
+    key: str
+    descending: bool
+    value: str | None
+    bits: tuple[int, int] | None
+    indices: bool
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,7 @@ class Elements:
     @property
     def value_type(self) -> str | None:
         """The same in OpenCL C, or None if there are no values."""
-        return None if self.value_dtype is None else VALUE_TYPES[self.value_dtype.itemsize]
+        return None if self.value_dtype is None else WORD_TYPES[self.value_dtype.itemsize]
 
     @property
     def nbytes(self) -> int:
@@ -49,12 +69,19 @@ class Elements:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The arguments of `sort/radix_keys.mako`."""
+        """The arguments of `sort/keys.mako`."""
         return {
-            "KEY_T": KEY_TYPES[self.problem.dtype.name],
+            "KEY_T": c_type(self.problem.dtype),
             "DESCENDING": self.problem.descending,
             "VALUE_T": self.value_type,
         }
+
+    @property
+    def types(self) -> ElementTypes:
+        """The same, and more, as one argument."""
+        problem = self.problem
+        key = c_type(problem.dtype)
+        return ElementTypes(key, problem.descending, self.value_type, problem.bits, problem.indices)
 
     @property
     def buffers(self) -> list[Buffer]:

@@ -11,11 +11,12 @@ import numpy as np
 
 from opencl_lab.device import select_device
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.kernels import WORD_TYPES
+from opencl_lab.operations.sort.gather import GATHER, GatherProblem
 from opencl_lab.operations.sort.out_of_core import sort_array
-from opencl_lab.operations.sort.parting import needs_parts
-from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
+from opencl_lab.operations.sort.part_sizes import needs_parts
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.operations.sort.solver import SORT_SOLVER
-from opencl_lab.operations.sort.take import TAKE, TakeProblem
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -242,7 +243,7 @@ def _sort_by_key(
     problem = SortProblem(
         key_rows.length, key_array.dtype, key_rows.count, descending, bits=_pair(bits)
     )
-    sort_pairs = _travelling if value_array.dtype.itemsize in VALUE_TYPES else _by_index
+    sort_pairs = _travelling if value_array.dtype.itemsize in WORD_TYPES else _by_index
     result, moved = sort_pairs(
         problem,
         key_rows.data,
@@ -296,8 +297,8 @@ def _by_index(
     order = SORT_SOLVER.run(replace(problem, indices=True), {"keys": keys}, **options).outputs
     results = []
     for source, target in zip((keys, values), targets, strict=True):
-        taken = TAKE.run(
-            TakeProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
+        taken = GATHER.run(
+            GatherProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
             {"source": source, "order": order["sorted_values"]},
             queue=options["queue"],
             out={} if target is None else {"target": target},

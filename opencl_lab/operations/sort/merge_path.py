@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opencl_lab.device import Device
-from opencl_lab.operations.sort import merge_groups, merge_units
+from opencl_lab.kernels import lacks_groups, positive
+from opencl_lab.operations.sort import merge_cpu, merge_gpu
 from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
 from opencl_lab.plan import Plan
 from opencl_lab.solver import Algorithm
@@ -15,8 +16,8 @@ SLOTS = 1 << 16
 """Elements of a tile whose places a slot of 16 bits tells."""
 
 
-def _by_units(config: Config) -> bool:
-    return config["FORM"] == "units"
+def _for_cpu(config: Config) -> bool:
+    return config["FORM"] == "cpu"
 
 
 def _power(number: int) -> bool:
@@ -27,44 +28,40 @@ def _power(number: int) -> bool:
 class MergePath(Algorithm[SortProblem]):
     """Stable merge sort whose merges are divided into equal parts of the result.
 
-    It compares keys and knows nothing else of them. ``units`` is for CPUs, without barriers;
-    ``groups`` sorts and merges tiles in registers and local memory.
+    It compares keys and knows nothing else of them. ``cpu`` is for CPUs, without barriers;
+    ``gpu`` sorts and merges tiles in registers and local memory.
     """
 
     name = "merge-path"
-    templates = (merge_units.TEMPLATE, merge_groups.TEMPLATE)
+    templates = (merge_cpu.TEMPLATE, merge_gpu.TEMPLATE)
     space = SearchSpace(
         (
-            Parameter("FORM", ("units", "groups"), "who merges: single items or groups"),
-            Parameter("WG_SIZE", (1, 32, 64, 128, 256, 512), "items in a group; units: 1"),
+            Parameter("FORM", ("cpu", "gpu"), "who merges: single items or groups"),
+            Parameter("WG_SIZE", (1, 32, 64, 128, 256, 512), "items in a group; cpu: 1"),
+            Parameter("ITEM_KEYS", (1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 23), "gpu: keys of an item"),
             Parameter(
-                "ITEM_KEYS", (1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 23), "groups: keys of an item"
-            ),
-            Parameter(
-                "TILE", (1, 1024, 2048, 4096, 8192, 16384, 32768), "units: elements in a cache"
+                "TILE", (1, 1024, 2048, 4096, 8192, 16384, 32768), "cpu: elements in a cache"
             ),
             Parameter(
                 "STRETCH",
                 (1, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
-                "units: elements of a task of merging",
+                "cpu: elements of a task of merging",
             ),
         ),
         (
+            Constraint(lambda c: _for_cpu(c) == (c["WG_SIZE"] == 1), "WG_SIZE is 1 for cpu alone"),
             Constraint(
-                lambda c: _by_units(c) == (c["WG_SIZE"] == 1), "WG_SIZE is 1 for units alone"
+                lambda c: _for_cpu(c) == (c["ITEM_KEYS"] == 1), "ITEM_KEYS is 1 for cpu alone"
             ),
             Constraint(
-                lambda c: _by_units(c) == (c["ITEM_KEYS"] == 1), "ITEM_KEYS is 1 for units alone"
-            ),
-            Constraint(
-                lambda c: _by_units(c) == (c["TILE"] != 1) == (c["STRETCH"] != 1),
-                "TILE and STRETCH are for units alone",
+                lambda c: _for_cpu(c) == (c["TILE"] != 1) == (c["STRETCH"] != 1),
+                "TILE and STRETCH are for cpu alone",
             ),
             Constraint(
                 lambda c: _power(c.integer("WG_SIZE")) and c["WG_SIZE"] != 2,
-                "WG_SIZE must be a power of two, and 4 or more for groups",
+                "WG_SIZE must be a power of two, and 4 or more for gpu",
             ),
-            Constraint(lambda c: c.integer("ITEM_KEYS") > 0, "ITEM_KEYS must be positive"),
+            positive("ITEM_KEYS"),
             Constraint(
                 lambda c: c.integer("WG_SIZE") * c.integer("ITEM_KEYS") <= SLOTS,
                 f"WG_SIZE * ITEM_KEYS must not be above {SLOTS}",
@@ -74,7 +71,7 @@ class MergePath(Algorithm[SortProblem]):
                 "TILE and STRETCH must be powers of two",
             ),
             Constraint(
-                lambda c: not _by_units(c) or c.integer("TILE") >= 8,
+                lambda c: not _for_cpu(c) or c.integer("TILE") >= 8,
                 "TILE must be at least 8",
             ),
             Constraint(
@@ -88,20 +85,18 @@ class MergePath(Algorithm[SortProblem]):
         """Need barriers in loops on devices that are no CPUs, and keys of which all bits count."""
         if problem.bits is not None:
             return PARTIAL_KEYS
-        if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        return lacks_groups(device)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return the form for the kind of device, and tiles that fit."""
         if device.kind == "cpu":
-            chosen = merge_units.units_config(problem, device)
-            return Config(FORM="units", WG_SIZE=1, ITEM_KEYS=1, **chosen)
-        chosen = merge_groups.groups_config(problem, device)
-        return Config(FORM="groups", **chosen, TILE=1, STRETCH=1)
+            chosen = merge_cpu.cpu_config(problem, device)
+            return Config(FORM="cpu", WG_SIZE=1, ITEM_KEYS=1, **chosen)
+        chosen = merge_gpu.gpu_config(problem, device)
+        return Config(FORM="gpu", **chosen, TILE=1, STRETCH=1)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the form."""
-        if _by_units(config):
-            return merge_units.units_plan(problem, config, device)
-        return merge_groups.groups_plan(problem, config, device)
+        if _for_cpu(config):
+            return merge_cpu.cpu_plan(problem, config, device)
+        return merge_gpu.gpu_plan(problem, config, device)

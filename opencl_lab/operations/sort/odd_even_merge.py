@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.sort.halves import around, widened
-from opencl_lab.operations.sort.problem import KEY_TYPES, PARTIAL_KEYS, VALUE_TYPES, SortProblem
+from opencl_lab.kernels import WORD_TYPES, c_type, index_type, lacks_type, largest_power, positive
+from opencl_lab.operations.sort.half_keys import around, widened
+from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -42,8 +43,8 @@ class OddEvenMerge(Algorithm[SortProblem]):
             Parameter("NARROW", (False, True), "bound the searches of a group first"),
         ),
         (
-            Constraint(lambda c: c.integer("WG_SIZE") > 0, "WG_SIZE must be positive"),
-            Constraint(lambda c: c.integer("WORK_PER_ITEM") > 0, "WORK_PER_ITEM must be positive"),
+            positive("WG_SIZE"),
+            positive("WORK_PER_ITEM"),
             Constraint(
                 lambda c: c.integer("TILE") >= 0 and not c.integer("TILE") & c.integer("TILE") - 1,
                 "TILE must be 0 or a power of two",
@@ -71,9 +72,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
         """Need double precision for float64 keys, and keys of which all bits count."""
         if problem.bits is not None:
             return PARTIAL_KEYS
-        if problem.dtype == np.float64 and not device.capabilities.fp64:
-            return "the device has no double precision"
-        return None
+        return lacks_type(device, problem.dtype)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return long runs an item on CPUs, short ones in large groups elsewhere."""
@@ -81,8 +80,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
             config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True, NARROW=False)
         else:
             config = Config(WG_SIZE=512, TILE=2048, WORK_PER_ITEM=4, BLOCKED=True, NARROW=False)
-        wg_size = min(config.integer("WG_SIZE"), device.capabilities.max_work_group)
-        wg_size = 1 << wg_size.bit_length() - 1
+        wg_size = largest_power(config.integer("WG_SIZE"), device.capabilities.max_work_group)
         tile = config.integer("TILE")
         while tile * self._tile_element(problem) > device.capabilities.local_memory:
             tile //= 2
@@ -150,32 +148,32 @@ class OddEvenMerge(Algorithm[SortProblem]):
         last: bool,
     ) -> Launch:
         values = self._values(problem)
-        index_type: Any = np.uint32 if problem.n < 2**31 else np.uint64
+        index = index_type(problem.n)
         arguments: dict[str, Argument] = {"source": source, "target": target}
         if values.present:
             if not (first and problem.indices):
                 arguments["source_values"] = "values" if first else f"{source}_values"
             arguments["target_values"] = f"{target}_values"
-        arguments["n"] = index_type(problem.n)
+        arguments["n"] = index(problem.n)
         wg_size, tile = config.integer("WG_SIZE"), config.integer("TILE")
         if width == 0:
             span, local_bytes = tile, tile * self._tile_element(problem)
         else:
-            arguments["width"] = index_type(width)
+            arguments["width"] = index(width)
             span = wg_size * config.integer("WORK_PER_ITEM")
-            local_bytes = 2 * index_type().itemsize if config["NARROW"] else 0
+            local_bytes = 2 * index().itemsize if config["NARROW"] else 0
         return Launch(
             template=self.templates[0],
             kernel="merge_pass" if width else "sort_tile",
             params={
                 **config,
-                "KEY_T": KEY_TYPES[problem.dtype.name],
+                "KEY_T": c_type(problem.dtype),
                 "KEY_IS_FLOAT": problem.dtype.kind == "f",
                 "DESCENDING": problem.descending,
                 "VALUE_T": values.type,
                 "VALUE_IN_T": None if first and problem.indices else values.type,
                 "VALUE_OUT_T": "long" if last and problem.indices else values.type,
-                "INDEX_T": "uint" if index_type is np.uint32 else "ulong",
+                "INDEX_T": c_type(index),
             },
             global_size=(round_up(problem.n, span) // span * wg_size * problem.rows,),
             local_size=(wg_size,),
@@ -196,10 +194,10 @@ class OddEvenMerge(Algorithm[SortProblem]):
         if problem.indices:
             # Positions travel in the smallest type; the last launch widens them.
             dtype = np.dtype(np.uint32 if problem.n < 2**32 else np.uint64)
-            return _Values(VALUE_TYPES[dtype.itemsize], dtype, np.dtype(np.int64))
+            return _Values(WORD_TYPES[dtype.itemsize], dtype, np.dtype(np.int64))
         if problem.value_bytes:
             dtype = np.dtype(f"V{problem.value_bytes}")
-            return _Values(VALUE_TYPES[problem.value_bytes], dtype, dtype)
+            return _Values(WORD_TYPES[problem.value_bytes], dtype, dtype)
         return _Values(None, np.dtype("V1"), np.dtype("V1"))
 
 

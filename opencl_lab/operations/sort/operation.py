@@ -10,6 +10,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
+from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.sort.calls import CALLS
 from opencl_lab.operations.sort.file import sort_file
@@ -31,13 +32,11 @@ __all__ = ["ORDERS", "SORT", "Sort"]
 
 ORDERS = ("random", "sorted", "reversed", "nearly-sorted", "few-unique", "equal", "organ-pipe")
 SAMPLE_KEYS = 1 << 18
-C_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double"}
 
 
 def _c_defines(problem: SortProblem) -> dict[str, str]:
-    name = problem.dtype.name
     return {
-        "KEY_T": C_TYPES.get(name, f"{name}_t"),
+        "KEY_T": host_c_type(problem.dtype),
         "KEY_IS_FLOAT": str(int(problem.dtype.kind == "f")),
         "DESCENDING": str(int(problem.descending)),
     }
@@ -64,7 +63,7 @@ class Sort(Operation[SortProblem]):
     summary = "Sort numbers, stably and in NumPy's order."
     options = (
         Option("n", int, 50_000, "how many keys"),
-        Option("dtype", str, "int32", "type of the keys", tuple(KEY_TYPES)),
+        Option("dtype", str, "int32", "type of the keys", KEY_TYPES),
         Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
         Option("descending", bool, False, "the largest key first"),
         Option("axis", int, None, "axis of an input file to sort along; default: the last, -1"),

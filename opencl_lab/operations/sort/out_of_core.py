@@ -2,9 +2,9 @@
 
 Rows that fit go through the device in batches. Longer ones do so twice: runs of equal length are
 sorted and put aside; then the sorted row is made in pieces of the same length, each of the parts
-of all runs that belong to it (`split`). The device sorts a piece as it has sorted the runs, which
-merges it, since that is stable. The last run and the last piece are filled with keys that no other
-one comes after. So everything is one problem of one size, whatever the keys are.
+of all runs that belong to it (`multiway_split`). The device sorts a piece as it has sorted the
+runs, which merges it, since that is stable. The last run and the last piece are filled with keys
+that no other one comes after. So everything is one problem of one size, whatever the keys are.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.sort.codes import last_key
-from opencl_lab.operations.sort.parting import Parts, parts_of
+from opencl_lab.operations.sort.multiway_split import Samples
+from opencl_lab.operations.sort.part_sizes import Parts, parts_of
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.operations.sort.solver import SORT_SOLVER
-from opencl_lab.operations.sort.split import Samples
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.runtime.staging import Bytes
@@ -235,7 +235,7 @@ class _Runs:
 
     def to_be_merged(self, result: Keys) -> list[Part]:
         """Return parts that become the sorted row, of runs that are."""
-        self._samples.settle()
+        self._samples.order()
         edges = self._edges
         starts = np.array(edges[:-1])
         cuts = [np.zeros_like(starts)]

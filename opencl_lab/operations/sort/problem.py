@@ -8,28 +8,16 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.kernels import C_TYPES, WORD_TYPES
 from opencl_lab.plan import Work
 from opencl_lab.solver import Problem
 from opencl_lab.wording import counted
 
-__all__ = ["KEY_TYPES", "PARTIAL_KEYS", "VALUE_TYPES", "SortProblem"]
+__all__ = ["KEY_TYPES", "PARTIAL_KEYS", "SortProblem"]
 
-KEY_TYPES = {
-    "bool": "uchar",
-    "int8": "char",
-    "uint8": "uchar",
-    "int16": "short",
-    "uint16": "ushort",
-    "int32": "int",
-    "uint32": "uint",
-    "int64": "long",
-    "uint64": "ulong",
-    "float16": "half",
-    "float32": "float",
-    "float64": "double",
-}
+KEY_TYPES = tuple(name for name in C_TYPES if not name.startswith("complex"))
+"""Names of the dtypes that are sorted."""
 PARTIAL_KEYS = "only radix sorts by some bits of the keys"
-VALUE_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 
 @dataclass(frozen=True)
@@ -79,10 +67,10 @@ class SortProblem(Problem):
                 raise InvalidProblem(
                     f"bits must be (low, high) with 0 <= low < high <= {most}, not {self.bits}"
                 )
-        if self.value_bytes and self.value_bytes not in VALUE_TYPES:
+        if self.value_bytes and self.value_bytes not in WORD_TYPES:
             raise InvalidProblem(
                 f"values of {self.value_bytes} bytes cannot travel with keys (sizes: "
-                f"{', '.join(map(str, VALUE_TYPES))}); use argsort and index with its result"
+                f"{', '.join(map(str, WORD_TYPES))}); use argsort and index with its result"
             )
 
     @property

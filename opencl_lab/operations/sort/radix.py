@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opencl_lab.device import Device
-from opencl_lab.operations.sort import groups, units
+from opencl_lab.kernels import lacks_groups, not_negative, positive
+from opencl_lab.operations.sort import radix_cpu, radix_gpu
 from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Plan
@@ -16,97 +17,91 @@ STREAMED = 8 << 20
 """Bytes of all elements from which lines that go past the caches pay."""
 
 
-IDLE = (groups.PATIENCE, groups.LOOKS)
+IDLE = (radix_gpu.PATIENCE, radix_gpu.LOOKS)
 
 
-def _by_units(config: Config) -> bool:
-    return config["FORM"] == "units"
+def _for_cpu(config: Config) -> bool:
+    return config["FORM"] == "cpu"
 
 
 class Radix(Algorithm[SortProblem]):
     """Stable radix sort in three forms, of which the device decides.
 
-    ``units`` is for CPUs, without barriers; ``onesweep`` has one launch a digit, in which groups
+    ``cpu`` is for CPUs, without barriers; ``onesweep`` has one launch a digit, in which groups
     look back at others; ``scan`` has three a digit, and assumes nothing about other groups.
     """
 
     name = "radix"
-    templates = (units.TEMPLATE, groups.TEMPLATE, groups.ROWS)
+    templates = (radix_cpu.TEMPLATE, radix_gpu.TEMPLATE, radix_gpu.ROWS)
     space = SearchSpace(
         (
-            Parameter("FORM", ("units", "scan", "onesweep"), "how groups work together"),
+            Parameter("FORM", ("cpu", "scan", "onesweep"), "how groups work together"),
             Parameter("DIGIT_BITS", (5, 6, 7, 8, 9, 10, 11), "bits of a digit, at most"),
-            Parameter("WG_SIZE", (1, 32, 64, 128, 256, 384, 512), "items in a group; units: 1"),
-            Parameter("ITEM_KEYS", (1, *groups.ITEM_KEYS), "keys of an item in a tile"),
+            Parameter("WG_SIZE", (1, 32, 64, 128, 256, 384, 512), "items in a group; cpu: 1"),
+            Parameter("ITEM_KEYS", (1, *radix_gpu.ITEM_KEYS), "keys of an item in a tile"),
             Parameter("LOOKS", (1, 4, 8, 16), "tiles that onesweep looks back at together"),
             Parameter("PATIENCE", (0, 4096), "how often onesweep looks at a tile before it counts"),
-            Parameter("CAPACITY", (1, 8192, 16384, 32768, 65536), "units: elements in a cache"),
-            Parameter("STREAM", (False, True), "units: lines are written past the caches"),
+            Parameter("CAPACITY", (1, 8192, 16384, 32768, 65536), "cpu: elements in a cache"),
+            Parameter("STREAM", (False, True), "cpu: lines are written past the caches"),
         ),
         (
+            Constraint(lambda c: _for_cpu(c) == (c["WG_SIZE"] == 1), "WG_SIZE is 1 for cpu alone"),
             Constraint(
-                lambda c: _by_units(c) == (c["WG_SIZE"] == 1), "WG_SIZE is 1 for units alone"
-            ),
-            Constraint(
-                lambda c: 1 <= c.integer("DIGIT_BITS") <= (11 if _by_units(c) else 8),
+                lambda c: 1 <= c.integer("DIGIT_BITS") <= (11 if _for_cpu(c) else 8),
                 "DIGIT_BITS must be 1 to 11, and at most 8 for groups",
             ),
             Constraint(
-                lambda c: _by_units(c) or c.integer("WG_SIZE") % 32 == 0 < c.integer("WG_SIZE"),
+                lambda c: _for_cpu(c) or c.integer("WG_SIZE") % 32 == 0 < c.integer("WG_SIZE"),
                 "WG_SIZE must be a multiple of 32 for groups",
             ),
             Constraint(
-                lambda c: _by_units(c) or 1 << c.integer("DIGIT_BITS") <= c.integer("WG_SIZE"),
+                lambda c: _for_cpu(c) or 1 << c.integer("DIGIT_BITS") <= c.integer("WG_SIZE"),
                 "WG_SIZE must not be less than 2 to the power of DIGIT_BITS",
             ),
             Constraint(
-                lambda c: _by_units(c) or c.integer("ITEM_KEYS") >= 2,
+                lambda c: _for_cpu(c) or c.integer("ITEM_KEYS") >= 2,
                 "ITEM_KEYS must be at least 2 for groups",
             ),
-            Constraint(lambda c: c.integer("CAPACITY") > 0, "CAPACITY must be positive"),
-            Constraint(lambda c: c.integer("PATIENCE") >= 0, "PATIENCE must not be negative"),
-            Constraint(lambda c: c.integer("LOOKS") > 0, "LOOKS must be positive"),
-            Constraint(
-                lambda c: not _by_units(c) or c["ITEM_KEYS"] == 1, "ITEM_KEYS is 1 for units"
-            ),
+            positive("CAPACITY"),
+            not_negative("PATIENCE"),
+            positive("LOOKS"),
+            Constraint(lambda c: not _for_cpu(c) or c["ITEM_KEYS"] == 1, "ITEM_KEYS is 1 for cpu"),
             Constraint(
                 lambda c: c["FORM"] == "onesweep" or (c["PATIENCE"], c["LOOKS"]) == IDLE,
                 "PATIENCE and LOOKS are for onesweep alone",
             ),
             Constraint(
-                lambda c: _by_units(c) or (c["CAPACITY"] == 1 and not c["STREAM"]),
-                "CAPACITY and STREAM are for units alone",
+                lambda c: _for_cpu(c) or (c["CAPACITY"] == 1 and not c["STREAM"]),
+                "CAPACITY and STREAM are for cpu alone",
             ),
         ),
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
         """Need barriers in loops on devices that are no CPUs."""
-        if device.kind != "cpu" and not device.capabilities.barriers_in_loops:
-            return "barriers in loops do not work on the device"
-        return None
+        return lacks_groups(device)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return the form for the kind of device, and tiles that fit."""
         if device.kind == "cpu":
             total = problem.n * problem.rows * Elements(problem).nbytes
             return Config(
-                FORM="units",
-                DIGIT_BITS=units.digit_bits(problem, device),
+                FORM="cpu",
+                DIGIT_BITS=radix_cpu.digit_bits(problem, device),
                 WG_SIZE=1,
                 ITEM_KEYS=1,
-                LOOKS=groups.LOOKS,
-                PATIENCE=groups.PATIENCE,
+                LOOKS=radix_gpu.LOOKS,
+                PATIENCE=radix_gpu.PATIENCE,
                 CAPACITY=32768,
                 STREAM=total >= STREAMED,
             )
-        chosen = groups.groups_config(problem, device)
+        chosen = radix_gpu.gpu_config(problem, device)
         return Config(
-            **chosen, LOOKS=groups.LOOKS, PATIENCE=groups.PATIENCE, CAPACITY=1, STREAM=False
+            **chosen, LOOKS=radix_gpu.LOOKS, PATIENCE=radix_gpu.PATIENCE, CAPACITY=1, STREAM=False
         )
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the form."""
-        if _by_units(config):
-            return units.units_plan(problem, config, device)
-        return groups.groups_plan(problem, config, device)
+        if _for_cpu(config):
+            return radix_cpu.cpu_plan(problem, config, device)
+        return radix_gpu.gpu_plan(problem, config, device)

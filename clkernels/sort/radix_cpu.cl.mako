@@ -2,20 +2,20 @@
  * Stable radix sort of rows by threads with caches: the form for CPUs, without a barrier. Groups of
  * one item, one for each compute unit, go through phases of tasks.
  *
- * Rows that are many or short are one task each (ROWS = whole): radix_run.mako. Long rows are first
- * cut into buckets that lie in a cache, from the most significant bits on (ROWS = cut):
+ * Rows that are many or short are one task each (no CUT): radix_cpu_run.mako. Long rows are first
+ * cut into buckets that lie in a cache, from the most significant bits on (CUT):
  *
  *     phase 0   count     a chunk: how many keys are in each bucket of a range that a sample spans
- *     phase 1   settle    a row: where buckets begin; neighbours become runs of about equal size
- *     phase 2   spread    a chunk: elements to their buckets
- *     phase 3   finish    a share of the runs: radix_run.mako
+ *     phase 1   scan      a row: where buckets begin; neighbours become runs of about equal size
+ *     phase 2   scatter   a chunk: elements to their buckets
+ *     phase 3   finish    a share of the runs: radix_cpu_run.mako
  *
  * Where one run would have a large part of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
  *
  *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
- *     phase 5 + 3 k   settle   a row: where they begin
- *     phase 6 + 3 k   spread   a chunk
+ *     phase 5 + 3 k   scan     a row: where they begin
+ *     phase 6 + 3 k   scatter  a chunk
  *     the last phase  copy     a chunk: what is not where the caller wants it
  *
  * So the time depends little on how keys are distributed. Elements are gathered in lines of a cache
@@ -27,41 +27,41 @@
  * multi-core radix sort", Euro-Par 2011.
  *
  * The host guarantees: n > 0; what common/phases.mako asks for; `spares` has 2 * CAPACITY elements
- * for each item. With ROWS = cut: `first` and `second` have an element for each key, `table`
- * chunks * 2^BUCKET_BITS words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
- * 2^BUCKET_BITS + 1 + 8 * items words. With ROWS = whole they have room for all elements if n > CAPACITY.
+ * for each item. With CUT: `first` and `second` have an element for each key, `table`
+ * chunks * 2^bits words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
+ * 2^bits + 1 + 8 * items words. Without CUT they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
- * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
- * INDICES       whether values are positions in the row, and keys are not wanted
+ * ELEMENT       key, descending, value, bits: see keys.mako; indices: whether values are positions in
+ *               the row, and keys are not wanted
  * INDEX_T       unsigned type that counts the elements of all rows
- * FLOAT         type in which keys are numbers, or None for integers and where it is not to be used
- * ROWS          whole or cut
  * CAPACITY      elements of a run that fits in a cache
- * BUCKET_BITS   of a bucket, and of a digit of a row that is not cut into buckets
- * SAMPLE        keys that are looked at to find the range of a row
- * SKEW          most keys of a sample in such a part of its range make buckets narrower there
- * SHARE         elements of a run, about
- * LARGEST       elements of the largest run that one unit may have
- * FINISH_SHARES tasks of a unit in phase 3
- * STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW   see radix_run.mako and above
- * NETWORK, LANES   see radix_network.mako; NETWORK is 0 where no run goes there
+ * CUT           None where rows are not cut; else
+ *   bits            of a bucket, and of a digit of a row that is not cut into buckets
+ *   share           elements of a run, about
+ *   float_type      type in which keys are numbers, or None for integers and where it is not to be used
+ *   sample          keys that are looked at to find the range of a row
+ *   skew            most keys of a sample in such a part of its range make buckets narrower there
+ *   largest         elements of the largest run that one unit may have
+ *   finish_shares   tasks of a unit in phase 3
+ * RUN           bits, spare_bits, few, block: see radix_cpu_run.mako; network, lanes: see
+ *               radix_cpu_network.mako; network is 0 where no run goes there
+ * STREAM        whether lines go past the caches
  * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, INDEX_T, FLOAT, ROWS, CAPACITY, BUCKET_BITS, SAMPLE, SKEW,
-             SHARE, LARGEST, FINISH_SHARES, STREAM, BLOCK, RUN_BITS, SPARE_BITS, FEW, NETWORK, LANES, PATIENCE"/>\
+<%page args="ELEMENT, INDEX_T, CAPACITY, CUT, RUN, STREAM, PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=FLOAT == 'double'"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=CUT and CUT.float_type == 'double'"/>\
+<%include file="keys.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
+                                  BITS=ELEMENT.bits"/>\
 <%
-    cut = ROWS == "cut"
-    words = max(3 << RUN_BITS, (2 << BUCKET_BITS) if cut else 0)
+    words = max(3 << RUN.bits, (2 << CUT.bits) if CUT else 0)
 %>\
 typedef ${INDEX_T} index_t;
-typedef ${"long" if INDICES else VALUE_T or "uchar"} out_value_t;
+typedef ${"long" if ELEMENT.indices else ELEMENT.value or "uchar"} out_value_t;
 typedef struct {
     __global const ukey_t *keys;
-% if VALUE_T is not None and not INDICES:
+% if ELEMENT.value and not ELEMENT.indices:
     __global const value_t *values;
 % endif
 } source_t;
@@ -80,30 +80,30 @@ static inline uint length_of_index(const index_t number)
     return 8 * sizeof(index_t) - (uint)clz(number);
 }
 
-% if NETWORK:
-<%include file="radix_network.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, NETWORK=NETWORK, LANES=LANES"/>\
+% if RUN.network:
+<%include file="radix_cpu_network.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, NETWORK=RUN.network, LANES=RUN.lanes"/>\
 % endif
-<%include file="radix_run.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, ROWS=ROWS, STREAM=STREAM, BLOCK=BLOCK, RUN_BITS=RUN_BITS, SPARE_BITS=SPARE_BITS, FEW=FEW, NETWORK=NETWORK"/>\
-% if cut:
-<%include file="radix_cut.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SKEW=SKEW, SHARE=SHARE, LARGEST=LARGEST, STREAM=STREAM, FINISH_SHARES=FINISH_SHARES"/>\
+<%include file="radix_cpu_run.mako" args="ELEMENT=ELEMENT, RUN=RUN, WHOLE=CUT is None, STREAM=STREAM"/>\
+% if CUT:
+<%include file="radix_cpu_buckets.mako" args="CUT=CUT, DESCENDING=ELEMENT.descending, BLOCK=RUN.block, STREAM=STREAM"/>\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void radix_units(__global const ukey_t *keys,
-% if VALUE_T is not None and not INDICES:
+void radix_cpu(__global const ukey_t *keys,
+% if ELEMENT.value and not ELEMENT.indices:
                  __global const value_t *values,
 % endif
-% if not INDICES:
+% if not ELEMENT.indices:
                  __global ukey_t *sorted,
 % endif
-% if VALUE_T is not None:
+% if ELEMENT.value:
                  __global out_value_t *sorted_values,
 % endif
                  __global elem_t *spares,
                  __global elem_t *first,
-% if VALUE_T is not None:
+% if ELEMENT.value:
                  __global elem_t *second,
 % endif
-% if cut:
+% if CUT:
                  __global index_t *table,
                  __global ukey_t *limits,
                  volatile __global ulong *state,
@@ -118,26 +118,26 @@ void radix_units(__global const ukey_t *keys,
                  volatile __global uint *counters)
 {
     __local index_t counts[${words}];
-% if cut:
-    __local line_t lines[1 << ${BUCKET_BITS}] __attribute__((aligned(64)));
-    __local index_t places[2 << ${BUCKET_BITS}];
+% if CUT:
+    __local line_t lines[1 << ${CUT.bits}] __attribute__((aligned(64)));
+    __local index_t places[2 << ${CUT.bits}];
 % endif
-% if VALUE_T is None:
+% if not ELEMENT.value:
     __global elem_t *second = (__global elem_t *)sorted;
     __global out_value_t *sorted_values = 0;
-% elif INDICES:
+% elif ELEMENT.indices:
     __global ukey_t *sorted = 0;
 % endif
     __global elem_t *mine = spares + get_global_id(0) * ${2 * CAPACITY};
     source_t source;
     source.keys = keys;
-% if not cut:
+% if not CUT:
     /* A task is a share of the rows. */
     <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" patience="${PATIENCE}">
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             source.keys = keys + at;
-% if VALUE_T is not None and not INDICES:
+% if ELEMENT.value and not ELEMENT.indices:
             source.values = values + at;
 % endif
             sort_run(source, (index_t)n, n > ${CAPACITY} ? first + at : mine,
@@ -154,23 +154,23 @@ void radix_units(__global const ukey_t *keys,
         const uint part = task % parts;
         const ulong row = task / parts, at = row * n;
         const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
-        volatile __global ulong *mode = state + row * STATE;
+        volatile __global ulong *row_state = state + row * STATE;
         __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
         __global ukey_t *row_limits = limits + 3 * row * chunks;
         __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
         source.keys = keys + at;
-% if VALUE_T is not None and not INDICES:
+% if ELEMENT.value and not ELEMENT.indices:
         source.values = values + at;
 % endif
-        const uint runs = phase > 1 ? (uint)mode[RUN_COUNT] : 0;
-        const uint passes = phase > 1 ? (uint)mode[PASSES] : 0;
+        const uint runs = phase > 1 ? (uint)row_state[RUN_COUNT] : 0;
+        const uint passes = phase > 1 ? (uint)row_state[PASSES] : 0;
         /* Of the phases of a digit: which digit, and which phase. */
         const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
         const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
         if (phase == 0)
             count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
         else if (phase == 1)
-            settle_buckets(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, mode,
+            choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
                            row_starts);
         else if (phase == 3 && runs) {
             /* The runs that begin in an equal share of the row. */
@@ -184,28 +184,28 @@ void radix_units(__global const ukey_t *keys,
         } else if (phase + 1 == last && !runs) {
             if (!passes)
                 for (index_t i = begin; i < end; ++i)
-                    second[at + i] = take_arrays(source, i);
-% if VALUE_T is not None:
-            emit(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
+                    second[at + i] = element_arrays(source, i);
+% if ELEMENT.value:
+            store_sorted(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
 % endif
         } else if ((phase == 2 && runs) || (step < 3 && !runs && pass < passes)) {
             /* The last pass ends in `second`. */
             const bool to_second = phase > 2 && ((passes - pass) & 1);
             __global elem_t *target = (to_second ? second : first) + at;
             __global const elem_t *elements = (to_second ? first : second) + at;
-            const ukey_t base = (ukey_t)mode[LEAST];
-            const uint shift = (uint)(mode[LOW] + pass * mode[DIGIT]);
+            const ukey_t base = (ukey_t)row_state[LEAST];
+            const uint shift = (uint)(row_state[LOW] + pass * row_state[DIGIT]);
             if (step == 0 && pass == 0)
                 count_digits_arrays(source, begin, end, share, base, shift, counts);
             else if (step == 0)
                 count_digits_elements(elements, begin, end, share, base, shift, counts);
             else if (step == 1)
-                settle_places(chunks, row_table);
+                scan_counts(chunks, row_table);
             else if (pass == 0)
-                spread_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
+                scatter_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
                               lines, places);
             else
-                spread_elements(elements, begin, end, target, share, base, shift, lines, places);
+                scatter_elements(elements, begin, end, target, share, base, shift, lines, places);
         }
     </%phases:run>
 % endif

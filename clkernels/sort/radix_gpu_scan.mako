@@ -1,10 +1,11 @@
-## Where the keys of a tile go, in two launches, see radix_groups.cl.mako.
+## Where the keys of a tile go, in two launches, see radix_gpu.cl.mako.
 <%page args="WG_SIZE"/>\
+<%namespace name="broadcast" file="/common/broadcast.mako"/>\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void count_tiles(__global const ukey_t *keys,
                  __global const ukey_t *sorted,
                  __global const ukey_t *spare,
-                 __global const uint *restrict settled,
+                 __global const uint *restrict pass_flags,
                  __global index_t *restrict table,
                  const index_t n,
                  const uint tiles,
@@ -14,7 +15,7 @@ void count_tiles(__global const ukey_t *keys,
     const uint item = (uint)get_local_id(0);
     const size_t row = get_group_id(0) / tiles;
     const uint tile = (uint)(get_group_id(0) % tiles);
-    const uint flags = settled[row * DIGITS + pass];
+    const uint flags = pass_flags[row * DIGITS + pass];
     __global const ukey_t *source = (flags & FIRST ? keys : flags & TO_SORTED ? spare : sorted) + row * n;
     if (item < RADIX)
         counts[item] = 0;
@@ -32,7 +33,7 @@ void count_tiles(__global const ukey_t *keys,
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void scan_tiles(__global const index_t *restrict bases,
-                __global const uint *restrict settled,
+                __global const uint *restrict pass_flags,
                 __global index_t *restrict table,
                 const uint tiles,
                 const uint pass)
@@ -42,7 +43,7 @@ void scan_tiles(__global const index_t *restrict bases,
     const uint item = (uint)get_local_id(0);
     const size_t row = get_group_id(0) / RADIX;
     const uint digit = (uint)(get_group_id(0) % RADIX);
-    const bool active = settled[row * DIGITS + pass] != 0;
+    const bool active = pass_flags[row * DIGITS + pass] != 0;
     index_t sum = active ? bases[(row * DIGITS + pass) * RADIX + digit] : 0;
     __global index_t *counts = table + (row * RADIX + digit) * tiles;
     for (uint begin = 0; begin < tiles; begin += WG_SIZE) {
@@ -51,9 +52,7 @@ void scan_tiles(__global const index_t *restrict bases,
         const uint before = scan_group(count, space);
         if (active && tile < tiles)
             counts[tile] = sum + before;
-        if (item == WG_SIZE - 1)
-            total = before + count;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        ${broadcast.send("total", "before + count", "WG_SIZE - 1")}
         sum += total;
         barrier(CLK_LOCAL_MEM_FENCE);
     }

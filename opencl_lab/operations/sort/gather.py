@@ -9,18 +9,18 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.sort.problem import VALUE_TYPES
+from opencl_lab.kernels import WORD_TYPES, positive, word_size
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, Work, round_up
 from opencl_lab.solver import Algorithm, Homes, Problem, Solver
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.space import Config, Parameter, SearchSpace
 
-__all__ = ["TAKE", "TakeProblem"]
+__all__ = ["GATHER", "GatherProblem"]
 
-TEMPLATE = "sort/take.cl.mako"
+TEMPLATE = "sort/gather.cl.mako"
 
 
 @dataclass(frozen=True)
-class TakeProblem(Problem):
+class GatherProblem(Problem):
     """Bring `rows` rows of `n` elements of `nbytes` bytes in a given order, or the first `k` of it.
 
     With `places` their places in that order are an output, too.
@@ -47,21 +47,21 @@ class TakeProblem(Problem):
         return Work(0, float(self.rows * self.k * (2 * self.nbytes + 8 + 8 * self.places)))
 
 
-class Words(Algorithm[TakeProblem]):
+class Words(Algorithm[GatherProblem]):
     """Move words of the longest type that elements are made of, an item each."""
 
     name = "words"
     templates = (TEMPLATE,)
     space = SearchSpace(
         (Parameter("WG_SIZE", (64, 128, 256), "items in a group"),),
-        (Constraint(lambda c: c.integer("WG_SIZE") > 0, "WG_SIZE must be positive"),),
+        (positive("WG_SIZE"),),
     )
 
-    def default_config(self, problem: TakeProblem, device: Device) -> Config:
+    def default_config(self, problem: GatherProblem, device: Device) -> Config:
         """Return large groups, where the device takes them."""
         return Config(WG_SIZE=min(256, device.capabilities.max_work_group))
 
-    def plan(self, problem: TakeProblem, config: Config, device: Device) -> Plan:
+    def plan(self, problem: GatherProblem, config: Config, device: Device) -> Plan:
         """Plan one launch."""
         shape, taken = (problem.rows, problem.n), (problem.rows, problem.k)
         element, long = np.dtype(f"V{problem.nbytes}"), np.dtype(np.int64)
@@ -75,17 +75,17 @@ class Words(Algorithm[TakeProblem]):
         count = problem.rows * problem.k
         if not count:
             return Plan(buffers, ())
-        word = next(size for size in sorted(VALUE_TYPES, reverse=True) if not problem.nbytes % size)
+        word = word_size(problem.nbytes)
         words, wg_size = problem.nbytes // word, config.integer("WG_SIZE")
         params: dict[str, Any] = {
-            "WORD_T": VALUE_TYPES[word],
+            "WORD_T": WORD_TYPES[word],
             "WORDS": words,
             "PLACES": problem.places,
             "WG_SIZE": wg_size,
         }
         launch = Launch(
             template=TEMPLATE,
-            kernel="take",
+            kernel="gather",
             params=params,
             global_size=(round_up(count * words, wg_size),),
             local_size=(wg_size,),
@@ -102,12 +102,12 @@ class Words(Algorithm[TakeProblem]):
         return Plan(buffers, (launch,))
 
 
-class Take(Solver[TakeProblem]):
+class Gather(Solver[GatherProblem]):
     """Elements in another order."""
 
-    name = "take"
+    name = "gather"
     homes: ClassVar[Homes] = {"words": Words()}
     tunable = False
 
 
-TAKE = Take()
+GATHER = Gather()

@@ -13,10 +13,9 @@
 ## BITS         which bits of the code count, (low, high) with 0 <= low < high <= KEY_BITS, or None
 ## VALUE_T      type of the value that travels with a key, or None
 <%page args="KEY_T, DESCENDING, VALUE_T, BITS=None"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 <%
-    size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "uint": 4, "int": 4,
-            "float": 4, "ulong": 8, "long": 8, "double": 8}[KEY_T]
-    unsigned = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}[size]
+    size, unsigned = types.module.size(KEY_T), types.module.unsigned(KEY_T)
     bits = 8 * size
     suffix = "UL" if size == 8 else "U"
     low, high = BITS or (0, bits)

@@ -26,7 +26,7 @@
  * have one for each key where as many as one and two phases come before the last. Runs are in them by
  * turns, and at last in `second`, which is `sorted` where elements are keys.
  *
- * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T   see keys.mako
  * MOVED      what elements are: keys; codes, which are not the whole of their keys, with the keys as
  *            values; codes with indices, positions in the row; or pairs of keys and the user's values
  * INDEX_T    unsigned type that counts the elements of all rows
@@ -40,10 +40,10 @@
              PATIENCE"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
 typedef ${INDEX_T} index_t;
 typedef ${"long" if MOVED == "indices" else VALUE_T or "uchar"} out_value_t;
-<%include file="merge_path_serial.mako" args="KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY"/>\
+<%include file="merge_path_cpu_serial.mako" args="KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY"/>\
 <%
     def source(place, position):
         """The values of a tile, or the position where it begins."""
@@ -58,7 +58,7 @@ typedef ${"long" if MOVED == "indices" else VALUE_T or "uchar"} out_value_t;
 %>\
 % if VALUE_T is not None or alone:
 /* Write sorted elements where the caller wants them. */
-static void emit(${SPACE} const elem_t *from,
+static void store_sorted(${SPACE} const elem_t *from,
 % if MOVED != "indices":
                  __global ukey_t *sorted,
 % endif
@@ -79,7 +79,7 @@ static void emit(${SPACE} const elem_t *from,
 % endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void merge_units(__global const ukey_t *keys,
+void merge_cpu(__global const ukey_t *keys,
 % if MOVED == "pairs":
                  __global const value_t *values,
 % endif
@@ -110,7 +110,7 @@ void merge_units(__global const ukey_t *keys,
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             __local elem_t *result = sort_tile(keys + at, ${source("at", "0")}(uint)n, mine, 0);
-            emit(result, ${target("at")}, (uint)n);
+            store_sorted(result, ${target("at")}, (uint)n);
         }
     </%phases:run>
 % else:
@@ -143,7 +143,7 @@ void merge_units(__global const ukey_t *keys,
         }
 % if VALUE_T is not None:
         if (ends)
-            emit(result, ${target("at + begin")}, count);
+            store_sorted(result, ${target("at + begin")}, count);
 % endif
     </%phases:run>
 % endif

@@ -13,7 +13,7 @@
  *                    \   \                         /  /
  *     local    | a  a  a | b  b |  -> diagonals, one an item -> ITEM_KEYS registers -> local -> result
  *
- * What is compared are codes (radix_keys.mako). Where a key is more than its code, or values travel,
+ * What is compared are codes (keys.mako). Where a key is more than its code, or values travel,
  * an element's slot goes with the code: its place in the tile, or in local memory. Keys and values
  * are fetched by it at the end of the launch, from a part of memory that the cache has just seen.
  *
@@ -24,7 +24,7 @@
  * than ROW_ITEMS * ITEM_KEYS where ROW_ITEMS < WG_SIZE; `source` and `target` do not overlap. Groups
  * are in dimension 0: of sort_tiles as many as cover all rows; of merge_tiles row after row.
  *
- * KEY_T, DESCENDING, VALUE_T   see radix_keys.mako
+ * KEY_T, DESCENDING, VALUE_T   see keys.mako
  * POSITIONS   whether values are positions that no array holds yet
  * VALUE_OUT_T type of a value in the target
  * KEYS_OUT    whether keys are wanted in the target
@@ -36,18 +36,14 @@
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, POSITIONS, VALUE_OUT_T, KEYS_OUT, INDEX_T, WG_SIZE,
              ITEM_KEYS, ROW_ITEMS, PTX"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
 <%
     inexact = KEY_T in ("half", "float", "double")  # codes of different keys may be equal
     slots = VALUE_T is not None or (inexact and KEYS_OUT)
 %>\
-<%def name="unroll()">\
-% if PTX:
-#pragma unroll
-% endif
-</%def>\
 typedef ${INDEX_T} index_t;
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE ${WG_SIZE * ITEM_KEYS}
@@ -61,9 +57,9 @@ ${paths.search_all("ranks_of_group", "__global", "ukey_t", "index_t", "code", WG
 /* Sort an item's codes. Neighbours change places only if they must, so that the sort is stable. */
 static inline void sort_item(ukey_t *codes, ushort *slots)
 {
-${unroll()}\
+${registers.unrolled(PTX)}\
     for (uint round = 0; round < ITEM_KEYS; ++round) {
-${unroll()}\
+${registers.unrolled(PTX)}\
         for (uint j = round & 1; j + 1 < ITEM_KEYS; j += 2) {
             const ukey_t one = codes[j], other = codes[j + 1];
             const bool swap = other < one;
@@ -79,16 +75,15 @@ ${unroll()}\
 }
 
 /* Put what items have in registers into local memory, in order. */
-static inline void put_back(const ukey_t *codes, const ushort *slots, __local ukey_t *room,
-                            __local ushort *spots)
+static inline void stage(const ukey_t *codes, const ushort *slots, __local ukey_t *staged,
+                            __local ushort *staged_slots)
 {
     const uint first = (uint)get_local_id(0) * ITEM_KEYS;
     barrier(CLK_LOCAL_MEM_FENCE); /* others may still read */
-${unroll()}\
-    for (uint j = 0; j < ITEM_KEYS; ++j) {
-        room[first + j] = codes[j];
+${registers.each("j", "ITEM_KEYS", PTX)} {
+        staged[first + j] = codes[j];
 % if slots:
-        spots[first + j] = slots[j];
+        staged_slots[first + j] = slots[j];
 % endif
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -108,8 +103,8 @@ void sort_tiles(__global const ukey_t *restrict source,
                 const index_t n,
                 const ulong rows)
 {
-    __local ukey_t room[TILE + 1];
-    __local ushort spots[${"TILE" if slots else 1}];
+    __local ukey_t staged[TILE + 1];
+    __local ushort staged_slots[${"TILE" if slots else 1}];
     const uint item = (uint)get_local_id(0);
     ukey_t codes[ITEM_KEYS];
     ushort slots[${"ITEM_KEYS" if slots else 1}];
@@ -128,12 +123,11 @@ void sort_tiles(__global const ukey_t *restrict source,
     /* Load, coalesced; what a row does not have goes last. */
     for (uint i = item; i < TILE; i += ${WG_SIZE}) {
         const uint row = i / ROW_KEYS, place = i % ROW_KEYS;
-        room[i] = row < own_rows && place < count ? code(source[first + (ulong)row * n + place]) : LAST_CODE;
+        staged[i] = row < own_rows && place < count ? code(source[first + (ulong)row * n + place]) : LAST_CODE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-${unroll()}\
-    for (uint j = 0; j < ITEM_KEYS; ++j) {
-        codes[j] = room[item * ITEM_KEYS + j];
+${registers.each("j", "ITEM_KEYS", PTX)} {
+        codes[j] = staged[item * ITEM_KEYS + j];
 % if slots:
         slots[j] = (ushort)(item % ${ROW_ITEMS} * ITEM_KEYS + j);
 % endif
@@ -142,22 +136,21 @@ ${unroll()}\
 
     /* Merge runs of `width` items. */
     for (uint width = 1; width < ${ROW_ITEMS}; width *= 2) {
-        put_back(codes, slots, room, spots);
+        stage(codes, slots, staged, staged_slots);
         const uint pair = (item & ~(2 * width - 1)) * ITEM_KEYS, keys = width * ITEM_KEYS;
         const uint diagonal = item * ITEM_KEYS - pair;
-        const uint from_a = rank_in_group(room + pair, room + pair + keys, diagonal,
+        const uint from_a = rank_in_group(staged + pair, staged + pair + keys, diagonal,
                                           diagonal > keys ? diagonal - keys : 0,
                                           LESSER(diagonal, keys));
-        ${paths.take("room", "pair + from_a", "pair + keys", "pair + keys + diagonal - from_a",
+        ${paths.take("staged", "pair + from_a", "pair + keys", "pair + keys + diagonal - from_a",
                      "pair + 2 * keys", "ukey_t", "codes", "slots" if slots else None,
                      "ITEM_KEYS", PTX)}
 % if slots:
-${unroll()}\
-        for (uint j = 0; j < ITEM_KEYS; ++j)
-            slots[j] = spots[slots[j]];
+${registers.each("j", "ITEM_KEYS", PTX)}
+            slots[j] = staged_slots[slots[j]];
 % endif
     }
-    put_back(codes, slots, room, spots);
+    stage(codes, slots, staged, staged_slots);
 
     /* Store, coalesced. */
     for (uint i = item; i < TILE; i += ${WG_SIZE}) {
@@ -165,12 +158,12 @@ ${unroll()}\
         const ulong at = first + (ulong)row * n;
         if (row < own_rows && place < count) {
 % if KEYS_OUT:
-            target[at + place] = ${"source[at + spots[i]]" if inexact else "code(room[i])"};
+            target[at + place] = ${"source[at + staged_slots[i]]" if inexact else "code(staged[i])"};
 % endif
 % if POSITIONS:
-            target_values[at + place] = (${VALUE_OUT_T})begin + spots[i];
+            target_values[at + place] = (${VALUE_OUT_T})begin + staged_slots[i];
 % elif VALUE_T is not None:
-            target_values[at + place] = source_values[at + spots[i]];
+            target_values[at + place] = source_values[at + staged_slots[i]];
 % endif
         }
     }
@@ -188,8 +181,8 @@ void merge_tiles(__global const ukey_t *restrict source,
                  const index_t n,
                  const uint width)
 {
-    __local ukey_t room[TILE + 1];
-    __local ushort spots[${"TILE" if slots else 1}];
+    __local ukey_t staged[TILE + 1];
+    __local ushort staged_slots[${"TILE" if slots else 1}];
     __local uint found[2];
     const uint item = (uint)get_local_id(0);
     const ulong tiles = (n - 1) / TILE + 1;
@@ -212,25 +205,25 @@ void merge_tiles(__global const ukey_t *restrict source,
 
     /* Load both, one after the other. */
     for (uint i = item; i < TILE; i += ${WG_SIZE})
-        room[i] = i < count ? code(source[(i < from_a ? a_at : b_at) + i]) : LAST_CODE;
+        staged[i] = i < count ? code(source[(i < from_a ? a_at : b_at) + i]) : LAST_CODE;
     barrier(CLK_LOCAL_MEM_FENCE);
 
     /* Merge in registers. What lies beyond the row goes last. */
     const uint own = item * ITEM_KEYS, from_b = TILE - from_a;
-    const uint left_a = rank_in_group(room, room + from_a, own, own > from_b ? own - from_b : 0,
+    const uint left_a = rank_in_group(staged, staged + from_a, own, own > from_b ? own - from_b : 0,
                                       LESSER(own, from_a));
-    ${paths.take("room", "left_a", "from_a", "from_a + own - left_a", "TILE", "ukey_t", "codes",
+    ${paths.take("staged", "left_a", "from_a", "from_a + own - left_a", "TILE", "ukey_t", "codes",
                  "slots" if slots else None, "ITEM_KEYS", PTX)}
-    put_back(codes, slots, room, spots);
+    stage(codes, slots, staged, staged_slots);
 
     /* Store, coalesced. */
     for (uint i = item; i < count; i += ${WG_SIZE}) {
         const size_t at = row + begin + diagonal + i;
 % if slots:
-        const size_t from = (spots[i] < from_a ? a_at : b_at) + spots[i];
+        const size_t from = (staged_slots[i] < from_a ? a_at : b_at) + staged_slots[i];
 % endif
 % if KEYS_OUT:
-        target[at] = ${"source[from]" if inexact else "code(room[i])"};
+        target[at] = ${"source[from]" if inexact else "code(staged[i])"};
 % endif
 % if VALUE_T is not None:
         target_values[at] = (${VALUE_OUT_T})source_values[from];

@@ -1,13 +1,13 @@
-## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cut.mako.
+## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cpu_buckets.mako.
 ##
-## FLOAT   type in which keys are numbers, or None for integers and halves
-## SKEW    most keys in such a part of the range, at an end of it, make buckets narrower there
-<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SKEW"/>\
+## CUT, BLOCK   see there
+<%page args="CUT, DESCENDING, BLOCK"/>\
+<%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
-   What the sample has not seen is in the first or the last one. */
+   What the sample has not extremes is in the first or the last one. */
 typedef struct {
-% if FLOAT:
-    ${FLOAT} least, scale;
+% if CUT.float_type:
+    ${CUT.float_type} least, scale;
 % else:
     ukey_t base, top;
     uint shift, fraction;
@@ -15,15 +15,15 @@ typedef struct {
 % endif
 } range_t;
 
-% if FLOAT:
+% if CUT.float_type:
 /* Buckets are as wide as numbers, not as codes: all codes of a few exponents are most of a sample. */
 static range_t sample_range(const source_t source, const index_t n)
 {
-    ${FLOAT} least = 0, largest = 0;
+    ${CUT.float_type} least = 0, largest = 0;
     bool any = false;
-    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
+    const index_t step = GREATER(n / ${CUT.sample}, (index_t)1);
     for (index_t i = 0; i < n; i += step) {
-        const ${FLOAT} one = as_${FLOAT}(source.keys[i]);
+        const ${CUT.float_type} one = as_${CUT.float_type}(source.keys[i]);
         if (one - one != 0)
             continue; /* neither infinite nor NaN */
         least = any ? LESSER(least, one) : one;
@@ -41,7 +41,7 @@ static range_t sample_range(const source_t source, const index_t n)
 /* Rounding keeps the order. NaN and what is too large is in the last bucket. */
 static inline uint bucket_of(const ukey_t key, const range_t range)
 {
-    const ${FLOAT} place = (as_${FLOAT}(key) - range.least) * range.scale;
+    const ${CUT.float_type} place = (as_${CUT.float_type}(key) - range.least) * range.scale;
     const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
     return ${"BUCKETS - 1 - bucket" if DESCENDING else "bucket"};
 }
@@ -50,18 +50,18 @@ static inline uint bucket_of(const ukey_t key, const range_t range)
    there: as wide as floats of a few bits are apart, counted from that end. */
 static range_t sample_range(const source_t source, const index_t n)
 {
-    ukey_t codes[${2 * SAMPLE}];
+    ukey_t codes[${2 * CUT.sample}];
     ukey_t least = code(source.keys[0]), largest = least;
-    const index_t step = GREATER(n / ${SAMPLE}, (index_t)1);
+    const index_t step = GREATER(n / ${CUT.sample}, (index_t)1);
     uint count = 0, low = 0, high = 0;
-    for (index_t i = 0; i < n && count < ${2 * SAMPLE}; i += step)
+    for (index_t i = 0; i < n && count < ${2 * CUT.sample}; i += step)
         codes[count++] = code(source.keys[i]);
     for (uint j = 0; j < count; ++j) {
         least = LESSER(least, codes[j]);
         largest = GREATER(largest, codes[j]);
     }
     const uint length = length_of(largest - least);
-    const ukey_t few = (largest - least) / ${SKEW};
+    const ukey_t few = (largest - least) / ${CUT.skew};
     for (uint j = 0; j < count; ++j) {
         low += codes[j] - least <= few;
         high += largest - codes[j] <= few;
@@ -69,7 +69,7 @@ static range_t sample_range(const source_t source, const index_t n)
     range_t range;
     range.base = least;
     range.top = largest;
-    range.shift = GREATER(length, ${BUCKET_BITS}u) - ${BUCKET_BITS};
+    range.shift = GREATER(length, ${CUT.bits}u) - ${CUT.bits};
     range.most = !range.shift ? EVEN : 2 * low > count ? NEAR_BASE : 2 * high > count ? NEAR_TOP : EVEN;
     range.fraction = 0;
     while ((length + 1) << (range.fraction + 1) < BUCKETS)
@@ -78,7 +78,7 @@ static range_t sample_range(const source_t source, const index_t n)
 }
 
 /* Whether all keys of a bucket are equal in a row whose least and largest codes are given. What the
-   sample has not seen is in the first or in the last bucket. */
+   sample has not extremes is in the first or in the last bucket. */
 static bool is_of_one_key(const uint bucket, const range_t range, const ukey_t least, const ukey_t largest)
 {
     const uint from_end = range.most == NEAR_TOP ? (uint)LAST_BUCKET - bucket : bucket;
@@ -116,19 +116,14 @@ static inline uint bucket_of_near_top(const ukey_t key, const range_t range)
 }
 % endif
 
-<% kinds = ("",) if FLOAT else ("_even", "_near_base", "_near_top") %>\
+<% kinds = ("",) if CUT.float_type else ("_even", "_near_base", "_near_top") %>\
 static inline uint stage_buckets(const source_t source, const index_t first, const index_t end, uint *found,
                                  const range_t range)
 {
     const uint here = (uint)LESSER((index_t)${BLOCK}, end - first);
 % for kind in kinds:
     ${f"if (range.most == {kind[1:].upper()}) " if kind else ""}{
-        if (here == ${BLOCK})
-            for (uint j = 0; j < ${BLOCK}; ++j)
-                found[j] = bucket_of${kind}(source.keys[first + j], range);
-        else
-            for (uint j = 0; j < here; ++j)
-                found[j] = bucket_of${kind}(source.keys[first + j], range);
+${blocks.fill("found", f"bucket_of{kind}(source.keys[first + j], range)", BLOCK)}\
     }
 % endfor
     return here;

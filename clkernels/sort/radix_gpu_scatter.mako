@@ -1,7 +1,8 @@
-## One pass over one digit, see radix_groups.cl.mako.
+## One pass over one digit, see radix_gpu.cl.mako.
 ##
 ## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
-<%page args="VALUE_T, INDICES, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
+<%page args="ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -16,20 +17,20 @@ static uint count_tile(__global const ukey_t *source, const index_t n, const uin
 
 % endif
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void spread(__global const ukey_t *keys,
+void scatter(__global const ukey_t *keys,
             __global ukey_t *sorted,
             __global ukey_t *spare,
-% if VALUE_T is not None:
-% if not INDICES:
+% if ELEMENT.value:
+% if not ELEMENT.indices:
             __global const value_t *values,
 % endif
             __global out_value_t *sorted_values,
             __global value_t *spare_values,
-% if INDICES:
+% if ELEMENT.indices:
             __global value_t *middle_values,
 % endif
 % endif
-            __global const uint *restrict settled,
+            __global const uint *restrict pass_flags,
 % if LOOK_BACK:
             __global const index_t *restrict bases,
             volatile __global status_t *status,
@@ -43,7 +44,7 @@ void spread(__global const ukey_t *keys,
 {
     __local ulong room[${-(-ROOM // 8)}] __attribute__((aligned(16)));
     __local uint sums[SCAN_WORDS];
-    __local index_t goes_to[RADIX];
+    __local index_t offsets[RADIX];
     const uint item = (uint)get_local_id(0), shift = pass * DIGIT_BITS;
 % if LOOK_BACK:
     __local uint taken;
@@ -53,7 +54,7 @@ void spread(__global const ukey_t *keys,
     const uint ticket = (uint)get_group_id(0);
 % endif
     const size_t row = ticket / tiles;
-    const uint tile = ticket % tiles, flags = settled[row * DIGITS + pass];
+    const uint tile = ticket % tiles, flags = pass_flags[row * DIGITS + pass];
     const index_t begin = (index_t)tile * TILE;
     const uint valid = n - begin < TILE ? (uint)(n - begin) : TILE;
 % if LOOK_BACK:
@@ -68,10 +69,7 @@ void spread(__global const ukey_t *keys,
         __global ukey_t *target = (flags & TO_SORTED ? sorted : spare) + row * n;
         ukey_t own[ITEM_KEYS];
         uint places[ITEM_KEYS];
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j)
+${registers.each("j", "ITEM_KEYS", PTX)}
             own[j] = number_of(j) < valid ? source[begin + number_of(j)] : 0;
         const uint total = count_keys(own, valid, shift, (__local uint *)room);
         const uint here = item == RADIX - 1 ? total - (TILE - valid) : total;
@@ -86,20 +84,13 @@ void spread(__global const ukey_t *keys,
         const uint before = scan_group(total, sums);
         place_keys(own, places, valid, shift, before, (__local uint *)room);
         __local ukey_t *exchange = (__local ukey_t *)room;
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j)
-            exchange[places[j]] = own[j];
-% if VALUE_T is not None:
+        ${registers.write("exchange", "places", "own", "ITEM_KEYS", PTX)}\
+% if ELEMENT.value:
         /* Values come from memory while this looks back. */
         value_t moved[ITEM_KEYS];
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
             const index_t i = begin + number_of(j);
-% if INDICES:
+% if ELEMENT.indices:
             moved[j] = (value_t)i;
             if (number_of(j) < valid && !(flags & FIRST))
                 moved[j] = (flags & TO_SORTED ? spare_values : middle_values)[row * n + i];
@@ -115,41 +106,31 @@ void spread(__global const ukey_t *keys,
             look_back(sum, mine + item, RADIX, tile, count_tile(source, n, t, item, shift));
             if (tile > 0)
                 announce_all(&mine[(size_t)tile * RADIX + item], sum + here);
-            goes_to[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
+            offsets[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
 % else:
-            goes_to[item] = table[(row * RADIX + item) * tiles + tile] - before;
+            offsets[item] = table[(row * RADIX + item) * tiles + tile] - before;
 % endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         uint digits[ITEM_KEYS];
-% if PTX:
-#pragma unroll
-% endif
-        for (uint k = 0; k < ITEM_KEYS; ++k) {
+${registers.each("k", "ITEM_KEYS", PTX)} {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {
                 const ukey_t key = exchange[i];
                 digits[k] = digit_of(key, shift);
-                target[goes_to[digits[k]] + i] = key;
+                target[offsets[digits[k]] + i] = key;
             }
         }
-% if VALUE_T is not None:
+% if ELEMENT.value:
         barrier(CLK_LOCAL_MEM_FENCE);
         __local value_t *exchanged = (__local value_t *)room;
-% if PTX:
-#pragma unroll
-% endif
-        for (uint j = 0; j < ITEM_KEYS; ++j)
-            exchanged[places[j]] = moved[j];
+        ${registers.write("exchanged", "places", "moved", "ITEM_KEYS", PTX)}\
         barrier(CLK_LOCAL_MEM_FENCE);
-% if PTX:
-#pragma unroll
-% endif
-        for (uint k = 0; k < ITEM_KEYS; ++k) {
+${registers.each("k", "ITEM_KEYS", PTX)} {
             const uint i = k * WG_SIZE + item;
             if (i < valid) {
-                const size_t place = row * n + goes_to[digits[k]] + i;
-% if INDICES:
+                const size_t place = row * n + offsets[digits[k]] + i;
+% if ELEMENT.indices:
                 if (flags & LAST)
                     sorted_values[place] = (long)exchanged[i];
                 else

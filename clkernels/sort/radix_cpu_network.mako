@@ -15,14 +15,14 @@
 ## columns of vectors after J. Chhugani et al., "Efficient implementation of sorting on multi-core
 ## SIMD CPU architecture", VLDB 2008.
 ##
-## KEY_T, DESCENDING   see radix_keys.mako
+## KEY_T, DESCENDING   see keys.mako
 ## NETWORK             keys of the longest run, a power of two times a block
 ## LANES               keys of a vector
 <%page args="KEY_T, DESCENDING, NETWORK, LANES"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 <%
     ROWS = 16
-    size = {"float": 4, "double": 8, "int": 4, "uint": 4, "long": 8, "ulong": 8}[KEY_T]
-    base = "uint" if size == 4 else "ulong"
+    size, base, integer = types.module.size(KEY_T), types.module.unsigned(KEY_T), types.module.signed(KEY_T)
     top = 8 * size - 1
     floating = KEY_T in ("float", "double")
     fraction = {"float": 23, "double": 52}.get(KEY_T)
@@ -105,7 +105,7 @@ static inline keys_t exchanged_${mask}(const keys_t mine, const keys_t opposite)
 {
     const keys_t there = opposite.${other};
     const keys_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (${"int" if size == 4 else "long"}${LANES})(${upper}) ? more : less;
+    return (${integer}${LANES})(${upper}) ? more : less;
 }
 
 % endfor
@@ -142,14 +142,14 @@ static inline void merge_block(keys_t *rows)
 
 % if NETWORK > ROWS * LANES:
 /* Compare what is half the distance apart in what is bitonic. */
-static inline void half_blocks(keys_t *run, const uint blocks)
+static inline void compare_blocks(keys_t *run, const uint blocks)
 {
     for (uint row = 0; row < blocks / 2 * BLOCK_ROWS; ++row)
         IN_ORDER(run[row], run[row + blocks / 2 * BLOCK_ROWS])
 }
 
 /* Of two sorted halves of `blocks` blocks, bring the lesser keys to the first; both are bitonic then. */
-static inline void part_halves(keys_t *run, const uint blocks)
+static inline void bitonic_split(keys_t *run, const uint blocks)
 {
     for (uint row = 0; row < blocks / 2 * BLOCK_ROWS; ++row) {
         const uint block = blocks - 1 - row / BLOCK_ROWS;
@@ -201,7 +201,7 @@ static bool sort_by_network(__global const ukey_t *keys, const uint count, __glo
     while (blocks * BLOCK_KEYS < count)
         blocks *= 2;
 % if floating:
-    ${"int" if size == 4 else "long"}${LANES} left_out = 0;
+    ${integer}${LANES} left_out = 0;
 % endif
     const uint whole = count / ${LANES};
     for (uint row = 0; row < blocks * BLOCK_ROWS; ++row) {
@@ -227,9 +227,9 @@ static bool sort_by_network(__global const ukey_t *keys, const uint count, __glo
         run[row] = codes;
     }
 % if floating:
-    ${"int" if size == 4 else "long"} some = 0;
+    ${integer} some = 0;
     for (uint j = 0; j < ${LANES}; ++j)
-        some |= ((const ${"int" if size == 4 else "long"} *)&left_out)[j];
+        some |= ((const ${integer} *)&left_out)[j];
     if (some)
         return false;
 % endif
@@ -240,10 +240,10 @@ static bool sort_by_network(__global const ukey_t *keys, const uint count, __glo
 % if NETWORK > ROWS * LANES:
     for (uint width = 2; width <= blocks; width *= 2)
         for (uint first = 0; first + width / 2 < filled; first += width) {
-            part_halves(run + first * BLOCK_ROWS, width);
+            bitonic_split(run + first * BLOCK_ROWS, width);
             for (uint part = width / 2; part > 1; part /= 2)
                 for (uint at = first; at < LESSER(first + width, filled); at += part)
-                    half_blocks(run + at * BLOCK_ROWS, part);
+                    compare_blocks(run + at * BLOCK_ROWS, part);
             for (uint b = first; b < LESSER(first + width, filled); ++b)
                 merge_block(run + b * BLOCK_ROWS);
         }

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.sort.elements import Elements, index_type
+from opencl_lab.kernels import c_type, index_type, largest_power
+from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "groups_config", "groups_plan"]
+__all__ = ["TEMPLATE", "gpu_config", "gpu_plan"]
 
-TEMPLATE = "sort/merge_path_groups.cl.mako"
+TEMPLATE = "sort/merge_path_gpu.cl.mako"
 
 GROUP = 256
 EXCHANGE = 24 << 10
@@ -40,10 +41,10 @@ def _row_items(problem: SortProblem, wg_size: int, item_keys: int) -> int:
     return min(wg_size, 1 << (-(-problem.n // item_keys) - 1).bit_length())
 
 
-def groups_config(problem: SortProblem, device: Device) -> dict[str, int]:
+def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
     """Return the size of groups and tiles: short rows get items that have few keys to spare."""
     limits = device.capabilities
-    wg_size = 1 << min(GROUP, limits.max_work_group).bit_length() - 1
+    wg_size = largest_power(GROUP, limits.max_work_group)
     room = min(EXCHANGE, limits.local_memory * 3 // 4)
     items = ITEM_KEYS
     while items > 3 and _local_bytes(problem, wg_size * items) > room:
@@ -61,7 +62,7 @@ def groups_config(problem: SortProblem, device: Device) -> dict[str, int]:
     return {"WG_SIZE": wg_size, "ITEM_KEYS": items}
 
 
-def groups_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch that sorts tiles, and one for each doubling of the runs."""
     elements = Elements(problem)
     buffers = {item.name: item for item in elements.buffers}
@@ -117,7 +118,7 @@ def groups_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
                     "POSITIONS": problem.indices,
                     "VALUE_OUT_T": "long" if last else elements.value_type,
                     "KEYS_OUT": not last,
-                    "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                    "INDEX_T": c_type(index),
                     "WG_SIZE": wg_size,
                     "ITEM_KEYS": item_keys,
                     "ROW_ITEMS": row_items,

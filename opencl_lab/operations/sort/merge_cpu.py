@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.sort.elements import Elements, index_type
+from opencl_lab.kernels import WORD_TYPES, c_type, index_type, largest_power
+from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.phases import in_phases
-from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
+from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "units_config", "units_plan"]
+__all__ = ["TEMPLATE", "cpu_config", "cpu_plan"]
 
-TEMPLATE = "sort/merge_path_units.cl.mako"
+TEMPLATE = "sort/merge_path_cpu.cl.mako"
 
 CACHED = 1 << 18
 """Bytes of a tile: two of them are in the cache of a unit."""
@@ -27,18 +28,13 @@ LEAST, MOST = 1024, 32768
 PATIENCE = 1 << 20
 
 
-def _power(number: int) -> int:
-    """Return the largest power of two that is not above `number`, at least 1."""
-    return 1 << max(number, 1).bit_length() - 1
-
-
 def _moved(elements: Elements) -> tuple[str, str | None]:
     """Return what elements are, and the type of OpenCL C of their values."""
     problem = elements.problem
     if problem.indices or problem.value_bytes:
         return "indices" if problem.indices else "pairs", elements.value_type
     if problem.dtype.kind == "f":  # whose codes take more to compute than to move
-        return "codes", VALUE_TYPES[problem.dtype.itemsize]
+        return "codes", WORD_TYPES[problem.dtype.itemsize]
     return "keys", None
 
 
@@ -48,16 +44,16 @@ def _nbytes(problem: SortProblem) -> int:
     return 2 * problem.dtype.itemsize if _moved(elements)[0] == "codes" else elements.nbytes
 
 
-def units_config(problem: SortProblem, device: Device) -> dict[str, int]:
+def cpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
     """Return tiles for which the cache has room, and which give each unit some."""
     total = problem.n * problem.rows
-    share = _power(total // (TASKS_OF_UNIT * device.compute_units))
-    most = min(MOST, _power(CACHED // _nbytes(problem)))
-    tile = max(min(share, most, _power(2 * problem.n - 1)), LEAST)
+    share = largest_power(total // (TASKS_OF_UNIT * device.compute_units))
+    most = min(MOST, largest_power(CACHED // _nbytes(problem)))
+    tile = max(min(share, most, largest_power(2 * problem.n - 1)), LEAST)
     return {"TILE": tile, "STRETCH": tile}
 
 
-def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch, or one a phase where items do not see what others have written."""
     elements = Elements(problem)
     moved, value_type = _moved(elements)
@@ -87,7 +83,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         **elements.params,
         "VALUE_T": value_type,
         "MOVED": moved,
-        "INDEX_T": "uint" if index is np.uint32 else "ulong",
+        "INDEX_T": c_type(index),
         "SPACE": "__local" if alone else "__global",
         "TILE": tile,
         "STRETCH": stretch,
@@ -101,7 +97,7 @@ def units_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         items,
         arguments,
         template=TEMPLATE,
-        kernel="merge_units",
+        kernel="merge_cpu",
         params=params,
         local_bytes=local_bytes if alone else 0,
     )

@@ -1,5 +1,5 @@
 ## A tile of keys in the registers of a group's items, and one digit of it: ranks, places and the
-## exchange through local memory. Shared by radix_groups.cl.mako and radix_rows.cl.mako.
+## exchange through local memory. Shared by radix_gpu.cl.mako and radix_gpu_rows.cl.mako.
 ##
 ##     key j of an item   warp * WARP * ITEM_KEYS + j * WARP + lane    of the tile (`number_of`)
 ##     its place          keys of the tile with lower digits + those with the same one before it
@@ -7,6 +7,7 @@
 ## Where a tile has fewer keys than room, the rest counts as keys of the largest digit; they come last
 ## and stay there.
 <%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 #define WG_SIZE ${WG_SIZE}
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE (WG_SIZE * ITEM_KEYS)
@@ -41,10 +42,7 @@ static inline uint count_keys(const ukey_t *keys, const uint valid, const uint s
     for (uint i = item; i < RANK_WORDS; i += WG_SIZE)
         space[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-% if PTX:
-#pragma unroll
-% endif
-    for (uint j = 0; j < ITEM_KEYS; ++j)
+${registers.each("j", "ITEM_KEYS", PTX)}
         atomic_inc(&counts[number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1]);
     barrier(CLK_LOCAL_MEM_FENCE);
     uint total = 0;
@@ -70,10 +68,7 @@ static inline void place_keys(const ukey_t *keys, uint *places, const uint valid
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-% if PTX:
-#pragma unroll
-% endif
-    for (uint j = 0; j < ITEM_KEYS; ++j)
+${registers.each("j", "ITEM_KEYS", PTX)}
         places[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
     barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
 }

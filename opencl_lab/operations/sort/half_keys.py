@@ -12,7 +12,7 @@ from opencl_lab.plan import Buffer, Launch, Plan, round_up
 
 __all__ = ["around", "widened"]
 
-TEMPLATE = "sort/halves.cl.mako"
+TEMPLATE = "sort/half_keys.cl.mako"
 HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 WIDE = {"keys": "wide_keys", "sorted": "wide_sorted"}
 WG_SIZE = 64  # work-items, where the device takes so many

@@ -1,15 +1,14 @@
-## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_units.cl.mako
+## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_cpu.cl.mako
 ## does in its phases, whose header says how.
 ##
 ## KEY_T, VALUE_T, MOVED, SPACE, CAPACITY   see there
 <%page args="KEY_T, VALUE_T, MOVED, SPACE, CAPACITY"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 <%
     BLOCK = 8
     LEAST = 4  # steps of a round that are worth it
-    rank_t = {"uchar": "char", "char": "char", "ushort": "short", "short": "short", "half": "short",
-              "ulong": "long", "long": "long", "double": "long"}.get(KEY_T, "int")
-    unsigned = "u" + rank_t
+    rank_t, unsigned = types.module.signed(KEY_T), types.module.unsigned(KEY_T)
 %>\
 % if VALUE_T is None:
 #define PICK(yes, one, other) ((yes) ? (one) : (other))

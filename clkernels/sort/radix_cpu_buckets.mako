@@ -1,11 +1,12 @@
-## How all units together cut a long row, see radix_units.cl.mako.
+## How all units together cut a long row, see radix_cpu.cl.mako.
 ##
-## FLOAT   type in which keys are numbers, or None for integers and halves
-<%page args="FLOAT, DESCENDING, BLOCK, BUCKET_BITS, SAMPLE, SKEW, SHARE, LARGEST, STREAM, FINISH_SHARES"/>\
-#define BUCKETS ${1 << BUCKET_BITS}
-#define LAST_BUCKET ((ukey_t)(KEY_BITS < ${BUCKET_BITS} ? ~0u : BUCKETS - 1u))
+## CUT, STREAM   see there; BLOCK: see radix_cpu_run.mako
+<%page args="CUT, DESCENDING, BLOCK, STREAM"/>\
+<%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
+#define BUCKETS ${1 << CUT.bits}
+#define LAST_BUCKET ((ukey_t)(KEY_BITS < ${CUT.bits} ? ~0u : BUCKETS - 1u))
 
-/* What is settled for a row: how many runs of buckets, or 0 and digits, and their range. */
+/* The state of a row: how many runs of buckets, or 0 and digits, and their range. */
 enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, STATE };
 
 /* A line of a cache. */
@@ -17,30 +18,15 @@ static inline uint tasks_of(const uint phase, const uint last, const uint rows, 
                             const uint units)
 {
     if (phase == 3)
-        return rows * LESSER(${FINISH_SHARES} * units, BUCKETS);
+        return rows * LESSER(${CUT.finish_shares} * units, BUCKETS);
     if (phase == 1 || (phase > 4 && phase + 1 < last && (phase - 4) % 3 == 1))
         return rows;
     return rows * chunks;
 }
 
-<%include file="radix_range.mako" args="FLOAT=FLOAT, DESCENDING=DESCENDING, BLOCK=BLOCK, BUCKET_BITS=BUCKET_BITS, SAMPLE=SAMPLE, SKEW=SKEW"/>\
-static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
-                        __global index_t *share, __global ukey_t *limits, __local index_t *counts)
-{
-    ukey_t codes[${BLOCK}];
-    uint found[${BLOCK}];
-    const range_t range = sample_range(source, n);
-    /* Two counts of each, as equal keys in a row would wait for each other. */
-    for (uint c = 0; c < 2 * BUCKETS; ++c)
-        counts[c] = 0;
-    seen_t seen;
-    seen.one = code(source.keys[0]);
-    seen.least = seen.largest = seen.one;
-    seen.differ = 0;
-    for (index_t i = begin; i < end; i += ${BLOCK}) {
-        const uint here = stage_arrays(source, i, end, codes);
-        look(&seen, codes, here);
-        stage_buckets(source, i, end, found, range);
+<%include file="radix_cpu_range.mako" args="CUT=CUT, DESCENDING=DESCENDING, BLOCK=BLOCK"/>\
+## Two counts of each, as equal keys in a row would wait for each other.
+<%def name="count_found()">\
         uint j = 0;
         for (; j + 2 <= here; j += 2) {
             ++counts[found[j]];
@@ -48,16 +34,34 @@ static void count_buckets(const source_t source, const index_t n, const index_t 
         }
         if (j < here)
             ++counts[found[j]];
+</%def>\
+static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
+                        __global index_t *share, __global ukey_t *limits, __local index_t *counts)
+{
+    ukey_t codes[${BLOCK}];
+    uint found[${BLOCK}];
+    const range_t range = sample_range(source, n);
+    for (uint c = 0; c < 2 * BUCKETS; ++c)
+        counts[c] = 0;
+    extremes_t extremes;
+    extremes.one = code(source.keys[0]);
+    extremes.least = extremes.largest = extremes.one;
+    extremes.differ = 0;
+    for (index_t i = begin; i < end; i += ${BLOCK}) {
+        const uint here = stage_arrays(source, i, end, codes);
+        update_extremes(&extremes, codes, here);
+        stage_buckets(source, i, end, found, range);
+${count_found()}\
     }
     for (uint c = 0; c < BUCKETS; ++c)
         share[c] = counts[c] + counts[BUCKETS + c];
-    limits[0] = seen.least;
-    limits[1] = seen.largest;
-    limits[2] = seen.differ;
+    limits[0] = extremes.least;
+    limits[1] = extremes.largest;
+    limits[2] = extremes.differ;
 }
 
 /* Make of the counts of all chunks the places where their elements go. */
-static void settle_places(const uint chunks, __global index_t *table)
+static void scan_counts(const uint chunks, __global index_t *table)
 {
     index_t sum = 0;
     for (uint d = 0; d < BUCKETS; ++d)
@@ -69,9 +73,9 @@ static void settle_places(const uint chunks, __global index_t *table)
 }
 
 /* Make runs of neighbouring buckets, and of each chunk's counts the places of its elements. */
-static void settle_buckets(const source_t source, const index_t n, const uint chunks, const uint units,
+static void choose_runs(const source_t source, const index_t n, const uint chunks, const uint units,
                            __global index_t *table, __global const ukey_t *limits,
-                           volatile __global ulong *mode, __global index_t *starts)
+                           volatile __global ulong *row_state, __global index_t *starts)
 {
     ukey_t least = limits[0], largest = limits[1], differ = limits[2];
     uint runs = 0, low = 0;
@@ -83,11 +87,11 @@ static void settle_buckets(const source_t source, const index_t n, const uint ch
     while (differ && !(differ >> low & 1))
         ++low;
     const uint differing = length_of(largest - least) - low;
-    const uint passes = (differing + ${BUCKET_BITS - 1}) / ${BUCKET_BITS};
+    const uint passes = (differing + ${CUT.bits - 1}) / ${CUT.bits};
     /* A run ends before it exceeds its share. Large buckets are runs of their own, and several where
        their keys are equal. */
-    const index_t piece = GREATER(n / (8 * units) + 1, (index_t)${SHARE});
-% if not FLOAT:
+    const index_t piece = GREATER(n / (8 * units) + 1, (index_t)${CUT.share});
+% if not CUT.float_type:
     const range_t range = sample_range(source, n);
 % endif
     index_t size = 0, sum = 0, longest = 0;
@@ -95,12 +99,12 @@ static void settle_buckets(const source_t source, const index_t n, const uint ch
         index_t count = 0;
         for (uint k = 0; k < chunks; ++k)
             count += table[(ulong)k * BUCKETS + b];
-        if (!b || size + count > ${SHARE}) {
+        if (!b || size + count > ${CUT.share}) {
             starts[runs++] = sum;
             size = 0;
         }
         size += count;
-% if not FLOAT:
+% if not CUT.float_type:
         if (size > piece && size == count && is_of_one_key(b, range, least, largest))
             for (; size > piece; size -= piece)
                 starts[runs++] = sum + count - size + piece;
@@ -109,14 +113,14 @@ static void settle_buckets(const source_t source, const index_t n, const uint ch
         longest = GREATER(longest, size);
     }
     starts[runs] = n;
-    const bool even = longest <= GREATER(n / (8 * units) * 5, (index_t)${SHARE}) && longest <= ${LARGEST};
-    mode[RUN_COUNT] = even && passes > 1 ? runs : 0;
-    mode[LEAST] = least;
-    mode[LOW] = low;
-    mode[PASSES] = passes;
-    mode[DIGIT] = passes ? (differing + passes - 1) / passes : 0;
+    const bool even = longest <= GREATER(n / (8 * units) * 5, (index_t)${CUT.share}) && longest <= ${CUT.largest};
+    row_state[RUN_COUNT] = even && passes > 1 ? runs : 0;
+    row_state[LEAST] = least;
+    row_state[LOW] = low;
+    row_state[PASSES] = passes;
+    row_state[DIGIT] = passes ? (differing + passes - 1) / passes : 0;
     if (even && passes > 1)
-        settle_places(chunks, table);
+        scan_counts(chunks, table);
 }
 
 /* The first run that begins at `place` of the row or after it. */
@@ -133,7 +137,7 @@ static inline uint first_run(const index_t place, __global const index_t *starts
     return low;
 }
 
-% for KIND, SOURCE in (("arrays", "const source_t source"), ("elements", "__global const elem_t *source")):
+% for KIND, SOURCE in blocks.module.SOURCES.items():
 static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t end,
                                  __global index_t *share, const ukey_t base, const uint shift,
                                  __local index_t *counts)
@@ -143,13 +147,7 @@ static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t e
         counts[d] = 0;
     for (index_t i = begin; i < end; i += ${BLOCK}) {
         const uint here = stage_digits_${KIND}(source, i, end, found, base, shift, BUCKETS - 1);
-        uint j = 0;
-        for (; j + 2 <= here; j += 2) {
-            ++counts[found[j]];
-            ++counts[BUCKETS + found[j + 1]];
-        }
-        if (j < here)
-            ++counts[found[j]];
+${count_found()}\
     }
     for (uint d = 0; d < BUCKETS; ++d)
         share[d] = counts[d] + counts[BUCKETS + d];
@@ -159,7 +157,7 @@ static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t e
  * Move a chunk's elements to their buckets (`cut`) or to the places of their digits, which `share`
  * holds. Elements of a bucket gather in a line until they fill one of memory.
  */
-static void spread_${KIND}(${SOURCE}, const index_t begin, const index_t end, __global elem_t *target,
+static void scatter_${KIND}(${SOURCE}, const index_t begin, const index_t end, __global elem_t *target,
                            __global const index_t *share,
 % if KIND == "arrays":
                            const bool cut, const index_t n,
@@ -191,10 +189,10 @@ static void spread_${KIND}(${SOURCE}, const index_t begin, const index_t end, __
             const uint b = found[j];
             const index_t place = places[b]++;
 % if not STREAM:
-            target[place] = take_${KIND}(source, i + j);
+            target[place] = element_${KIND}(source, i + j);
 % else:
             const uint slot = (uint)place & (LINE - 1);
-            gathered[b * LINE + slot] = take_${KIND}(source, i + j);
+            gathered[b * LINE + slot] = element_${KIND}(source, i + j);
             if (slot == LINE - 1) {
                 const index_t line = place - (LINE - 1);
                 if (line >= first[b])

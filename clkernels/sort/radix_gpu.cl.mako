@@ -1,19 +1,19 @@
 /*
  * Stable radix sort of rows by work-groups, least significant digits first: the form for GPUs.
  *
- *     histograms   all digits of all keys are counted in one read
- *     settle       a row a group: where the keys of each digit begin; which digits all keys share, so
- *                  that their passes do nothing; and so between which arrays the others move keys.
- *                  With LOOK_BACK the last group of `histograms` does that
- *     spread       a pass, by tiles: keys are ranked in the group, brought in order in local memory,
- *                  and written in runs, after those of earlier tiles with the same digit
+ *     histograms        all digits of all keys are counted in one read
+ *     scan_histograms   a row per group: where the keys of each digit begin; which digits all keys
+ *                       share, so that their passes do nothing; and so between which arrays the
+ *                       others move keys. With LOOK_BACK the last group of `histograms` does that
+ *     scatter           a pass, by tiles: keys are ranked in the group, brought in order in local
+ *                       memory, and written in runs, after those of earlier tiles with the digit
  *
  * How many these are is found by looking back (LOOK_BACK, see common/lookback.mako), so that a pass
  * reads and writes each key once. Else every pass has two launches before, which assume nothing
  * about other groups:
  *
- *     count_tiles  digits of each tile
- *     scan_tiles   a digit a group: sums over the tiles before
+ *     count_tiles       digits of each tile
+ *     scan_tiles        a digit per group: sums over the tiles before
  *
  * Source: A. Adinets, D. Merrill, "Onesweep: a faster least significant digit radix sort for GPUs",
  * 2022; the other form after D. Merrill, A. Grimshaw, "Revisiting sorting for GPGPU stream
@@ -21,49 +21,48 @@
  *
  * The host guarantees: n > 0; `histogram` has RADIX words for each digit of a row (twice as many with
  * WIDE) and one more for each row, all zero, and one launch at a time has it; the other arrays
- * between launches have what groups.py says; there is a group for each tile of each row, in dimension 0; with LOOK_BACK, groups
- * see words that others have written with volatile stores (PTX) or atomic operations.
+ * between launches have what sort/radix_gpu.py says; there is a group for each tile of each row, in
+ * dimension 0; with LOOK_BACK, groups see words that others have written with volatile stores (PTX)
+ * or atomic operations.
  *
- * KEY_T, DESCENDING, VALUE_T, BITS   see radix_keys.mako
- * INDICES      whether values are positions in the row
+ * ELEMENT      key, descending, value, bits: see keys.mako; indices: whether values are positions in
+ *              the row
  * WIDE         whether a row may have 2^30 keys or more
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item, at least 2: with one, and so without loops, PoCL 3.0 lets values
  *              past the end through their guard
  * DIGIT_BITS   bits of a digit
+ * DIGITS       digits of a key
  * LOOK_BACK    whether a pass is one launch
  * LOOKS        tiles that one looks back at together
  * PATIENCE     how often one looks at a tile before counting it oneself
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
+ * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, BITS, INDICES, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, LOOK_BACK, LOOKS,
-             PATIENCE, COPIES, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, LOOKS, PATIENCE, COPIES,
+             ROOM, PTX"/>\
+<%namespace name="arrival" file="/common/arrival.mako"/>\
+<%namespace name="counts" file="/common/counts.mako"/>\
+<%namespace name="registers" file="/common/registers.mako"/>\
 <%include file="/prelude.cl.mako"/>\
-<%include file="radix_keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T, BITS=BITS"/>\
-<%include file="radix_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+<%include file="keys.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
+                                  BITS=ELEMENT.bits"/>\
+<%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
 % if LOOK_BACK:
 <%include file="/fence.cl.mako" args="PTX=PTX"/>\
 <%include file="/common/tickets.mako"/>\
 <%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=PATIENCE"/>\
 % endif
-<%
-    size = {"uchar": 1, "char": 1, "ushort": 2, "short": 2, "half": 2, "ulong": 8, "long": 8, "double": 8}.get(KEY_T, 4)
-    value_size = {None: 0, "uchar": 1, "ushort": 2, "uint": 4, "ulong": 8, "ulong2": 16}[VALUE_T]
-    low, high = BITS or (0, 8 * size)
-    digits = -(-(high - low) // DIGIT_BITS)
-    rank_words = WG_SIZE // 32 * (1 << DIGIT_BITS) * (1 if PTX else 2)
-    room = max(4 * rank_words, WG_SIZE * ITEM_KEYS * max(size, value_size))
-%>\
-#define DIGITS ${digits}
+#define DIGITS ${DIGITS}
 #define COPIES ${COPIES}
 #define COUNTS (DIGITS * RADIX * ${2 if WIDE else 1}) /* words of a row's histogram */
 enum { ACTIVE = 1, FIRST = 2, LAST = 4, TO_SORTED = 8 };
 
 typedef ${"ulong" if WIDE else "uint"} index_t;
-% if INDICES:
+% if ELEMENT.indices:
 typedef long out_value_t;
-% elif VALUE_T is not None:
+% elif ELEMENT.value:
 typedef value_t out_value_t;
 % endif
 
@@ -72,9 +71,9 @@ typedef value_t out_value_t;
 
 /* Find where the keys of each digit of a row begin, and which passes do what; all items of the group
    come `here`, or none. PoCL 3.0 takes barriers in a loop better than in a condition. */
-static inline void settle_row(const size_t row, const index_t n, const bool here,
+static inline void scan_row(const size_t row, const index_t n, const bool here,
                               volatile __global uint *histogram,
-                              __global index_t *restrict bases, __global uint *restrict settled,
+                              __global index_t *restrict bases, __global uint *restrict pass_flags,
                               __local uint *space, __local uint *shared_by_all, __local ulong *sums)
 {
     const uint item = (uint)get_local_id(0);
@@ -85,13 +84,8 @@ static inline void settle_row(const size_t row, const index_t n, const bool here
         const size_t word = (row * DIGITS + d) * RADIX + item;
         index_t count = 0;
         if (item < RADIX) {
-% if WIDE:
-            count = (ulong)COUNTED(2 * word + 1) << 32 | COUNTED(2 * word);
-            histogram[2 * word] = histogram[2 * word + 1] = 0;
-% else:
-            count = COUNTED(word);
-            histogram[word] = 0;
-% endif
+            count = ${counts.value("histogram", "word", WIDE, "COUNTED")};
+            ${counts.clear("histogram", "word", WIDE)}
             if (count == n)
                 shared_by_all[d] = 1;
         }
@@ -132,7 +126,7 @@ static inline void settle_row(const size_t row, const index_t n, const bool here
                 first = 0;
                 --left;
             }
-            settled[row * DIGITS + d] = word;
+            pass_flags[row * DIGITS + d] = word;
         }
     }
 }
@@ -142,7 +136,7 @@ void histograms(__global const ukey_t *restrict keys,
                 volatile __global uint *histogram,
 % if LOOK_BACK:
                 __global index_t *restrict bases,
-                __global uint *restrict settled,
+                __global uint *restrict pass_flags,
                 __global status_t *restrict status,
                 const ulong status_words,
                 __global uint *restrict tickets,
@@ -159,30 +153,24 @@ void histograms(__global const ukey_t *restrict keys,
     barrier(CLK_LOCAL_MEM_FENCE);
     keys += row * n;
     volatile __local uint *mine = counts + item % COPIES;
-<%def name="count_key(digits)">\
-% for d in range(digits):
+<%def name="count_key()">\
+% for d in range(DIGITS):
                 atomic_inc(&mine[(${d} * RADIX + ((uint)(one >> ${d * DIGIT_BITS}) & (RADIX - 1))) * COPIES]);
 % endfor
 </%def>\
     for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
         ukey_t codes[ITEM_KEYS];
         if (n - begin >= TILE) {
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j)
+${registers.each("j", "ITEM_KEYS", PTX)}
                 codes[j] = code(keys[begin + j * WG_SIZE + item]);
-% if PTX:
-#pragma unroll
-% endif
-            for (uint j = 0; j < ITEM_KEYS; ++j) {
+${registers.each("j", "ITEM_KEYS", PTX)} {
                 const ukey_t one = codes[j];
-                ${count_key(digits)}\
+                ${count_key()}\
             }
         } else
             for (uint j = 0; begin + j * WG_SIZE + item < n; ++j) {
                 const ukey_t one = code(keys[begin + j * WG_SIZE + item]);
-                ${count_key(digits)}\
+                ${count_key()}\
             }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -192,14 +180,7 @@ void histograms(__global const ukey_t *restrict keys,
             count += counts[i * COPIES + c];
         if (count) {
             const size_t word = row * DIGITS * RADIX + i;
-% if WIDE:
-            /* 64 bits in two words, for devices without atomic operations on longer ones. */
-            const uint old = atomic_add(&histogram[2 * word], count);
-            if (old + count < old)
-                atomic_inc(&histogram[2 * word + 1]);
-% else:
-            atomic_add(&histogram[word], count);
-% endif
+            ${counts.add("histogram", "word", "count", WIDE)}\
         }
     }
 % if LOOK_BACK:
@@ -212,35 +193,30 @@ void histograms(__global const ukey_t *restrict keys,
     __local uint space[SCAN_WORDS];
     __local uint shared_by_all[DIGITS];
     __local ulong sums[RADIX];
-    DEVICE_FENCE();
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (item == 0)
-        before_me = atomic_inc(&histogram[get_num_groups(0) / groups * COUNTS + row]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    DEVICE_FENCE();
+    ${arrival.arrive("histogram[get_num_groups(0) / groups * COUNTS + row]", "before_me")}
     const bool last = before_me + 1 == groups;
     if (last && item == 0)
         histogram[get_num_groups(0) / groups * COUNTS + row] = 0;
-    settle_row(row, n, last, histogram, bases, settled, space, shared_by_all, sums);
+    scan_row(row, n, last, histogram, bases, pass_flags, space, shared_by_all, sums);
 % endif
 }
 
 % if not LOOK_BACK:
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void settle(volatile __global uint *histogram,
+void scan_histograms(volatile __global uint *histogram,
             __global index_t *restrict bases,
-            __global uint *restrict settled,
+            __global uint *restrict pass_flags,
             const index_t n)
 {
     __local uint space[SCAN_WORDS];
     __local uint shared_by_all[DIGITS];
     __local ulong sums[RADIX];
-    settle_row(get_group_id(0), n, true, histogram, bases, settled, space, shared_by_all, sums);
+    scan_row(get_group_id(0), n, true, histogram, bases, pass_flags, space, shared_by_all, sums);
 }
 
 % endif
 % if not LOOK_BACK:
-<%include file="radix_scan.mako" args="WG_SIZE=WG_SIZE"/>\
+<%include file="radix_gpu_scan.mako" args="WG_SIZE=WG_SIZE"/>\
 
 % endif
-<%include file="radix_spread.mako" args="VALUE_T=VALUE_T, INDICES=INDICES, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=room, PTX=PTX"/>\
+<%include file="radix_gpu_scatter.mako" args="ELEMENT=ELEMENT, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX"/>\

@@ -17,14 +17,14 @@ __all__ = [
     "PATIENCE",
     "ROWS",
     "TEMPLATE",
-    "groups_config",
-    "groups_plan",
+    "gpu_config",
+    "gpu_plan",
     "in_one_launch",
     "local_bytes",
 ]
 
-TEMPLATE = "sort/radix_groups.cl.mako"
-ROWS = "sort/radix_rows.cl.mako"
+TEMPLATE = "sort/radix_gpu.cl.mako"
+ROWS = "sort/radix_gpu_rows.cl.mako"
 WARP = 32
 WIDE = 1 << 30
 """Keys of a row from which counts need words of 64 bits."""
@@ -52,26 +52,32 @@ def _moved(problem: SortProblem) -> int:
     return max(problem.dtype.itemsize, 0 if value is None else value.itemsize)
 
 
+def _room(problem: SortProblem, config: Config, device: Device) -> int:
+    """Return the local memory in which a tile is ranked, and then exchanged."""
+    wg_size = config.integer("WG_SIZE")
+    words = 1 if device.capabilities.inline_ptx else 2
+    rank = 4 * (wg_size // WARP) * words << config.integer("DIGIT_BITS")
+    return max(rank, wg_size * config.integer("ITEM_KEYS") * _moved(problem))
+
+
 def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
     """Return the local memory of the largest kernel."""
     wg_size, radix = config.integer("WG_SIZE"), 1 << config.integer("DIGIT_BITS")
     ptx = device.capabilities.inline_ptx
-    rank = 4 * (wg_size // WARP) * radix * (1 if ptx else 2)
-    room = max(rank, wg_size * config.integer("ITEM_KEYS") * _moved(problem))
     index = 8 if problem.n >= WIDE else 4
     digits = -(-problem.code_bits // config.integer("DIGIT_BITS"))
     sums = 4 * (WARP if ptx else 2 * wg_size)
-    counts = 4 * digits * radix + _settling_bytes(config, device, digits)
-    return max(room + 8 + sums + index * radix + 64, counts)
+    counts = 4 * digits * radix + _histogram_bytes(config, device, digits)
+    return max(_room(problem, config, device) + 8 + sums + index * radix + 64, counts)
 
 
-def _settling_bytes(config: Config, device: Device, digits: int) -> int:
+def _histogram_bytes(config: Config, device: Device, digits: int) -> int:
     """Return the local memory in which the counts of all digits are added up."""
     sums = WARP if device.capabilities.inline_ptx else 2 * config.integer("WG_SIZE")
     return (8 << config.integer("DIGIT_BITS")) + 4 * (sums + digits) + 64
 
 
-def groups_config(problem: SortProblem, device: Device) -> dict[str, Any]:
+def gpu_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     """Return the form, and the size of groups and tiles: short rows get groups that fit."""
     limits = device.capabilities
     wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
@@ -129,17 +135,16 @@ def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, i
 
 def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
     return {
-        **elements.params,
-        "BITS": elements.problem.bits,
-        "INDICES": elements.problem.indices,
+        "ELEMENT": elements.types,
         "WG_SIZE": config.integer("WG_SIZE"),
         "ITEM_KEYS": config.integer("ITEM_KEYS"),
         "DIGIT_BITS": config.integer("DIGIT_BITS"),
+        "ROOM": _room(elements.problem, config, device),
         "PTX": device.capabilities.inline_ptx,
     }
 
 
-def groups_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch for rows that fit in a group, else one or two, and one or three a digit."""
     elements = Elements(problem)
     if problem.n * problem.rows == 0:
@@ -175,6 +180,7 @@ class _Passes:
         self.units = device.compute_units
         self.params = {
             **_common(elements, config, device),
+            "DIGITS": self.digits,
             "WIDE": self.wide,
             "LOOK_BACK": self.look_back,
             "LOOKS": config.integer("LOOKS"),
@@ -182,7 +188,7 @@ class _Passes:
             "COPIES": self._copies(device),
         }
         counts = 4 * self.digits * self.radix * self.params["COPIES"]
-        self.local = max(local, counts + _settling_bytes(config, device, self.digits))
+        self.local = max(local, counts + _histogram_bytes(config, device, self.digits))
         self.buffers = {item.name: item for item in elements.buffers}
 
     def _copies(self, device: Device) -> int:
@@ -201,7 +207,7 @@ class _Passes:
         word = 2 if self.wide else 1
         self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word + rows,), UINT)
         self._scratch("bases", (entries,), np.dtype(self.index))
-        self._scratch("settled", (rows * self.digits,), UINT)
+        self._scratch("pass_flags", (rows * self.digits,), UINT)
         keys = {"keys": "keys", "sorted": "sorted", "spare": "spare"}
         if self.problem.indices:
             self._scratch("sorted", shape, dtype)
@@ -211,12 +217,12 @@ class _Passes:
         n, tiles = self.index(self.problem.n), np.uint32(self.tiles)
         groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
         counted: dict[str, Argument] = {"histogram": "histogram"}
-        settled: dict[str, Argument] = {"bases": "bases", "settled": "settled"}
+        flags: dict[str, Argument] = {"bases": "bases", "pass_flags": "pass_flags"}
         found: dict[str, Argument] = {}
         if self.look_back:
             self._scratch("status", (2, cells), np.dtype(self.index))
             self._scratch("tickets", (self.digits,), UINT)
-            counted |= {**settled, "status": "status", "status_words": np.uint64(cells)}
+            counted |= {**flags, "status": "status", "status_words": np.uint64(cells)}
             counted |= {"tickets": "tickets"}
             found = {"bases": "bases", "status": "status", "tickets": "tickets"}
         else:
@@ -225,14 +231,14 @@ class _Passes:
         counted = {"keys": "keys", **counted, "n": n, "groups": np.uint32(groups)}
         launches = [self._launch("histograms", rows * groups, counted)]
         if not self.look_back:
-            arguments: dict[str, Argument] = {"histogram": "histogram", **settled, "n": n}
-            launches.append(self._launch("settle", rows, arguments))
+            arguments: dict[str, Argument] = {"histogram": "histogram", **flags, "n": n}
+            launches.append(self._launch("scan_histograms", rows, arguments))
         for number in map(np.uint32, range(self.digits)):
             where: dict[str, Argument] = {"tiles": tiles, "pass": number}
             if not self.look_back:
                 of_tiles: dict[str, Argument] = {
                     **keys,
-                    "settled": "settled",
+                    "pass_flags": "pass_flags",
                     "table": "table",
                     "n": n,
                     **where,
@@ -240,13 +246,13 @@ class _Passes:
                 launches.append(self._launch("count_tiles", rows * self.tiles, of_tiles))
                 scanned: dict[str, Argument] = {
                     "bases": "bases",
-                    "settled": "settled",
+                    "pass_flags": "pass_flags",
                     "table": "table",
                     **where,
                 }
                 launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
-            spread = {**keys, **values, "settled": "settled", **found, "n": n, **where}
-            launches.append(self._launch("spread", rows * self.tiles, spread))
+            scattered = {**keys, **values, "pass_flags": "pass_flags", **found, "n": n, **where}
+            launches.append(self._launch("scatter", rows * self.tiles, scattered))
         return Plan(tuple(self.buffers.values()), tuple(launches))
 
     def _scratch(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

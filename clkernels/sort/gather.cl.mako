@@ -18,7 +18,7 @@
 <%page args="WORD_T, WORDS, PLACES, WG_SIZE"/>\
 <%include file="/prelude.cl.mako"/>\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void take(__global const ${WORD_T} *restrict source,
+void gather(__global const ${WORD_T} *restrict source,
           __global const long *restrict order,
           __global ${WORD_T} *restrict target,
 % if PLACES:

@@ -49,7 +49,7 @@ class Samples:
         found = keys[first * self.step - begin :: self.step]
         self._keys[run][first : first + found.size] = found
 
-    def settle(self) -> None:
+    def order(self) -> None:
         """Order all samples; none is taken afterwards."""
         merged = np.argsort(codes(np.concatenate(self._keys), self._descending), kind="stable")
         places = np.empty_like(merged)
