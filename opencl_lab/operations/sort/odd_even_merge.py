@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import WORD_TYPES, c_type, index_type, lacks_type, largest_power, positive
 from opencl_lab.operation import Algorithm
-from opencl_lab.operations.sort.half_keys import around, widened
+from opencl_lab.operations.sort.half_keys import widened, with_half_keys
 from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -95,7 +95,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
         """
         wide = widened(problem)
         plan = self._plan(wide, config)
-        return plan if wide is problem else around(problem, plan, device)
+        return plan if wide is problem else with_half_keys(problem, plan, device)
 
     def _plan(self, problem: SortProblem, config: Config) -> Plan:
         shape = (problem.rows, problem.n)
