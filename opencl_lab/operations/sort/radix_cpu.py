@@ -209,14 +209,10 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "STREAM": config["STREAM"],
         "PATIENCE": PATIENCE,
     }
-    how = {
-        "template": TEMPLATE,
-        "kernel": "radix_cpu",
-        "params": params,
-        "local_bytes": local_bytes,
-    }
-    buffers = [*elements.buffers, *buffers]
-    return phased_plan(problem, device, buffers, arguments, phases=phases, items=items, **how)
+    return phased_plan(
+        problem, device, [*elements.buffers, *buffers], arguments, phases=phases, items=items,
+        template=TEMPLATE, kernel="radix_cpu", params=params, local_bytes=local_bytes,
+    )  # fmt: skip
 
 
 def _room_for_elements(
