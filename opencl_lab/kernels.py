@@ -5,12 +5,13 @@ It lies below the operations and the FFT planner, which share it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.plan import Argument, Launch, round_up
 from opencl_lab.space import Constraint, Value
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "divides",
     "host_c_type",
     "index_type",
+    "item_launch",
     "lacks_barriers",
     "lacks_groups",
     "lacks_type",
@@ -91,6 +93,28 @@ def index_type(count: int) -> Any:
 def largest_power(*limits: int) -> int:
     """Return the largest power of two that is above none of `limits`, at least 1."""
     return 1 << max(1, min(limits)).bit_length() - 1
+
+
+def item_launch(
+    template: str,
+    kernel: str,
+    items: int,
+    params: Mapping[str, Any],
+    arguments: Mapping[str, Argument],
+) -> Launch:
+    """Return a launch of so many items, in whole groups of ``WG_SIZE``; the kernel guards the rest.
+
+    Parameters
+    ----------
+    template, kernel : str
+    items : int
+    params : mapping
+        Of the template; ``WG_SIZE`` is one of them.
+    arguments : mapping
+        Of the kernel.
+    """
+    wg_size = int(params["WG_SIZE"])
+    return Launch(template, kernel, params, (round_up(items, wg_size),), (wg_size,), arguments)
 
 
 def positive(name: str) -> Constraint:

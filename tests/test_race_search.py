@@ -62,26 +62,36 @@ def test_what_is_made_of_reports():
     assert races.judge("planted-merge", {within: 1}) == []
 
 
-def test_the_explained_statements_are_there():
-    texts = [path.read_text() for path in (ROOT / "clkernels").rglob("*mako")]
+@pytest.fixture
+def lowered(monkeypatch):
+    for limit, value in races.LOWERED.items():
+        monkeypatch.setattr(limit, value)
+
+
+def sources(name, rng):
+    """Return a case, its plan, inputs and outputs, and the texts of its kernels."""
+    case = races.CASES[name]
+    made = case.make(replace(GPU, kind="cpu"), rng)
+    texts = {template.render(item.template, item.params).text for item in made[0].launches}
+    return case, made, texts
+
+
+def test_the_explained_statements_are_there(rng, lowered):
+    texts = set().union(*(sources(name, rng)[2] for name in races.CASES))
     for kernel, *statements in races.EXPLAINED:
-        for words in (f"{kernel}(", *statements):
-            assert any(words in text for text in texts), words
+        inside = [text for text in texts if f"{kernel}(" in text]
+        for words in statements:
+            assert any(words in text for text in inside), words
 
 
 @pytest.mark.parametrize("name", races.CASES)
-def test_cases_can_be_planned(name, rng, monkeypatch):
+def test_cases_can_be_planned(name, rng, lowered):
     """And what one of them edits is in a source."""
-    for limit, value in races.LOWERED.items():
-        monkeypatch.setattr(limit, value)
-    case = races.CASES[name]
-    device = replace(GPU, kind="cpu")
-    plan, arrays, expected = case.make(device, rng)
-    check_plan(plan, device)
+    case, (plan, arrays, expected), texts = sources(name, rng)
+    check_plan(plan, replace(GPU, kind="cpu"))
     assert plan.launches and set(arrays) | set(expected) <= set(plan.by_name)
     if case.edit:
-        sources = {template.render(item.template, item.params).text for item in plan.launches}
-        assert any(case.edit[0] in source for source in sources)
+        assert any(case.edit[0] in text for text in texts)
 
 
 def test_without_oclgrind_there_is_a_sentence(monkeypatch, capsys):

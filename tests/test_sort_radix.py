@@ -174,10 +174,8 @@ def test_networks_sort_what_they_can():
         assert n / 2 ** found["CUT"].bits <= found["CUT"].share <= found["RUN"].network
     assert params(10**9)["CUT"].share < 10**9 >> params(10**9)["CUT"].bits
     assert params(500) == params(5000)  # one program serves all short rows
-    assert (
-        not params(500, value_bytes=4)["RUN"].network
-        and not params(500, indices=True)["RUN"].network
-    )
+    assert not params(500, value_bytes=4)["RUN"].network
+    assert not params(500, indices=True)["RUN"].network
     assert not params(500, "int16")["RUN"].network and not params(5000, "int64")["RUN"].network
     assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
 

@@ -49,6 +49,7 @@
  */
 <%page args="KEY_T, KEY_IS_FLOAT, DESCENDING, VALUE_T, VALUE_IN_T, VALUE_OUT_T, INDEX_T,
              WG_SIZE, TILE, WORK_PER_ITEM, BLOCKED, NARROW"/>\
+<%namespace name="merges" file="odd_even_merge_range.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=KEY_T == 'double'"/>\
 <%
     has_values = VALUE_T is not None
@@ -70,91 +71,8 @@ static inline bool before(const key_t a, const key_t b)
     return ${before};
 }
 
-<%def name="searches(space, suffix)">
-% if BLOCKED:
-/*
- * Count how many of the first `rank` elements of the merged blocks a and b come from a.
- * Source: C. Siebert, J. L. Traeff, "Perfectly load-balanced, stable,
- * synchronization-free parallel merge", 2013 (co-ranks).
- */
-static inline index_t corank_${suffix}(${space} const key_t *a, const index_t a_length,
-                                       ${space} const key_t *b, const index_t b_length,
-                                       const index_t rank)
-{
-    index_t low = max(rank, b_length) - b_length;
-    index_t high = min(rank, a_length);
-    while (low < high) {
-        const index_t middle = low + (high - low) / 2;
-        if (before(b[rank - 1 - middle], a[middle]))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-% else:
-/* Count the elements of block[low..high) that go before key, added to low. */
-static inline index_t search_${suffix}(${space} const key_t *block, const key_t key,
-                                       const bool count_equal, index_t low, index_t high)
-{
-    while (low < high) {
-        const index_t middle = low + (high - low) / 2;
-        const key_t other = block[middle];
-        if (count_equal ? !before(key, other) : before(other, key))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-% endif
-</%def>\
-## Merge what lies under the outputs [begin, end) of pairs of blocks, in a row or tile of `count`.
-<%def name="merge_range(suffix, count, from_keys, to_keys, to_values, value_t)">\
-    for (index_t pair = begin & ~(2 * width - 1); pair < end; pair += 2 * width) {
-        const index_t first_output = max(begin, pair);
-        const index_t last_output = min(end, pair + 2 * width);
-        const index_t b_start = min(pair + width, ${count});
-        const index_t a_length = b_start - pair;
-        const index_t b_length = min(width, ${count} - b_start);
-        index_t a = corank_${suffix}(${from_keys} + pair, a_length, ${from_keys} + b_start, b_length,
-                                     first_output - pair);
-        index_t b = b_start + (first_output - pair - a);
-        const index_t a_end = pair + a_length;
-        const index_t b_end = b_start + b_length;
-        a += pair;
-        index_t output = first_output;
-        for (; output < last_output && a < a_end && b < b_end; ++output) {
-            const key_t left = ${from_keys}[a];
-            const key_t right = ${from_keys}[b];
-            const bool take_right = before(right, left);
-            ${to_keys}[output] = take_right ? right : left;
-% if has_values:
-            ${to_values}[output] = (${value_t})${value_at(suffix, "(take_right ? b : a)")};
-% endif
-            b += take_right;
-            a += !take_right;
-        }
-        for (; output < last_output; ++output) {
-            const index_t rest = a < a_end ? a++ : b++;
-            ${to_keys}[output] = ${from_keys}[rest];
-% if has_values:
-            ${to_values}[output] = (${value_t})${value_at(suffix, "rest")};
-% endif
-        }
-    }
-</%def>\
-<%def name="value_at(suffix, index)">\
-% if suffix == "local":
-values[from + ${index}]\
-% elif VALUE_IN_T is None:
-${index}\
-% else:
-source_values[row + ${index}]\
-% endif
-</%def>\
 % if TILE:
-${searches("__local", "local")}
+${merges.searches("__local", "local", BLOCKED)}
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void sort_tile(__global const key_t *restrict source,
                __global key_t *restrict target,
@@ -220,7 +138,7 @@ ${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
     for (index_t width = ${RUN}; width < ${TILE}; width *= 2) {
         const index_t to = ${TILE} - from;
 % if BLOCKED:
-    ${merge_range("local", "count", "(keys + from)", "(keys + to)", "(values + to)", VALUE_T)}
+    ${merges.merge_range("local", "count", "(keys + from)", "(keys + to)", "(values + to)", VALUE_T, VALUE_IN_T)}
 % else:
         for (index_t i = get_local_id(0); i < count; i += ${WG_SIZE}) {
             const index_t block = i & ~(width - 1);
@@ -249,7 +167,7 @@ ${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
     }
 }
 % endif
-${searches("__global", "global")}
+${merges.searches("__global", "global", BLOCKED)}
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void merge_pass(__global const key_t *restrict source,
                 __global key_t *restrict target,
@@ -284,7 +202,7 @@ void merge_pass(__global const key_t *restrict source,
 % if BLOCKED:
     const index_t begin = min(first + (index_t)get_local_id(0) * ${WORK_PER_ITEM}, last);
     const index_t end = min(begin + ${WORK_PER_ITEM}, last);
-${merge_range("global", "n", "keys", "(target + row)", "(target_values + row)", VALUE_OUT_T)}
+${merges.merge_range("global", "n", "keys", "(target + row)", "(target_values + row)", has_values and VALUE_OUT_T, VALUE_IN_T)}
 % else:
     for (index_t i = first + get_local_id(0); i < last; i += ${WG_SIZE}) {
         const index_t block = i & ~(width - 1);
@@ -302,7 +220,7 @@ ${merge_range("global", "n", "keys", "(target + row)", "(target_values + row)", 
         const ulong place = row + (block & ~width) + (i - block) + rank;
         target[place] = key;
 % if has_values:
-        target_values[place] = (${VALUE_OUT_T})${value_at("global", "i")};
+        target_values[place] = (${VALUE_OUT_T})${merges.value_at("global", "i", VALUE_IN_T)};
 % endif
     }
 % endif

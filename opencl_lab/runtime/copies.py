@@ -11,8 +11,16 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.kernels import C_TYPES, WORD_TYPES, c_type, index_type, real_type, word_size
-from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.kernels import (
+    C_TYPES,
+    WORD_TYPES,
+    c_type,
+    index_type,
+    item_launch,
+    real_type,
+    word_size,
+)
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -72,14 +80,12 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
     """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
-    return Launch(
-        template=WIDEN,
-        kernel="widen",
-        params={"WG_SIZE": wg_size},
-        global_size=(round_up(-(-count // 8), wg_size),),
-        local_size=(wg_size,),
-        arguments={"source": source, "target": target, "count": np.uint64(count)},
-    )
+    arguments: dict[str, Argument] = {
+        "source": source,
+        "target": target,
+        "count": np.uint64(count),
+    }
+    return item_launch(WIDEN, "widen", -(-count // 8), {"WG_SIZE": wg_size}, arguments)
 
 
 @dataclass(frozen=True)
@@ -232,23 +238,17 @@ class Copy:
                 arguments[f"shift_{d}"] = index(axis.shift)
             if filled:
                 arguments[f"extent_{d}"] = index(axis.extent)
-        launch = Launch(
-            template=TEMPLATE,
-            kernel="copy_strided",
-            params={
-                **types,
-                "CONJUGATE": self.conjugate,
-                "NDIM": len(axes),
-                "SHIFTED": shifted,
-                "FILLED": filled,
-                "UNIT": axes[-1].source_stride == axes[-1].target_stride == 1,
-                "INDEX_T": c_type(index),
-                "WG_SIZE": wg_size,
-            },
-            global_size=(round_up(count, wg_size),),
-            local_size=(wg_size,),
-            arguments=arguments,
-        )
+        params = {
+            **types,
+            "CONJUGATE": self.conjugate,
+            "NDIM": len(axes),
+            "SHIFTED": shifted,
+            "FILLED": filled,
+            "UNIT": axes[-1].source_stride == axes[-1].target_stride == 1,
+            "INDEX_T": c_type(index),
+            "WG_SIZE": wg_size,
+        }
+        launch = item_launch(TEMPLATE, "copy_strided", count, params, arguments)
         return Plan(buffers, (launch,))
 
     def enqueue(

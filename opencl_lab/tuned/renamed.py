@@ -29,6 +29,9 @@ DIGESTS: dict[str, str] = {
     "b8a5114c169b4d4e": "4175fc7717c59729",  # conv2d register, separable
     "d55a9936340ca9e8": "60001e0edcac98ce",  # conv2d tiled
     "420f69a5b5d6a6bc": "0ad019b350fb8e95",  # conv2d naive
+    "d8d6dfae88780dd1": "ee2cc291dfa713c6",  # sort odd-even-merge
+    "f2576f2511bce286": "156c0f4cca5b1eaa",  # sort radix
+    "ec27416afd12b285": "f45138ef1853690a",  # sort merge-path
 }
 """Today's digest of templates, by that of earlier ones that rendered the same kernels."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.kernels import c_type, index_type, positive
+from opencl_lab.kernels import c_type, index_type, item_launch, positive
 from opencl_lab.operations.select.parts import largest_group
 from opencl_lab.operations.select.problem import SearchProblem
-from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.solver import Algorithm, Homes, Solver
 from opencl_lab.space import Config, Parameter, SearchSpace
 
@@ -56,27 +56,21 @@ class BinarySearch(Algorithm[SearchProblem]):
         if not problem.m:
             return Plan(buffers, ())
         index = index_type(problem.n)
-        wg_size, values = config.integer("WG_SIZE"), config.integer("VALUES")
-        params: dict[str, Any] = {
+        params = {
             "KEY_T": c_type(problem.dtype),
             "RIGHT": problem.right,
             "WIDE": index is np.uint64,
             **config,
         }
-        launch = Launch(
-            template=TEMPLATE,
-            kernel="search",
-            params=params,
-            global_size=(round_up(-(-problem.m // values), wg_size),),
-            local_size=(wg_size,),
-            arguments={
-                "keys": "keys",
-                "values": "values",
-                "places": "places",
-                "n": index(problem.n),
-                "m": np.uint64(problem.m),
-            },
-        )
+        arguments: dict[str, Argument] = {
+            "keys": "keys",
+            "values": "values",
+            "places": "places",
+            "n": index(problem.n),
+            "m": np.uint64(problem.m),
+        }
+        items = -(-problem.m // config.integer("VALUES"))
+        launch = item_launch(TEMPLATE, "search", items, params, arguments)
         return Plan(buffers, (launch,))
 
 

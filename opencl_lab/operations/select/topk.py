@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,91 +76,113 @@ class RadixSelect(Algorithm[TopkProblem]):
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
         """Plan a launch for rows that a group reads alone, two for a few parts, else the passes."""
         check_group(config, device)
-        n, k, rows = problem.n, problem.k, problem.rows
-        buffers = [
-            Buffer("keys", "in", (rows, n), problem.dtype),
-            Buffer("values", "out", (rows, k), problem.dtype),
-            Buffer("places", "out", (rows, k), LONG),
-        ]
-        if not rows * k:
-            return Plan(tuple(buffers), ())
-        whole, alike = _is_whole(problem, device), _alike_parts(problem, device)
-        index = index_type(n)
-        wg_size, bits = config.integer("WG_SIZE"), config.integer("DIGIT_BITS")
-        tile, radix = wg_size * config.integer("ITEM_KEYS"), 1 << bits
-        params: dict[str, Any] = {
+        if not problem.rows * problem.k:
+            return Plan(_given(problem), ())
+        return _Selection(problem, config, device).plan()
+
+
+def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
+    """Return the buffers of the caller."""
+    n, k, rows = problem.n, problem.k, problem.rows
+    return (
+        Buffer("keys", "in", (rows, n), problem.dtype),
+        Buffer("values", "out", (rows, k), problem.dtype),
+        Buffer("places", "out", (rows, k), LONG),
+    )
+
+
+def _named(*names: str) -> dict[str, Argument]:
+    """Return buffers as arguments of their own names."""
+    return {name: name for name in names}
+
+
+class _Selection:
+    """The launches of one form: whole rows, alike parts of rows, or passes over parts of rows."""
+
+    def __init__(self, problem: TopkProblem, config: Config, device: Device) -> None:
+        self.problem, self.config, self.device = problem, config, device
+        self.whole, self.alike = _is_whole(problem, device), _alike_parts(problem, device)
+        self.index = index_type(problem.n)
+        self.wg_size = config.integer("WG_SIZE")
+        self.radix = 1 << config.integer("DIGIT_BITS")
+        self.params: dict[str, Any] = {
             "KEY_T": c_type(problem.dtype),
             "DESCENDING": problem.largest,
-            "ROWS": "whole" if whole else "parted" if alike else "cut",
-            "WIDE": index is np.uint64,
+            "ROWS": "whole" if self.whole else "parted" if self.alike else "cut",
+            "WIDE": self.index is np.uint64,
             **config,
             "PTX": device.capabilities.inline_ptx,
         }
-        sums = 4 * (32 if params["PTX"] else 2 * wg_size)
-        local = 4 * radix * (2 if wg_size == 1 else 1) + sums + 16 * wg_size + 64
 
-        def launch(kernel: str, parts: int, arguments: dict[str, Argument]) -> Launch:
-            groups = (rows * parts * wg_size,)
-            return Launch(TEMPLATE, kernel, params, groups, (wg_size,), arguments, local)
+    def plan(self) -> Plan:
+        """Return the whole."""
+        if self.whole:
+            results = _named("values", "places")
+            return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
+        return self._of_alike_parts() if self.alike else self._of_passes()
 
-        keys: dict[str, Argument] = {"keys": "keys"}
-        results: dict[str, Argument] = {"values": "values", "places": "places"}
-        sizes: dict[str, Argument] = {"n": index(n), "k": index(k)}
-        one: dict[str, Argument] = {"parts": np.uint32(1)}
-        if whole:
-            return Plan(tuple(buffers), (launch("select_parts", 1, keys | results | sizes | one),))
-        if alike:
-            shape = (rows, alike * k)
-            buffers.append(Buffer("few_keys", "scratch", shape, problem.dtype))
-            buffers.append(Buffer("few_places", "scratch", shape, LONG))
-            few: dict[str, Argument] = {"values": "few_keys", "places": "few_places"}
-            of_few: dict[str, Argument] = {"keys": "few_keys", "few_places": "few_places"}
-            cut: dict[str, Argument] = {"k": index(k), "parts": np.uint32(alike)}
-            last: dict[str, Argument] = {
-                "n": index(alike * k),
-                "k": index(k),
-                "parts": np.uint32(1),
-            }
-            return Plan(
-                tuple(buffers),
-                (
-                    launch("select_parts", alike, keys | few | {"n": index(n)} | cut),
-                    launch("select_few", 1, of_few | results | last),
-                ),
-            )
-        parts = parts_of(n, rows, tile, device)
-        digits = -(-8 * problem.dtype.itemsize // bits)
+    def _launch(self, kernel: str, parts: int, arguments: Mapping[str, Argument]) -> Launch:
+        """Return a launch of a group for each part of each row."""
+        wg_size = self.wg_size
+        sums = 4 * (32 if self.params["PTX"] else 2 * wg_size)
+        local = 4 * self.radix * (2 if wg_size == 1 else 1) + sums + 16 * wg_size + 64
+        groups = (self.problem.rows * parts * wg_size,)
+        return Launch(TEMPLATE, kernel, self.params, groups, (wg_size,), arguments, local)
+
+    def _select(
+        self, parts: int, few: dict[str, Argument], results: dict[str, Argument], n: int
+    ) -> Launch:
+        """Return a launch that selects among the keys of rows, or among the few found in parts."""
+        sizes: dict[str, Argument] = {"n": self.index(n), "k": self.index(self.problem.k)}
+        where = {**(few or _named("keys")), **results, **sizes, "parts": np.uint32(parts)}
+        return self._launch("select_few" if few else "select_parts", parts, where)
+
+    def _of_alike_parts(self) -> Plan:
+        """Return two launches: parts are searched like rows, and then what these have found."""
+        problem, found = self.problem, self.alike * self.problem.k
+        buffers = (
+            Buffer("few_keys", "scratch", (problem.rows, found), problem.dtype),
+            Buffer("few_places", "scratch", (problem.rows, found), LONG),
+        )
+        few: dict[str, Argument] = {"values": "few_keys", "places": "few_places"}
+        of_few: dict[str, Argument] = {"keys": "few_keys", "few_places": "few_places"}
+        launches = (
+            self._select(self.alike, {}, few, problem.n),
+            self._select(1, of_few, _named("values", "places"), found),
+        )
+        return Plan((*_given(problem), *buffers), launches)
+
+    def _of_passes(self) -> Plan:
+        """Return a launch for each digit, and one that takes the keys."""
+        problem, n, rows = self.problem, self.problem.n, self.problem.rows
+        tile = self.wg_size * self.config.integer("ITEM_KEYS")
+        parts = parts_of(n, rows, tile, self.device)
+        digits = -(-8 * problem.dtype.itemsize // self.config.integer("DIGIT_BITS"))
         capacity = n // FEW_SHARE
-        words = digits * radix * (2 if params["WIDE"] else 1)
-        buffers += [
+        words = digits * self.radix * (2 if self.params["WIDE"] else 1)
+        buffers = (
             Buffer("few_keys", "scratch", (rows, capacity), problem.dtype),
             Buffer("few_places", "scratch", (rows, capacity), LONG),
             Buffer("state", "scratch", (rows, digits, 4), np.dtype(np.uint64)),
-            Buffer("table", "scratch", (rows, 2, radix + 1, parts), UINT),
+            Buffer("table", "scratch", (rows, 2, self.radix + 1, parts), UINT),
             Buffer("histogram", "zeros", (rows, words), UINT),
             Buffer("leaving", "zeros", (rows,), UINT),
-        ]
-        between: dict[str, Argument] = {
-            name: name for name in ("few_keys", "few_places", "state", "table")
-        }
-        where: dict[str, Argument] = {
-            **sizes,
+        )
+        between = _named("keys", "few_keys", "few_places", "state", "table")
+        sizes: dict[str, Argument] = {
+            "n": self.index(n),
+            "k": self.index(problem.k),
             "parts": np.uint32(parts),
-            "capacity": index(capacity),
+            "capacity": self.index(capacity),
         }
-        counts: dict[str, Argument] = {"histogram": "histogram"}
-        launches = [
-            launch(
-                "narrow" if number else "narrow_first",
-                parts,
-                keys | between | counts | where | {"pass": np.uint32(number)},
-            )
-            for number in range(digits)
-        ]
-        counts |= {"leaving": "leaving"}
-        where |= {"pass": np.uint32(digits)}
-        launches.append(launch("gather", parts, keys | between | results | counts | where))
-        return Plan(tuple(buffers), tuple(launches))
+        launches = []
+        for number in range(digits):
+            where = {**between, **_named("histogram"), **sizes, "pass": np.uint32(number)}
+            launches.append(self._launch("narrow" if number else "narrow_first", parts, where))
+        results = _named("values", "places", "histogram", "leaving")
+        last = {**between, **results, **sizes, "pass": np.uint32(digits)}
+        launches.append(self._launch("gather", parts, last))
+        return Plan((*_given(problem), *buffers), tuple(launches))
 
 
 def _is_whole(problem: TopkProblem, device: Device) -> bool:

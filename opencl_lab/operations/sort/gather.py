@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.kernels import WORD_TYPES, positive, word_size
-from opencl_lab.plan import Argument, Buffer, Launch, Plan, Work, round_up
+from opencl_lab.kernels import WORD_TYPES, item_launch, positive, word_size
+from opencl_lab.plan import Argument, Buffer, Plan, Work
 from opencl_lab.solver import Algorithm, Homes, Problem, Solver
 from opencl_lab.space import Config, Parameter, SearchSpace
 
@@ -76,29 +76,23 @@ class Words(Algorithm[GatherProblem]):
         if not count:
             return Plan(buffers, ())
         word = word_size(problem.nbytes)
-        words, wg_size = problem.nbytes // word, config.integer("WG_SIZE")
-        params: dict[str, Any] = {
+        words = problem.nbytes // word
+        params = {
             "WORD_T": WORD_TYPES[word],
             "WORDS": words,
             "PLACES": problem.places,
-            "WG_SIZE": wg_size,
+            "WG_SIZE": config.integer("WG_SIZE"),
         }
-        launch = Launch(
-            template=TEMPLATE,
-            kernel="gather",
-            params=params,
-            global_size=(round_up(count * words, wg_size),),
-            local_size=(wg_size,),
-            arguments={
-                "source": "source",
-                "order": "order",
-                "target": "target",
-                **places,
-                "n": np.uint64(problem.n),
-                "k": np.uint64(problem.k),
-                "count": np.uint64(count),
-            },
-        )
+        arguments: dict[str, Argument] = {
+            "source": "source",
+            "order": "order",
+            "target": "target",
+            **places,
+            "n": np.uint64(problem.n),
+            "k": np.uint64(problem.k),
+            "count": np.uint64(count),
+        }
+        launch = item_launch(TEMPLATE, "gather", count * words, params, arguments)
         return Plan(buffers, (launch,))
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import item_launch
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Buffer, Launch, Plan
 
-__all__ = ["around", "widened"]
+__all__ = ["widened", "with_half_keys"]
 
 TEMPLATE = "sort/half_keys.cl.mako"
 HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
@@ -23,7 +24,7 @@ def widened(problem: SortProblem) -> SortProblem:
     return replace(problem, dtype=SINGLE) if problem.dtype == HALF else problem
 
 
-def around(problem: SortProblem, wide: Plan, device: Device) -> Plan:
+def with_half_keys(problem: SortProblem, wide: Plan, device: Device) -> Plan:
     """Return the plan for keys of half precision, around that of the widened problem."""
     shape = (problem.rows, problem.n)
     buffers = [Buffer("keys", "in", shape, HALF)]
@@ -52,11 +53,9 @@ def _convert(kernel: str, keys: str, problem: SortProblem, device: Device) -> La
     source, target = (keys, WIDE[keys]) if kernel == "widen_keys" else (WIDE[keys], keys)
     wg_size = min(WG_SIZE, device.capabilities.max_work_group)
     count = problem.rows * problem.n
-    return Launch(
-        template=TEMPLATE,
-        kernel=kernel,
-        params={"WG_SIZE": wg_size},
-        global_size=(round_up(count, wg_size),),
-        local_size=(wg_size,),
-        arguments={"source": source, "target": target, "count": np.uint64(count)},
-    )
+    arguments: dict[str, Argument] = {
+        "source": source,
+        "target": target,
+        "count": np.uint64(count),
+    }
+    return item_launch(TEMPLATE, kernel, count, {"WG_SIZE": wg_size}, arguments)

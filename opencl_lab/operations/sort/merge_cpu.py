@@ -9,7 +9,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import WORD_TYPES, c_type, index_type, largest_power
 from opencl_lab.operations.sort.elements import Elements
-from opencl_lab.operations.sort.phases import in_phases
+from opencl_lab.operations.sort.phases import phased_plan
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.space import Config
@@ -62,7 +62,6 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     if n * rows == 0:
         return Plan(tuple(buffers), ())
     tile, stretch = config.integer("TILE"), config.integer("STRETCH")
-    index = index_type(n * rows)
     tiles = -(-n // tile)
     merges = (tiles - 1).bit_length()
     capacity = max(tile, stretch)
@@ -78,27 +77,18 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     if not alone:
         arguments.update({name: name for name in runs})
         buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
-    phases = 1 + merges
     params: dict[str, Any] = {
         **elements.params,
         "VALUE_T": value_type,
         "MOVED": moved,
-        "INDEX_T": c_type(index),
+        "INDEX_T": c_type(index_type(n * rows)),
         "SPACE": "__local" if alone else "__global",
         "TILE": tile,
         "STRETCH": stretch,
         "CAPACITY": capacity,
         "PATIENCE": PATIENCE,
     }
-    counters, launches = in_phases(
-        problem,
-        device,
-        phases,
-        items,
-        arguments,
-        template=TEMPLATE,
-        kernel="merge_cpu",
-        params=params,
-        local_bytes=local_bytes if alone else 0,
-    )
-    return Plan((*buffers, counters), launches)
+    return phased_plan(
+        problem, device, buffers, arguments, phases=1 + merges, items=items, template=TEMPLATE,
+        kernel="merge_cpu", params=params, local_bytes=local_bytes if alone else 0,
+    )  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from opencl_lab.device import Device
@@ -65,70 +63,81 @@ def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
 def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     """Plan one launch that sorts tiles, and one for each doubling of the runs."""
     elements = Elements(problem)
-    buffers = {item.name: item for item in elements.buffers}
     if problem.n * problem.rows == 0:
-        return Plan(tuple(buffers.values()), ())
-    wg_size, item_keys = config.integer("WG_SIZE"), config.integer("ITEM_KEYS")
-    row_items = _row_items(problem, wg_size, item_keys)
-    tile, index = wg_size * item_keys, index_type(problem.n)
-    tiles = -(-problem.n // (row_items * item_keys))
-    merges = (tiles - 1).bit_length()
-    shape = (problem.rows, problem.n)
-    value = elements.value_dtype
+        return Plan(tuple(elements.buffers), ())
+    return _Merges(elements, config, device).plan()
 
-    def scratch(name: str, dtype: np.dtype[Any] | None) -> str:
-        if name not in buffers and dtype is not None:
-            buffers[name] = Buffer(name, "scratch", shape, dtype)
-        return name
 
-    def names(left: int) -> tuple[str, str]:
-        """Return where keys and values are with so many launches left: the last are the user's."""
-        if left % 2:
-            return scratch("spare", problem.dtype), scratch("spare_values", value)
-        if left and problem.indices:  # which have another type on the way
-            return scratch("middle", problem.dtype), scratch("middle_values", value)
-        return "sorted", "sorted_values"
+class _Merges:
+    """The launches: tiles are sorted, and then merged, from one array to another."""
 
-    launches = []
-    source, source_values = "keys", "values"
-    for number in range(merges + 1):
-        left = merges - number
-        last = problem.indices and not left
-        target, target_values = names(left)
-        arguments: dict[str, Argument] = {"source": source}
+    def __init__(self, elements: Elements, config: Config, device: Device) -> None:
+        self.elements, self.problem = elements, elements.problem
+        self.wg_size, self.item_keys = config.integer("WG_SIZE"), config.integer("ITEM_KEYS")
+        self.row_items = _row_items(self.problem, self.wg_size, self.item_keys)
+        self.tiles = -(-self.problem.n // (self.row_items * self.item_keys))
+        self.merges = (self.tiles - 1).bit_length()
+        self.index = index_type(self.problem.n)
+        self.ptx = device.capabilities.inline_ptx
+        self.buffers = {item.name: item for item in elements.buffers}
+
+    def plan(self) -> Plan:
+        """Return the whole."""
+        launches = []
+        source = ("keys", "values")
+        for number in range(self.merges + 1):
+            target = self._target(self.merges - number)
+            launches.append(self._launch(number, source, target))
+            source = target
+        return Plan(tuple(self.buffers.values()), tuple(launches))
+
+    def _target(self, left: int) -> tuple[str, str]:
+        """Return where keys and values go with so many launches left: the last are the user's."""
+        if not left or not (left % 2 or self.problem.indices):
+            return "sorted", "sorted_values"
+        # Indices have another type on the way than at the end.
+        names = ("spare", "spare_values") if left % 2 else ("middle", "middle_values")
+        dtypes = (self.problem.dtype, self.elements.value_dtype)
+        for name, dtype in zip(names, dtypes, strict=True):
+            if dtype is not None and name not in self.buffers:
+                shape = (self.problem.rows, self.problem.n)
+                self.buffers[name] = Buffer(name, "scratch", shape, dtype)
+        return names
+
+    def _launch(self, number: int, source: tuple[str, str], target: tuple[str, str]) -> Launch:
+        """Return the launch that sorts tiles, number 0, or one that merges."""
+        problem, values = self.problem, self.elements.value_dtype is not None
+        last = problem.indices and number == self.merges
+        arguments: dict[str, Argument] = {"source": source[0]}
         if not last:
-            arguments["target"] = target
-        if value is not None:
-            if number or not problem.indices:
-                arguments["source_values"] = source_values
-            arguments["target_values"] = target_values
-        arguments["n"] = index(problem.n)
+            arguments["target"] = target[0]
+        if values and (number or not problem.indices):
+            arguments["source_values"] = source[1]
+        if values:
+            arguments["target_values"] = target[1]
+        arguments["n"] = self.index(problem.n)
+        groups = problem.rows * self.tiles
         if number:
             arguments["width"] = np.uint32(1 << (number - 1))
-            groups = problem.rows * tiles
         else:
             arguments["rows"] = np.uint64(problem.rows)
-            groups = -(-problem.rows * tiles // (wg_size // row_items))
-        launches.append(
-            Launch(
-                template=TEMPLATE,
-                kernel="merge_tiles" if number else "sort_tiles",
-                params={
-                    **elements.params,
-                    "POSITIONS": problem.indices,
-                    "VALUE_OUT_T": "long" if last else elements.value_type,
-                    "KEYS_OUT": not last,
-                    "INDEX_T": c_type(index),
-                    "WG_SIZE": wg_size,
-                    "ITEM_KEYS": item_keys,
-                    "ROW_ITEMS": row_items,
-                    "PTX": device.capabilities.inline_ptx,
-                },
-                global_size=(groups * wg_size,),
-                local_size=(wg_size,),
-                arguments=arguments,
-                local_bytes=_local_bytes(problem, tile),
-            )
+            groups = -(-groups // (self.wg_size // self.row_items))
+        return Launch(
+            template=TEMPLATE,
+            kernel="merge_tiles" if number else "sort_tiles",
+            params={
+                **self.elements.params,
+                "POSITIONS": problem.indices,
+                "VALUE_OUT_T": "long" if last else self.elements.value_type,
+                "KEYS_OUT": not last,
+                "INDEX_T": c_type(self.index),
+                "WG_SIZE": self.wg_size,
+                "ITEM_KEYS": self.item_keys,
+                "ROW_ITEMS": self.row_items,
+                "PTX": self.ptx,
+            },
+            global_size=(groups * self.wg_size,),
+            local_size=(self.wg_size,),
+            arguments=arguments,
+            local_bytes=_local_bytes(problem, self.wg_size * self.item_keys),
         )
-        source, source_values = target, target_values
-    return Plan(tuple(buffers.values()), tuple(launches))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.kernels import WORD_TYPES, c_type, index_type, lacks_type, largest_power, positive
-from opencl_lab.operations.sort.half_keys import around, widened
+from opencl_lab.kernels import c_type, index_type, lacks_type, largest_power, positive
+from opencl_lab.operations.sort.elements import Elements
+from opencl_lab.operations.sort.half_keys import widened, with_half_keys
 from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.solver import Algorithm
@@ -95,27 +93,29 @@ class OddEvenMerge(Algorithm[SortProblem]):
         """
         wide = widened(problem)
         plan = self._plan(wide, config)
-        return plan if wide is problem else around(problem, plan, device)
+        return plan if wide is problem else with_half_keys(problem, plan, device)
 
     def _plan(self, problem: SortProblem, config: Config) -> Plan:
         shape = (problem.rows, problem.n)
-        values = self._values(problem)
+        value = Elements(problem).value_dtype
         buffers = [Buffer("keys", "in", shape, problem.dtype)]
         buffers.append(
             Buffer("sorted", "scratch" if problem.indices else "out", shape, problem.dtype)
         )
-        if problem.value_bytes:
-            buffers.append(Buffer("values", "in", shape, values.dtype))
-        if values.present:
-            buffers.append(Buffer("sorted_values", "out", shape, values.out_dtype))
+        if problem.value_bytes and value is not None:
+            buffers.append(Buffer("values", "in", shape, value))
+        if value is not None:
+            # Positions travel in the smallest type; the last launch widens them.
+            out = np.dtype(np.int64) if problem.indices else value
+            buffers.append(Buffer("sorted_values", "out", shape, out))
         if problem.n * problem.rows == 0:
             return Plan(tuple(buffers), ())
 
         passes = self._passes(problem.n, config)
         if len(passes) > 1:
             buffers.append(Buffer("spare", "scratch", shape, problem.dtype))
-            if values.present:
-                buffers.append(Buffer("spare_values", "scratch", shape, values.dtype))
+            if value is not None:
+                buffers.append(Buffer("spare_values", "scratch", shape, value))
         launches = []
         source = "keys"
         for index, width in enumerate(passes):
@@ -147,10 +147,10 @@ class OddEvenMerge(Algorithm[SortProblem]):
         first: bool,
         last: bool,
     ) -> Launch:
-        values = self._values(problem)
+        value_type = Elements(problem).value_type
         index = index_type(problem.n)
         arguments: dict[str, Argument] = {"source": source, "target": target}
-        if values.present:
+        if value_type:
             if not (first and problem.indices):
                 arguments["source_values"] = "values" if first else f"{source}_values"
             arguments["target_values"] = f"{target}_values"
@@ -170,9 +170,9 @@ class OddEvenMerge(Algorithm[SortProblem]):
                 "KEY_T": c_type(problem.dtype),
                 "KEY_IS_FLOAT": problem.dtype.kind == "f",
                 "DESCENDING": problem.descending,
-                "VALUE_T": values.type,
-                "VALUE_IN_T": None if first and problem.indices else values.type,
-                "VALUE_OUT_T": "long" if last and problem.indices else values.type,
+                "VALUE_T": value_type,
+                "VALUE_IN_T": None if first and problem.indices else value_type,
+                "VALUE_OUT_T": "long" if last and problem.indices else value_type,
                 "INDEX_T": c_type(index),
             },
             global_size=(round_up(problem.n, span) // span * wg_size * problem.rows,),
@@ -184,31 +184,5 @@ class OddEvenMerge(Algorithm[SortProblem]):
     @staticmethod
     def _tile_element(problem: SortProblem) -> int:
         """Local memory of one element of the tile: both halves, key and value."""
-        value_bytes = problem.value_bytes
-        if problem.indices:
-            value_bytes = 4 if problem.n < 2**32 else 8
-        return 2 * (widened(problem).dtype.itemsize + value_bytes)
-
-    @staticmethod
-    def _values(problem: SortProblem) -> _Values:
-        if problem.indices:
-            # Positions travel in the smallest type; the last launch widens them.
-            dtype = np.dtype(np.uint32 if problem.n < 2**32 else np.uint64)
-            return _Values(WORD_TYPES[dtype.itemsize], dtype, np.dtype(np.int64))
-        if problem.value_bytes:
-            dtype = np.dtype(f"V{problem.value_bytes}")
-            return _Values(WORD_TYPES[problem.value_bytes], dtype, dtype)
-        return _Values(None, np.dtype("V1"), np.dtype("V1"))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """What travels with the keys: its type in OpenCL C, on the way and at the end."""
-
-    type: str | None
-    dtype: np.dtype[Any]
-    out_dtype: np.dtype[Any]
-
-    @property
-    def present(self) -> bool:
-        return self.type is not None
+        value = Elements(problem).value_dtype
+        return 2 * (widened(problem).dtype.itemsize + (0 if value is None else value.itemsize))

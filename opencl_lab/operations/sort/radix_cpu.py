@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, index_type
 from opencl_lab.operations.sort.elements import Elements
-from opencl_lab.operations.sort.phases import in_phases
+from opencl_lab.operations.sort.phases import phased_plan
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.space import Config
@@ -209,18 +209,10 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "STREAM": config["STREAM"],
         "PATIENCE": PATIENCE,
     }
-    counters, launches = in_phases(
-        problem,
-        device,
-        phases,
-        items,
-        arguments,
-        template=TEMPLATE,
-        kernel="radix_cpu",
-        params=params,
-        local_bytes=local_bytes,
-    )
-    return Plan((*elements.buffers, *buffers, counters), launches)
+    return phased_plan(
+        problem, device, [*elements.buffers, *buffers], arguments, phases=phases, items=items,
+        template=TEMPLATE, kernel="radix_cpu", params=params, local_bytes=local_bytes,
+    )  # fmt: skip
 
 
 def _room_for_elements(
