@@ -32,8 +32,9 @@ from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.execute import prepare
+from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import Executable, default_queue, session_of
+from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.template import render
 
 FFT = DFT.algorithm("fft")
