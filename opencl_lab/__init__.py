@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
     from opencl_lab.prepared import Prepared, prepare
     from opencl_lab.runtime.replay import free_memory
-    from opencl_lab.tuning.kernel_file import tune_kernel
     from opencl_lab.tuning.result import TuneResult
+    from opencl_lab.tuning.tune_kernel import tune_kernel
     from opencl_lab.tuning.tuner import tune
 
 __all__ = [
@@ -105,7 +105,7 @@ _HOMES = {
     "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
     "prepared": ("Prepared", "prepare"),
     "runtime.replay": ("free_memory",),
-    "tuning.kernel_file": ("tune_kernel",),
+    "tuning.tune_kernel": ("tune_kernel",),
     "tuning.result": ("TuneResult",),
     "tuning.tuner": ("tune",),
 }

@@ -33,6 +33,9 @@ from opencl_lab.runtime.session import default_queue
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
 
+pytest_plugins = ("shared_fixtures",)
+pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).parent.glob("*_checks.py")))
+
 hypothesis.settings.register_profile(
     "oclab", deadline=None, derandomize=True, database=None, max_examples=40
 )

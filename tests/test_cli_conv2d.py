@@ -7,9 +7,9 @@ import json
 
 import numpy as np
 import pytest
+from command_line import QUICK, oclab, one_sentence
 from PIL import Image
 from scipy import ndimage
-from test_cli import QUICK, oclab, one_sentence
 
 from opencl_lab.operations.conv2d.filters import named_filter
 

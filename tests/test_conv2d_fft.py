@@ -8,8 +8,8 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from conv2d_checks import assert_close, right
 from scipy import signal
-from test_conv2d import assert_close, right
 
 from opencl_lab import compare
 from opencl_lab.comparison import ours

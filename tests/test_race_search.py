@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_sort_radix import GPU
+from radix_checks import GPU
 
 from opencl_lab import template
 from opencl_lab.plan import check_plan

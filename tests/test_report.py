@@ -5,13 +5,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from browser import Browser, find_browser
-from documents import OPTIONS, row, slower, sweep
+from documents import row, slower, sweep
+from report_documents import timed, write_all, write_sweep
 
 from opencl_lab.cli import main
 from opencl_lab.comparison.stored import read_results
-from opencl_lab.operation import Difference
-from opencl_lab.plan import Work
 from opencl_lab.report.figures import figures_of
 from opencl_lab.report.page import page_of, sections_of
 from opencl_lab.report.summary import summary_of, troubles_of
@@ -67,71 +65,6 @@ def checked(text):
     assert page.tags.count("script") == page.tags.count("style") == 1
     assert not {"img", "iframe", "object", "base", "form"} & set(page.tags)
     return page
-
-
-def timed(factor, name, baseline=4.0, **other):
-    given = {"work": Work(0, 8e3), "difference": Difference(0.0, 0.0, True), **other}
-    return slower(factor, name, speedup=baseline / factor, **given)
-
-
-def write_sweep(path, name="opencl:radix"):
-    """Write a sweep in which the first wins from 1000 on, one is missing and one fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    absent = row("blas", samples=(), status="unavailable", reason="no BLAS is installed")
-    sizes = {
-        100: [timed(8, name), timed(1, "c:seq"), timed(4, "numpy"), absent],
-        1000: [timed(16, name), timed(64, "c:seq"), timed(32, "numpy"), absent],
-        10000: [
-            timed(100, name), timed(1000, "c:seq"), timed(110, "numpy"), absent,
-            row("opencl:merge-path", samples=(), status="compile", reason="error: no such type"),
-        ],
-    }  # fmt: skip
-    rows = [{"n": n, **item.as_row()} for n, items in sizes.items() for item in items]
-    problem = {"operation": "sort", "sizes": list(sizes)}
-    return sweep(path, problem=problem, results=rows)
-
-
-def write_study(path):
-    """Write a document as `oclab study` does."""
-    shapes = {"square": [(8, 8, 8), (16, 16, 16)], "tall": [(8, 8, 8), (16, 8, 4)]}
-    rows = [
-        {"part": part, "dtype": "float64", **dict(zip("mnk", shape, strict=True)), **one.as_row()}
-        for part in ("square", "tall")
-        for shape in shapes[part]
-        for one in (timed(3, "opencl:tiled", kind="opencl"), timed(9, "c:seq"))
-    ]
-    return sweep(
-        path, command="study", study="matmul", scale="small", problem=None, options=None,
-        answers=[{"question": "Which is the fastest?", "answer": ["opencl:tiled.", "By far."]}],
-        notes=["TILE=32 is left out", "TILE=32 is left out"],
-        printed=[
-            {
-                "study": "matmul", "what": "tiled kernel", "hardware": "Some GPU",
-                "point": {"m": 8, "n": 8, "k": 8}, "ours": "opencl:tiled", "milliseconds": 12.5,
-            }
-        ],
-        results=rows,
-    )  # fmt: skip
-
-
-def write_all(folder):
-    """Write a document of each kind, nested, and what is none; return how many rows there are."""
-    write_sweep(folder / "a/results.json")
-    write_study(folder / "b.json")
-    single = [timed(1, "opencl:radix").as_row(), timed(2, "numpy", data="device").as_row()]
-    arguments = ["sort", "--n", "5", "--json", "a b"]
-    sweep(
-        folder / "c.json", command="sort", results=single, problem={"n": 5},
-        options={**OPTIONS, "n": 5}, arguments=arguments,
-        environment={"cpu": {"name": "A CPU"}, "packages": ["numpy 2"]},
-    )  # fmt: skip
-    call = {"what": "public call", "side": "host", "call_us": 12.0, "host_us": 8.0}
-    calls = [{"n": 7, "problem": {}, "calls": [call], "launches": 2, "result_bytes": 9}]
-    sweep(folder / "d.json", results=calls)
-    (folder / "e.json").write_text("{")
-    sweep(folder / "f.json", schema="oclab/2")
-    sweep(folder / "g.json", command="doctor", results=[])
-    (folder / "h.json").write_text('{"name": "a package"}')
 
 
 def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
@@ -338,83 +271,3 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
     assert content["read"] == [str(path)] and content["output"] == str(page)
     assert content["arguments"] == ["report", str(path), "-o", str(page), "--json"]
     checked(page.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = find_browser()
-    if path is None:
-        pytest.skip("no Chromium is installed (on Debian: apt-get install chromium)")
-    found = Browser(path)
-    yield found
-    found.close()
-
-
-WIDER = """[...document.querySelectorAll("body *")].filter(item =>
-  !item.closest(".scroll > *, svg") && item.getBoundingClientRect().right > innerWidth + 0.5
-).map(item => item.outerHTML.slice(0, 80))"""
-COLUMN = (
-    "[...document.querySelectorAll('table')[%d].tBodies[0].rows].map(r => r.cells[%d].innerText)"
-)
-CONTRAST = """[...document.querySelectorAll("body, .options, .ok, .failed, .opencl, a")].map(item =>
-  [getComputedStyle(item).color, getComputedStyle(document.body).backgroundColor])"""
-
-
-def luminance(colour):
-    """Return the relative luminance of ``rgb(r, g, b)`` (WCAG 2)."""
-    shares = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
-    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
-    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def test_in_a_browser(tmp_path, browser):
-    write_all(tmp_path)
-    assert main(["report", str(tmp_path), "--quiet"]) == 0
-    page = tmp_path / "report.html"
-    for width in (375, 1440):
-        for dark in (False, True):
-            browser.open(page, width, dark=dark)
-            assert browser.run("innerWidth") == width
-            assert browser.run("document.documentElement.scrollWidth") == width
-            assert browser.run(WIDER) == []
-            for text, back in browser.run(CONTRAST):
-                light, dim = sorted((luminance(text), luminance(back)), reverse=True)
-                assert (light + 0.05) / (dim + 0.05) > 4.5, (text, back)
-            assert (luminance(back) < 0.1) == dark
-    # Numbers are sorted as numbers, those without one are last either way, words as words.
-    index = browser.run(
-        "[...document.querySelectorAll('table')].findIndex(t => t.innerText.includes('merge-path'))"
-    )
-    click = f"document.querySelectorAll('table')[{index}].querySelectorAll('th button')[%d].click()"
-    before = browser.run(COLUMN % (index, 2))
-    numbers = [float(text) for text in before if text]
-    for reverse in (False, True):
-        browser.run(click % 2)
-        shown = browser.run(COLUMN % (index, 2))
-        assert [float(text) for text in shown if text] == sorted(numbers, reverse=reverse)
-        assert shown[len(numbers) :] == [""] * (len(before) - len(numbers)) != []
-        state = f"document.querySelectorAll('table')[{index}].querySelector('[aria-sort]').ariaSort"
-        assert browser.run(state) == ("descending" if reverse else "ascending")
-    browser.run(click % 1)
-    names = browser.run(COLUMN % (index, 1))
-    assert names == sorted(names) and names != browser.run(COLUMN % (index, 0))
-    # A tooltip is the title of what is under the pointer.
-    marks = browser.run("document.querySelectorAll('.mark > title').length")
-    assert marks > 20
-    assert not browser.errors
-    browser.run("console.error('seen')")
-    assert browser.errors  # so the test above can fail
-    browser.errors.clear()
-
-
-def test_the_page_works_without_its_script(tmp_path, browser):
-    sweep(tmp_path / "a.json", row(), slower(2, "c:seq"))
-    assert main(["report", str(tmp_path), "--quiet"]) == 0
-    browser.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        browser.open(tmp_path / "report.html")
-        assert browser.run("document.querySelectorAll('table').length") == 1
-        assert browser.run("document.querySelectorAll('button').length") == 0
-        assert browser.run(COLUMN % (0, 0)) == ["opencl:radix", "c:seq"]
-    finally:
-        browser.call("Emulation.setScriptExecutionDisabled", value=False)

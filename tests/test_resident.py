@@ -1,33 +1,22 @@
 """Comparisons with the data on the device: our public calls beside other libraries there."""
 
 import json
-import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from resident_rows import INT32, compared
 
 import opencl_lab as ol
 from opencl_lab.cli import main
-from opencl_lab.comparison import contestants, ours
-from opencl_lab.comparison.contestants import Task
-from opencl_lab.comparison.ours import OpenCL
-from opencl_lab.comparison.runner import check_comparison, run_comparison
+from opencl_lab.comparison import implementations
+from opencl_lab.comparison.runner import check_comparison
 from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.operations.sort.pyopencl_sorts import bitonic_sort, radix_sort
 from opencl_lab.reference import peers
-from opencl_lab.reference.execute import prepare
-from opencl_lab.reference.peers import Library, OurCall, Resident, residents
-from opencl_lab.registry import operations
-from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.session import default_queue
-
-INT32 = np.dtype(np.int32)
-
+from opencl_lab.reference.peers import Library
 
 # In this environment: those in C, and NumPy in its plain form.
 HERE = [item for item in SORT.references if getattr(item, "unavailable", lambda: None)() is None]
@@ -72,15 +61,8 @@ def there(monkeypatch):
     )
     monkeypatch.setattr(peers, "LIBRARIES", fakes)
     monkeypatch.setitem(SORT.calls.peers, "cupy", fake_sort)
-    monkeypatch.setattr(contestants, "ROW_MS", 0.5)
+    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
     return found
-
-
-def compared(device, n=2000, **options):
-    problem = SortProblem(n, INT32)
-    return run_comparison(
-        SORT, problem, lambda: SORT.generate(problem, 0), device=device, **options
-    )
 
 
 def rows_of(comparison):
@@ -180,8 +162,8 @@ def test_a_wrong_result_of_the_device_is_seen(device, there, monkeypatch):
 
 
 def test_slow_libraries_are_left_out_with_an_estimate(device, there, monkeypatch):
-    monkeypatch.setattr(contestants, "FEW_STEPS", 0)
-    monkeypatch.setattr(contestants, "PATIENCE", 0.0)
+    monkeypatch.setattr(implementations, "FEW_STEPS", 0)
+    monkeypatch.setattr(implementations, "PATIENCE", 0.0)
     monkeypatch.setitem(SORT.calls.steps, "cupy", lambda problem: problem.n)
     row = rows_of(compared(device, resident=True, repeats=1))["cupy@device"]
     assert row.status == "unavailable" and row.reason.endswith("--against cupy@device runs it")
@@ -207,216 +189,3 @@ def test_the_command(there, tmp_path, capsys):
     assert len(content["results"]) == 6
     assert {c["reference"] for c in content["crossovers"]} == {"cupy@device"}
     assert main([*sweep, "--resident", "--calls"]) == 2
-
-
-# --- our public calls ---------------------------------------------------------------------------
-
-
-def contestant(device, algorithm="radix", **options):
-    problem = SortProblem(2000, INT32)
-    inputs = SORT.generate(problem, 0)
-    task = Task(SORT, problem, inputs, SORT.expected(problem, inputs))
-    options = {"calls": SORT.calls, **options}
-    return OpenCL(task, device, algorithm, **options)
-
-
-def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
-    """They are replayed, on a queue without events; runs with events are others."""
-    ran = []
-    run = type(SORT.solver).run
-
-    def watched(self, problem, inputs, **options):
-        ran.append(options["queue"])
-        return run(self, problem, inputs, **options)
-
-    monkeypatch.setattr(type(SORT.solver), "run", watched)
-    (row,) = compared(device, n=2000, repeats=3, against="none").measurements
-    plain, timed = default_queue(device), default_queue(device, profiling=True)
-    assert row.ok and row.calls > 1 and row.total_ms.runs == 3
-    assert ran.count(plain) <= 1  # recorded once, and replayed since
-    kernels = device.capabilities.event_timing
-    assert ran.count(timed) == 1 + 3 * ours.KERNEL_RUNS * kernels
-    assert (row.kernel_ms is not None) == kernels and row.build_ms is not None
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "rows"),
-    [
-        (1.0, [1, 1, 1, 10, 1, 10]),  # two that settle it, then each row after one that warms up
-        (8.0, [1, 1, 1, 1, 1, 1]),
-        (60.0, [1, 1, 1, 1]),
-        (300.0, [1, 1, 1]),
-    ],
-)
-def test_rows_follow_a_call_that_warms_up_unless_that_takes_long(
-    device, milliseconds, rows, monkeypatch
-):
-    made, more = [], [0.0, 2 * milliseconds]  # the second of those that settle it is disturbed
-
-    def row(self, calls):
-        made.append(calls)
-        return calls * milliseconds + (more.pop(0) if more and milliseconds < 200 else 0.0)
-
-    monkeypatch.setattr(OpenCL, "row", row)
-    monkeypatch.setattr(OpenCL, "_time_kernels", lambda self: None)
-    (found,) = compared(device, repeats=2, against="none").measurements
-    assert made == rows
-    assert found.total_ms.median == pytest.approx(milliseconds) and found.calls == max(rows)
-
-
-def test_who_sees_no_times_waits_for_none(device, monkeypatch):
-    made = []
-    monkeypatch.setattr(OpenCL, "row", lambda self, calls: made.append(calls) or 1.0)
-    compared(device, timed=False, repeats=1, against="none")
-    assert made == [1]
-
-
-@pytest.mark.parametrize(
-    ("returned", "words"),
-    [
-        (lambda keys: None, "returned NoneType, not an array"),
-        (lambda keys: np.sort(keys)[..., 1:], r"int32 of shape \(1, 1999\), not int32 of shape"),
-        (lambda keys: np.sort(keys).astype(float), "float64 of shape"),
-    ],
-)
-def test_calls_that_return_something_else_are_seen(device, returned, words):
-    def other(a, *, queue=None):
-        return returned(a)
-
-    chosen = replace(SORT.calls, ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {}))
-    item = contestant(device, calls=chosen)
-    item.attempt(item.start)
-    item.check()
-    item.measure()
-    item.verify()
-    assert item.status == "runtime" and re.search(words, item.reason), item.reason
-    item.close()
-
-
-@pytest.mark.parametrize("data", ["host", "device"])
-def test_wrong_results_of_calls_in_a_row_are_seen(device, data, monkeypatch):
-    """The first run takes the whole road and is right."""
-
-    def unsorted(a, *, queue=None, config=None):
-        return a.copy()
-
-    chosen = replace(
-        SORT.calls, ours=lambda _, arrays, name: OurCall(unsorted, (arrays["keys"],), {})
-    )
-    item = contestant(device, calls=chosen, data=data)
-    item.attempt(item.start)
-    item.check()
-    assert item.status == "correct"
-    item.measure()
-    item.verify()
-    assert item.status == "correctness"
-    item.close()
-
-
-def test_configurations_reach_the_public_call(device):
-    item = contestant(device, "odd-even-merge", config={"TILE": 512}, variant="TILE=512")
-    item.attempt(item.start)
-    item.check()
-    assert item.status == "correct" and item.config["TILE"] == 512
-    assert item._call.keywords["config"] == {"TILE": 512}
-    assert item._call.keywords["algorithm"] == "odd-even-merge"
-    assert item.name == "opencl:odd-even-merge[TILE=512]"
-    item.close()
-
-
-SIZES = {"dft": {"n": 60, "batch": 2}}
-
-
-@pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
-def test_public_calls_give_what_each_algorithm_gives(operation, device):
-    complete = operation.with_defaults(SIZES.get(operation.name, {operation.size_option: 24}))
-    problem = operation.problem(**complete)
-    inputs = operation.generate(problem, 0, **complete)
-    task = Task(operation, problem, inputs, operation.expected(problem, inputs))
-    tried = 0
-    for algorithm in operation.algorithms:
-        if algorithm.supports(problem, device) is not None:
-            continue
-        for data in ("host", "device"):
-            item = OpenCL(task, device, algorithm.name, calls=operation.calls, data=data)
-            item.attempt(item.start)
-            assert item._call != item._whole_run, "there is a public call"
-            item.attempt(item.settle)
-            assert is_device_array(item._result) == (data == "device")
-            item.verify()
-            assert item.status == "correct", (item.name, item.reason)
-            item.close()
-            tried += 1
-    assert tried >= 4
-
-
-def test_what_no_public_function_gives_is_run_whole(device):
-    """Direct sums of real signals give whole spectra by `ol.dft`, and halves in comparisons."""
-    rows = ol.compare(
-        "dft", n=30, dtype="float32", norm="ortho", device=device, repeats=1,
-        algorithms="direct-naive,fft", against="none",
-    )  # fmt: skip
-    assert [row.ok for row in rows] == [True, True]
-
-
-# --- PyOpenCL's own sorts -----------------------------------------------------------------------
-
-
-def sorted_by(function, keys, device, descending=False):
-    problem = SortProblem(keys.shape[1], keys.dtype, keys.shape[0], descending)
-    library = next(item for item in peers.LIBRARIES if item.name == "pyopencl")
-    like = {"sorted": (keys.shape, keys.dtype)}
-    resident = Resident("pyopencl:x", library, function)
-    prepared = prepare(resident, problem, {"keys": keys}, like, 1, device)
-    prepared.run(2)
-    return prepared.outputs()["sorted"]
-
-
-def test_radix_sort_of_pyopencl(device, rng):
-    keys = rng.standard_normal((1, 1000), np.float32)
-    keys[0, :4] = np.nan, -np.inf, np.inf, -0.0
-    np.testing.assert_array_equal(sorted_by(radix_sort, keys, device), np.sort(keys))
-    down = sorted_by(radix_sort, keys, device, descending=True)
-    np.testing.assert_array_equal(down, np.sort(keys)[:, ::-1])
-    with pytest.raises(ReferenceUnavailable, match="one row"):
-        sorted_by(radix_sort, keys.reshape(2, 500), device)
-    with pytest.raises(ReferenceUnavailable, match="empty"):
-        sorted_by(radix_sort, keys[:, :0], device)
-    with pytest.raises(ReferenceUnavailable, match="bool"):
-        sorted_by(radix_sort, keys > 0, device)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 21), (2, 32)])
-def test_bitonic_sort_of_pyopencl_is_padded(device, rng, shape):
-    keys = rng.integers(-(2**31), 2**31 - 1, shape, np.int32, endpoint=True)
-    kept = keys.copy()
-    np.testing.assert_array_equal(sorted_by(bitonic_sort, keys, device), np.sort(keys))
-    np.testing.assert_array_equal(keys, kept)
-
-
-def test_bitonic_sort_of_pyopencl_is_given_no_nan(device):
-    keys = np.array([[2, np.nan, np.inf, 1, -np.inf]], np.float32)
-    with pytest.raises(ReferenceUnavailable, match="no order for NaN"):
-        sorted_by(bitonic_sort, keys, device)
-    keys = np.nan_to_num(keys, posinf=np.inf, neginf=-np.inf)
-    np.testing.assert_array_equal(sorted_by(bitonic_sort, keys, device), np.sort(keys))
-
-
-def test_padding_is_said():
-    note = next(item.note for item in residents(SORT.calls) if item.peer == "pyopencl:bitonic")
-    assert note(SortProblem(50_000, INT32)) == "padded to 65,536 keys"
-    assert note(SortProblem(1 << 16, INT32)) == ""
-
-
-def test_libraries_say_why_they_are_not_there(device):
-    nothing = Library("a", "no_such_module", "device", package="b", opens=lambda _: None)
-    with pytest.raises(ReferenceUnavailable, match=r"^not installed; pip install b$"):
-        nothing.open(device)
-    broken = replace(nothing, module="numpy", ready=lambda module: module.no_such_name)
-    with pytest.raises(ReferenceUnavailable, match=r"does not work here: .*no_such_name"):
-        broken.open(device)
-    with pytest.raises(ReferenceUnavailable, match="finds no device"):
-        replace(broken, ready=lambda module: False).open(device)
-    if device.compute_capability is None:
-        with pytest.raises(ReferenceUnavailable, match="CUDA devices only"):
-            replace(broken, opens=None).open(device)

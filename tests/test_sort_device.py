@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from test_sort import SHAPE, SMALL, VIEWS
+from sort_checks import SHAPE, SMALL, VIEWS
 
 import opencl_lab as ol
 from opencl_lab.operations.sort.operation import SORT

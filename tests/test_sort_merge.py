@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from test_sort_radix import GPU, SKEWS, skewed, specials, stable_order
+from radix_checks import GPU, SKEWS, skewed, specials, stable_order
 
 import opencl_lab as ol
 from opencl_lab import template

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from test_sort_radix import specials
+from radix_checks import specials
 
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH

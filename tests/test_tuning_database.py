@@ -4,81 +4,36 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, TILED, store, tuned, used
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.errors import BuildError, InvalidConfig, OclabError
+from opencl_lab.errors import BuildError, InvalidConfig
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import document, entry_of, parse
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
+
+pytestmark = pytest.mark.usefixtures("overlay")
+
 
 F64 = np.dtype(np.float64)
-TILED = GEMM.algorithm("tiled")
-GPU = Device(
-    "Paper H100",
-    "gpu",
-    vendor="Paper Corp",
-    platform="Paper CL",
-    driver="580.1",
-    compute_units=132,
-    compute_capability=(9, 0),
-    max_work_group=1024,
-    max_work_items=(1024, 1024, 64),
-    capabilities=Capabilities(fp64=True, max_work_group=1024, local_memory=48 << 10),
-)
-SISTER = replace(GPU, name="Paper H200")  # same architecture
 COUSIN = replace(GPU, name="Paper A100", compute_capability=(8, 0))  # same vendor
 STRANGER = replace(GPU, name="Other", vendor="Other Corp", platform="Other CL", driver="1")
 STRANGER = replace(STRANGER, compute_capability=None)
-N1024 = GemmProblem(1024, 1024, 1024)
-DEFAULT = TILED.default_config(N1024, GPU)
-DIGEST = kernel_digest(TILED.templates)
-
-
-@pytest.fixture(autouse=True)
-def overlay(tmp_path, monkeypatch):
-    """An empty overlay and no shipped data, for each test its own."""
-    monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.delenv("OCLAB_TUNING", raising=False)
-    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
-    monkeypatch.setattr(database, "_said", set())
-    database.forget()
-    yield tmp_path / "data" / "tuning" / "gemm.json"
-    database.forget()
-
-
-def tuned(number):
-    """A configuration of `tiled` that is not the default one, and shows which it is."""
-    config = DEFAULT.replace(TILE=32, UNROLL=(1, 2, 4, 16, 32)[number])
-    assert config != DEFAULT
-    return config
-
-
-def store(device, number, problem=N1024, **changes):
-    entry = entry_of(device, "gemm", "tiled", DIGEST, problem, tuned(number), 1.5)
-    database.add([replace(entry, **changes)])
 
 
 def ship(*entries):
-    database.SHIPPED.mkdir(exist_ok=True)
-    (database.SHIPPED / "gemm.json").write_text(json.dumps(document(entries)))
+    storage.SHIPPED.mkdir(exist_ok=True)
+    (storage.SHIPPED / "gemm.json").write_text(json.dumps(document(entries)))
     database.forget()
-
-
-def used(device=GPU, problem=N1024, values=None):
-    return TILED.configure(problem, device, values)
 
 
 # --------------------------------------------------------------- store and use
@@ -255,7 +210,7 @@ def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
 def test_the_files_of_the_package_are_valid(monkeypatch):
     monkeypatch.undo()
     for name, operation in operations().items():
-        text = database.shipped_file(name).read_text()
+        text = storage.shipped_file(name).read_text()
         digests = {item.name: kernel_digest(item.templates) for item in operation.algorithms}
         for entry in parse(text, shipped=True):
             assert entry.operation == name and entry.algorithm in digests
@@ -335,8 +290,8 @@ def test_every_algorithm_can_be_checked_with_awkward_sizes():
     for operation in operations().values():
         problem = operation.problem(**operation.with_defaults({operation.size_option: 256}))
         for algorithm in operation.algorithms:
-            task = Task(operation, algorithm.name, problem, GPU)
-            assert algorithm.supports(problem, GPU) or task.awkward_problems
+            task = TuningTask(operation, algorithm.name, problem, GPU)
+            assert algorithm.supports(problem, GPU) or task.check_problems
 
 
 def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
@@ -347,161 +302,3 @@ def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
                 for changes in operation.check_cases:
                     for tile in parameter.values if size in changes else ():
                         assert changes[size] > tile and changes[size] % tile
-
-
-# ----------------------------------------------------------------------- files
-
-
-def test_a_damaged_file_is_set_aside_with_one_sentence(overlay, caplog):
-    store(GPU, 0)
-    whole = overlay.read_text()
-    for number, damage in enumerate(
-        [
-            whole[: len(whole) // 2],
-            "",
-            "[]",
-            '{"schema": "oclab-tuning/1"}',
-            '{"schema": "something", "entries": []}',
-            whole.replace("1.5", "-1.5"),
-            whole.replace("1.5", "NaN"),
-            whole.replace('"m": 1024', '"m": "many"'),
-            whole.replace('"UNROLL": 1', '"UNROLL": [1]'),
-            whole.replace('"layout"', '"lay"'),
-        ]
-    ):
-        overlay.write_text(damage)
-        database.forget()
-        caplog.clear()
-        assert used() == DEFAULT and used(problem=GemmProblem(900, 900, 900)) == DEFAULT
-        (record,) = caplog.records
-        assert "damaged" in record.message and "set aside" in record.message
-        kept = sorted(overlay.parent.glob("gemm.json.damaged-*"))
-        assert len(kept) == number + 1 and kept[-1].read_text() == damage
-        assert not overlay.exists()
-    overlay.write_bytes(b"\xff\xfe\x00")
-    store(GPU, 1)  # writing finds the damage, too
-    assert used() == tuned(1)
-    assert len(list(overlay.parent.glob("gemm.json.damaged-*"))) == number + 2
-
-
-def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):
-    text = '{"schema": "oclab-tuning/2", "other": 1}'
-    overlay.parent.mkdir(parents=True)
-    overlay.write_text(text)
-    assert used() == DEFAULT
-    (record,) = caplog.records
-    assert "oclab-tuning/2" in record.message
-    with pytest.raises(OclabError, match=r"oclab-tuning/2.*update opencl_lab"):
-        store(GPU, 0)
-    assert overlay.read_text() == text
-
-
-def test_a_damaged_shipped_file_is_only_mentioned(caplog):
-    database.SHIPPED.mkdir()
-    path = database.SHIPPED / "gemm.json"
-    path.write_text("{")
-    assert used() == DEFAULT and path.read_text() == "{"
-    assert len(caplog.records) == 1
-
-
-def test_what_cannot_be_written_is_an_error_in_one_sentence(overlay):
-    overlay.parent.parent.mkdir()
-    overlay.parent.write_text("a file where the folder should be")
-    assert used() == DEFAULT
-    with pytest.raises(OclabError, match="cannot write"):
-        store(GPU, 0)
-
-
-def test_changes_by_other_processes_are_seen(overlay, monkeypatch):
-    store(GPU, 0)
-    one = overlay.read_text()
-    store(GPU, 1)
-    assert used() == tuned(1)
-    overlay.write_text(one)
-    monkeypatch.setattr(database, "_next_check", 0.0)  # a second later
-    assert used() == tuned(0)
-    overlay.unlink()
-    monkeypatch.setattr(database, "_next_check", 0.0)
-    assert used() == DEFAULT
-
-
-def test_answers_that_were_on_the_way_while_something_was_stored_are_not_kept():
-    def slow():
-        store(GPU, 0)
-        return "old"
-
-    assert database.remember("key", slow) == "old"
-    assert database.remember("key", lambda: "new") == "new"
-    assert database.remember("key", lambda: "newer") == "new"
-
-
-WRITER = """
-import sys
-from dataclasses import replace
-from opencl_lab.space import Config
-from opencl_lab.tuned import database
-from opencl_lab.tuned.entry import parse
-with open(sys.argv[1]) as file:
-    first = parse(file.read())[0]
-print("ready", flush=True)
-sys.stdin.readline()
-for exponent in range(24):
-    size = 2**exponent
-    database.add([replace(first, algorithm=sys.argv[2], sizes=dict(m=size, n=size, k=size))])
-"""
-
-
-def test_two_processes_lose_nothing(tmp_path):
-    source = tmp_path / "one.json"
-    source.write_text(
-        json.dumps(document([entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(0), 1.5)]))
-    )
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(source), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        for name in ("first", "second")
-    ]
-    try:
-        for writer in writers:
-            assert writer.stdout.readline() == b"ready\n"
-        for writer in writers:
-            writer.stdin.write(b"go\n")
-            writer.stdin.flush()
-        for writer in writers:
-            writer.communicate(timeout=60)
-            assert writer.returncode == 0
-    finally:
-        for writer in writers:
-            with suppress(ProcessLookupError):
-                writer.kill()
-    found = database.entries()
-    assert sorted((e.algorithm, e.sizes["m"]) for e in found) == [
-        (name, 2**exponent) for name in ("first", "second") for exponent in range(24)
-    ]
-
-
-def test_clear_takes_what_is_chosen(overlay):
-    store(GPU, 0)
-    store(SISTER, 1)
-    assert database.clear(lambda entry: entry.device.name == "Paper H200") == 1
-    assert [entry.device.name for entry in database.entries()] == ["Paper H100"]
-    assert database.clear() == 1 and database.entries() == []
-    assert used() == DEFAULT and parse(overlay.read_text()) == []
-
-
-def test_entries_survive_the_file(overlay):
-    algorithm = SORT.algorithm("odd-even-merge")
-    problem = SortProblem(1000, np.dtype(np.uint8), rows=3, indices=True)
-    config = algorithm.default_config(problem, GPU)
-    database.store(GPU, "sort", algorithm, problem, config, 0.25)
-    (entry,) = database.entries()
-    again = entry_of(
-        GPU, "sort", "odd-even-merge", kernel_digest(algorithm.templates), problem, config, 0.25
-    )
-    assert entry == replace(again, timestamp=entry.timestamp)
-    assert entry.layout == {"dtype": "uint8", "indices": True, "value_bytes": 0}
-    assert entry.sizes == {"n": 1000, "rows": 3} and entry.bucket == (10, 2)
-    assert type(entry.config["BLOCKED"]) is bool

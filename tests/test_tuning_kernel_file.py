@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from kernel_files import KERNELS, N, X, planted
 
 import opencl_lab as ol
-from opencl_lab.cli import main
-from opencl_lab.cli.tune_kernel import _values
 from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.operation import Difference
 from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
-from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.journal import journal_file
-from opencl_lab.tuning.kernel_file import KernelText, kernel_file
-from opencl_lab.tuning.sandbox import Sandbox
+from opencl_lab.tuning.kernel_file import kernel_file
+from opencl_lab.tuning.kernel_text import KernelText
 from opencl_lab.tuning.signature import signature
-from opencl_lab.tuning.trial import Trial
 from opencl_lab.tuning.tuner import make_task
 
-KERNELS = Path(__file__).parent / "kernels"
-N = 3001
-X = np.random.default_rng(5).standard_normal(N, dtype=np.float32)
+pytestmark = pytest.mark.usefixtures("private_data")
+
+
 SAXPY = {"a": 2.5, "x": X, "y": np.empty_like(X), "n": N, "staged": "WG"}
-
-
-@pytest.fixture(autouse=True)
-def data(tmp_path, monkeypatch):
-    monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
 
 
 def saxpy(device, arguments=SAXPY, **changes):
@@ -43,12 +33,6 @@ def saxpy(device, arguments=SAXPY, **changes):
     text = KernelText(KERNELS / "saxpy.cl", changes.pop("kernel", None), params, fixed)
     given = {"global_size": "ceil_div(n, WORK)", "local_size": "WG", "device": device, **changes}
     return kernel_file(text, arguments, **given)
-
-
-def planted(device, faults, **changes):
-    text = KernelText(KERNELS / "planted.cl.mako", None, {"FAULT": faults}, {"WG_SIZE": 16})
-    arguments = {"source": X, "doubled": np.empty_like(X), "n": N}
-    return kernel_file(text, arguments, "n", outputs=["doubled"], device=device, **changes)
 
 
 # ------------------------------------------------------- what a kernel says of itself
@@ -252,173 +236,3 @@ def test_a_kernel_without_inputs(device, tmp_path):
         1: "correct",
         2: "correctness",
     }
-
-
-# --------------------------------------------------------------- from the command line
-
-
-def command(*arguments):
-    return [
-        *("tune", str(KERNELS / "saxpy.cl"), "--param", "WG=16,64", "--param", "WORK=1,4"),
-        *("--fixed", "SHIFT=0.5f", "--global", "ceil_div(n, WORK)", "--local", "WG"),
-        *("--strategy", "exhaustive", *map(str, arguments)),
-    ]
-
-
-def test_the_command_line_tunes_a_file(tmp_path, capsys):
-    np.save(tmp_path / "x.npy", X)
-    np.save(tmp_path / "y.npy", 2.5 * X + 0.5)
-    np.save(tmp_path / "wrong.npy", X)
-    arguments = ("--arg", f"n={N}", "--arg", "y=n", "--arg", "a=2.5", "--arg", "staged=WG")
-    file = ("--arg", f"x={tmp_path / 'x.npy'}")
-    assert main(command(*arguments, *file, "--check", f"y={tmp_path / 'y.npy'}", "--json")) == 0
-    content = json.loads(capsys.readouterr().out)
-    assert content["schema"] == "oclab/1" and content["algorithm"] == "saxpy"
-    assert len(content["evaluations"]) == 4 and content["failures"] == {}
-    assert content["problem"]["arguments"].startswith(f"x float32[{N}], y float32[{N}], a=2.5")
-    assert main(command(*arguments, *file, "--check", tmp_path / "wrong.npy")) == 1
-    assert "no configuration gave a right result" in capsys.readouterr().out
-    random = ("--arg", "x=random:float32:n", "--where", "WORK == 4", "--plot", tmp_path / "p.png")
-    assert main(command(*arguments, *random)) == 0
-    said = capsys.readouterr().out
-    assert 'compared with the result of the first one, {"WG": 16, "WORK": 4}' in said
-    assert "the first configuration" in said and "2: not WORK == 4" in said
-    assert (tmp_path / "p.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--arg", "n"), "--arg takes NAME=VALUE, not 'n'"),
-        (("--arg", "n=3", "--arg", "n=4"), "--arg n is given twice"),
-        (("--arg", "n=3", "--arg", "x=three"), "unknown name 'three'"),
-        (("--arg", "n=3", "--arg", "x=vec:3"), "--arg x=vec:3: data type 'vec' not understood"),
-        (("--arg", "n=3", "--arg", "x=float32:a:3"), "[zeros:|random:|out:]TYPE:SIZE"),
-        (("--arg", "n=3", "--arg", "x=n-3"), "the size must be positive"),
-        (("--arg", "n=3", "--arg", "x=random:x.npy"), "takes a file, or out: and a file, not"),
-        (("--arg", "n=3", "--arg", "x=1e30"), "no memory holds so many"),
-        (("--arg", "n=3"), "needs a value for a, x, y, staged"),
-        (("--arg", "n=3", "--check", "none.npy"), "cannot read none.npy"),
-    ],
-)
-def test_bad_arguments_are_one_sentence(arguments, words, capsys):
-    assert main(command(*arguments)) == 2
-    said = capsys.readouterr()
-    assert words in said.err and said.err.count("\n") == 1 and said.out == ""
-
-
-def test_a_file_that_is_not_there_and_help(capsys):
-    for name in ("none.cl", "none.cl.mako"):
-        assert main(["tune", name, "--param", "A=1", "--global", "1"]) == 2
-        assert f"{name}: No such file" in capsys.readouterr().err
-    assert main(["tune", "none.cl", "--help"]) == 0
-    assert "--param NAME=A,B" in capsys.readouterr().out
-    assert main(["tune", "bogus"]) == 2
-    assert "There is no oclab tune 'bogus'; there are: conv2d" in capsys.readouterr().err
-    assert main(["tune", "scale.c"]) == 2
-    assert "the files of kernels end in .cl or .mako" in capsys.readouterr().err
-
-
-def test_an_edit_of_an_included_file_is_seen(device, tmp_path):
-    source = '#include "outer.h"\n'
-    source += "kernel void iota(global int *out) { out[get_global_id(0)] = STEP; }"
-    (tmp_path / "outer.h").write_text('#  include "inner.h"\n')
-    spaced = tmp_path / "a b"
-    spaced.mkdir()
-    (tmp_path / "inner.h").write_text("#define STEP 1\n")
-    for name in ("iota.cl", "iota.cl.mako"):
-        kernel, mako = tmp_path / name, name.endswith(".mako")
-        kernel.write_text(('<%page args="WG"/>\n' if mako else "") + source)
-        text = KernelText(kernel, None, {"WG": (8, 16)}, {})
-        arguments = {"out": np.empty(64, np.int32)}
-        journals, digests, results = [], [], []
-        operation = kernel_file(text, arguments, "64", local_size="WG", device=device)
-        for step in (1, 2):
-            (tmp_path / "inner.h").write_text(f"#define STEP {step}\n")
-            task = make_task(operation, device=device)
-            journals.append(journal_file(task))
-            digests.append(kernel_digest(task.algorithm.templates))
-            ran = operation.run(task.problem, {}, config={"WG": 8})
-            results.append(int(ran.outputs["out"][0]))
-        assert results == [1, 2]
-        assert len(set(journals)) == len(set(digests)) == 2
-        (spaced / name).write_text(kernel.read_text())
-        text = KernelText(spaced / name, None, {"WG": (8, 16)}, {})
-        with pytest.raises(InvalidProblem, match="no folder with a space in its name"):
-            make_task(kernel_file(text, arguments, "64", local_size="WG"), device=device)
-
-
-def test_vectors_of_three_take_the_room_of_four(device, tmp_path):
-    kernel = tmp_path / "double.cl"
-    kernel.write_text(
-        "kernel void twice(global const float3 *x, global float3 *y, local float3 *t) {"
-        "  size_t i = get_global_id(0), k = get_local_id(0); t[k] = x[i]; y[i] = F * t[k]; }"
-    )
-    x = X[:192].reshape(-1, 3)
-
-    def made(y, **changes):
-        text = KernelText(kernel, None, {"F": (2,)}, {})
-        arguments = {"x": x, "y": y, "t": 8}
-        return kernel_file(text, arguments, "64", local_size="8", device=device, **changes)
-
-    for y in (np.empty((64, 3), np.float32), np.empty((64, 4), np.float32)):
-        for changes in ({}, {"expected": 2 * x}):
-            task = make_task(made(y, **changes), device=device)
-            plan = task.algorithm.plan(task.problem, Config(F=2), device)
-            assert plan.launches[0].arguments["t"] == LocalMemory(128)
-            evaluation = Trial(task, lambda phase: None).evaluate(Config(F=2), np.inf)
-            assert evaluation.status == "correct", evaluation.reason
-    right = made(np.empty((64, 3), np.float32), expected=2 * x + 1)
-    task = make_task(right, device=device)
-    assert Trial(task, lambda phase: None).evaluate(Config(F=2), np.inf).status == "correctness"
-    with pytest.raises(InvalidProblem, match="needs an array of shape"):
-        made(np.empty(192, np.float32))
-
-
-def test_a_kernel_that_reads_what_it_writes_is_refused(device, tmp_path):
-    kernel = tmp_path / "add.cl"
-    kernel.write_text("kernel void add(global TYPE *y) { y[get_global_id(0)] += 1; }")
-    for name in ("int", "float", "double"):
-        source = kernel.read_text().replace("TYPE", name)
-        (tmp_path / f"{name}.cl").write_text(source)
-        text = KernelText(tmp_path / f"{name}.cl", None, {"W": (1,)}, {})
-        dtype = {"int": np.int32, "float": np.float32, "double": np.float64}[name]
-        operation = kernel_file(
-            text, {"y": np.empty(64, dtype)}, "64", local_size="8", device=device
-        )
-        with pytest.raises(LaunchError, match="reads what it writes cannot be tuned"):
-            operation.expected(operation.problem(), {})
-
-
-def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
-    for fault, kind, words in (
-        ("syntax", BuildError, r"^planted.cl.mako: the first configuration {.*} did not build"),
-        ("after", LaunchError, "^the first configuration {.*} writes outside the array 'doubled'"),
-        ("crash", LaunchError, "^the first configuration {.*} crashed .SIGSEGV.*--check FILE"),
-    ):
-        sandbox = Sandbox(make_task(planted(device, (fault,)), device=device))
-        with pytest.raises(kind, match=words.replace("} ", "}.*")) as caught:
-            sandbox.evaluate(Config(FAULT=fault), np.inf, 60)
-        assert str(caught.value).count("planted.cl.mako") <= 1
-        assert kind is not BuildError or "undeclared" in caught.value.log
-    assert (
-        BuildError("", log="failed: BAD_OPTIONS - failed\n").first_error == ": failed: BAD_OPTIONS"
-    )
-
-
-def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    known = signature("kernel void f(global float *x, global float *y, uint n) {}").arguments
-    text = KernelText(tmp_path / "f.cl", None, {}, {})
-    given = {"x": str(tmp_path / "x.npy"), "y": f"out:{tmp_path / 'x.npy'}", "n": "1e4"}
-    values, outputs = _values(known, given, text, 0)
-    assert outputs == ["y"] and values["x"].shape == values["y"].shape == X.shape
-    values, outputs = _values(known, {**given, "x": "random:n"}, text, 0)
-    assert outputs == ["y"] and values["x"].shape == (10000,)
-
-
-def test_parameters_that_a_template_does_not_have(tmp_path):
-    kernel = tmp_path / "k.cl.mako"
-    kernel.write_text('<%page args="OTHER"/>\nkernel void k(global int *y) {}')
-    with pytest.raises(InvalidProblem, match=r"k\.cl\.mako: it needs no parameter W, and it also"):
-        KernelText(kernel, None, {"W": (1,)}, {}).signature({"W": 1})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
     from rich.table import Column, Table
 
-    from opencl_lab.comparison.runner import Progress as Report
+    from opencl_lab.comparison.runner import StepReport as Report
     from opencl_lab.device import Selection
 
 __all__ = [

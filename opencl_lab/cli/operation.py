@@ -22,7 +22,8 @@ from opencl_lab.cli.common import (
     write_files,
 )
 from opencl_lab.cli.parts import ByteCount, find_job, run_job
-from opencl_lab.comparison.plots import check_plot, plot_comparison, plot_curves
+from opencl_lab.comparison.drawing import check_plot
+from opencl_lab.comparison.plots import plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Device, Selection

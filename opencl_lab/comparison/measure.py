@@ -89,7 +89,9 @@ class Measurement:
     workers : int
         What efficiency divides by: threads, ranks, or the device's compute units.
     status : str
-        ``correct``, or what went wrong; `reason` says it in words.
+        ``correct``, or what went wrong.
+    reason : str
+        That in words.
     kernel_ms, transfer_ms : float, optional
         Medians of the time in kernels and in copies, from events; OpenCL only. They are of runs
         of their own, since events slow down the calls that `total_ms` is about.

@@ -22,7 +22,7 @@ from opencl_lab.solver import Problem
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation, Status
 from opencl_lab.tuning.guarded import Guarded
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["NEAR", "Trial"]
 
@@ -45,7 +45,7 @@ class _Wrong(Exception):
 class _Stage:
     """One problem with its data on the device and the right results."""
 
-    def __init__(self, task: Task, problem: Problem, config: Config, queue: Any):
+    def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
         self.task, self.problem, self.queue = task, problem, queue
         self.inputs: Arrays = {
             name: np.ascontiguousarray(array)
@@ -117,13 +117,13 @@ class Trial:
 
     Parameters
     ----------
-    task : Task
+    task : TuningTask
     say : callable
         Called with the name of each phase before it begins; how long each may
         take is for the listener to decide.
     """
 
-    def __init__(self, task: Task, say: Callable[[str], None]):
+    def __init__(self, task: TuningTask, say: Callable[[str], None]):
         device = select_device(task.device.spec)
         if device.key != task.device.key:
             raise LaunchError(f"device {task.device.spec} is {device.key} here")
@@ -132,7 +132,7 @@ class Trial:
         queue = default_queue(device, profiling=True)
         config = task.algorithm.default_config(task.problem, device)
         self._check_case, *self._others = (
-            _Stage(task, problem, config, queue) for problem in task.awkward_problems
+            _Stage(task, problem, config, queue) for problem in task.check_problems
         )
         self._timed = _Stage(task, task.problem, config, queue)
         self._passed: set[Config] = set()

@@ -162,6 +162,8 @@ def sort_by_key(
 ) -> tuple[AnyArray, AnyArray]:
     """Sort keys stably and move values along with them.
 
+    The other parameters and errors are those of `sort`.
+
     Parameters
     ----------
     keys : array_like or pyopencl.array.Array
@@ -173,8 +175,6 @@ def sort_by_key(
     out : tuple of two arrays, optional
         Receive the results, of whose shape and dtypes they are. They may share memory with the
         inputs, also crosswise, but not with each other.
-
-    The other parameters and errors are those of `sort`.
 
     Returns
     -------

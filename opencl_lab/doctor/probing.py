@@ -14,10 +14,10 @@ import pyopencl as cl
 
 from opencl_lab.device import Device
 
-__all__ = ["Array", "Bench", "Step", "Steps", "Wrong", "check", "why"]
+__all__ = ["Answer", "Answers", "Array", "ProbeSession", "Wrong", "check", "why"]
 
-Step: TypeAlias = dict[str, Any]
-Steps: TypeAlias = Iterator[Step]
+Answer: TypeAlias = dict[str, Any]
+Answers: TypeAlias = Iterator[Answer]
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
@@ -25,7 +25,7 @@ class Wrong(Exception):
     """The kernel ran and its result is not what it should be."""
 
 
-class Bench:
+class ProbeSession:
     """A queue on the device under test, and fresh random data."""
 
     def __init__(self, device: Device):

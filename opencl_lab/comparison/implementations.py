@@ -26,7 +26,7 @@ from opencl_lab.reference.peers import Resident
 from opencl_lab.solver import Problem
 from opencl_lab.wording import counted, duration
 
-__all__ = ["Contestant", "ReferenceRun", "Task"]
+__all__ = ["Implementation", "ReferenceRun", "Workload"]
 
 FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
 SAMPLE_RUNS = 3
@@ -38,7 +38,7 @@ PAUSE = 0.005  # seconds before a row: threads of OpenMP spin for 3 to 4 ms
 
 
 @dataclass(frozen=True)
-class Task:
+class Workload:
     """One problem with its inputs and the right outputs."""
 
     operation: Operation[Any]
@@ -52,10 +52,10 @@ class Task:
 
 
 @dataclass
-class Contestant(ABC):
-    """Something that solves the task again and again; a failure ends its part, not the run."""
+class Implementation(ABC):
+    """Something that solves the workload again and again; a failure ends its part, not the run."""
 
-    task: Task
+    workload: Workload
     name: str
     kind: str
     algorithm: str
@@ -77,11 +77,11 @@ class Contestant(ABC):
 
     @abstractmethod
     def first(self) -> float:
-        """Solve the task for the first time; return the total time in milliseconds."""
+        """Solve the workload for the first time; return the total time in milliseconds."""
 
     @abstractmethod
     def row(self, calls: int) -> float:
-        """Solve the task so many times in a row; return the total time in milliseconds."""
+        """Solve the workload so many times in a row; return the total time in milliseconds."""
 
     @abstractmethod
     def outputs(self) -> Arrays:
@@ -95,7 +95,7 @@ class Contestant(ABC):
         """Free what `start` took."""
 
     def attempt(self, step: Any) -> Any:
-        """Run one step; an error becomes the status of this contestant."""
+        """Run one step; an error becomes the status of this implementation."""
         if self.status != "correct":
             return None
         try:
@@ -127,9 +127,11 @@ class Contestant(ABC):
         """Compare the outputs of the last run with the right ones."""
         if self.status != "correct":
             return
-        task = self.task
+        workload = self.workload
         self.difference = self.attempt(
-            lambda: task.operation.compare(task.problem, task.inputs, task.expected, self.outputs())
+            lambda: workload.operation.compare(
+                workload.problem, workload.inputs, workload.expected, self.outputs()
+            )
         )
         if self.difference is not None and not self.difference.ok:
             self.status = "correctness"
@@ -163,7 +165,7 @@ class Contestant(ABC):
             data=self.data,
             calls=self.calls,
             total_ms=Times.of(self.totals) if self.totals else None,
-            work=self.task.problem.work,
+            work=self.workload.problem.work,
             difference=self.difference,
             **more,
         )
@@ -179,7 +181,7 @@ def _status_of(error: OclabError) -> Status:
     return "runtime"
 
 
-class ReferenceRun(Contestant):
+class ReferenceRun(Implementation):
     """A reference implementation of the operation; a patient one runs however long it takes.
 
     The runs of the others take no longer than `PATIENCE` together: they are fewer than asked
@@ -188,14 +190,14 @@ class ReferenceRun(Contestant):
 
     def __init__(
         self,
-        task: Task,
+        workload: Workload,
         reference: Reference | Resident,
         threads: int,
         device: Device | None = None,
         patient: bool = True,
         name: str = "",
     ):
-        super().__init__(task, name or reference.name, reference.kind, reference.name)
+        super().__init__(workload, name or reference.name, reference.kind, reference.name)
         self.reference = reference
         self.threads = threads if reference.threaded else 1
         self.device = device
@@ -212,9 +214,14 @@ class ReferenceRun(Contestant):
             raise ReferenceUnavailable(
                 f"a run would take about {duration(seconds)}; --against {name} runs it"
             )
-        like = {name: (array.shape, array.dtype) for name, array in self.task.expected.items()}
+        like = {name: (array.shape, array.dtype) for name, array in self.workload.expected.items()}
         self._prepared = prepare(
-            self.reference, self.task.problem, self.task.inputs, like, self.threads, self.device
+            self.reference,
+            self.workload.problem,
+            self.workload.inputs,
+            like,
+            self.threads,
+            self.device,
         )
 
     def _estimate(self) -> float:
@@ -222,7 +229,11 @@ class ReferenceRun(Contestant):
 
         0 where the reference needs few steps, so that it is not worth trying.
         """
-        operation, problem, steps = self.task.operation, self.task.problem, self.reference.steps
+        operation, problem, steps = (
+            self.workload.operation,
+            self.workload.problem,
+            self.reference.steps,
+        )
         if steps is None or steps(problem) <= FEW_STEPS:
             return 0.0
         small = operation.sample(problem)
@@ -279,7 +290,7 @@ class ReferenceRun(Contestant):
         return self._measurement(
             threads=self.threads,
             workers=self.threads,
-            note=note(self.task.problem) if note and self.totals else self._crowd(),
+            note=note(self.workload.problem) if note and self.totals else self._crowd(),
         )
 
     def _crowd(self) -> str:

@@ -1,0 +1,44 @@
+"""What several tests of the FFT share: forms, bounds, and the check of one problem."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from opencl_lab.device import select_device
+from opencl_lab.fourier.factors import (
+    is_smooth,
+)
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.runtime.session import default_queue
+
+FFT = DFT.algorithm("fft")
+EPS = {"complex64": 2.0**-24, "complex128": 2.0**-53}
+GROUPS = {"FORM": "groups", "POINTS": 8, "MAX_RADIX": 8, "WG_SIZE": 16, "TRANSFORMS": 4}
+
+
+def bound(n, dtype="complex64"):
+    """Twice what a good FFT may lose: a few roundings for each doubling of the length."""
+    return EPS[np.dtype(dtype).name] * (1.0 + 0.6 * math.log2(max(n, 2)))
+
+
+def relative(actual, expected):
+    return np.linalg.norm(actual - expected) / max(np.linalg.norm(expected), 1e-300)
+
+
+def check(problem, config=None, seed=3):
+    inputs = DFT.generate(problem, seed)
+    expected = DFT.expected(problem, inputs)["spectrum"]
+    run = DFT.run(
+        problem, inputs, algorithm="fft", config=config, queue=default_queue(select_device())
+    )
+    actual = run.outputs["spectrum"]
+    assert actual.shape == expected.shape and actual.dtype == expected.dtype
+    # Bluestein's convolution is three transforms of more than twice the length.
+    size = problem.n if is_smooth(problem.n) else 64 * problem.n
+    assert relative(actual, expected) <= 2 * bound(size, problem.dtype)
+
+
+def random_signal(rng, shape, dtype="complex64"):
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)

@@ -1,0 +1,37 @@
+"""What several tests of the matrix product share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+ALGORITHMS = ("naive", "tiled", "blocked")
+# Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
+SMALL = {
+    "naive": {"WG_M": 2, "WG_N": 4},
+    "tiled": {"TILE": 8, "UNROLL": 4},
+    "blocked": {
+        "TILE_M": 8, "TILE_N": 16, "TILE_K": 8, "WORK_M": 2, "WORK_N": 4, "VECTOR_WIDTH": 4,
+        "VECTOR_ROWS": 2, "LOCAL_PAD": 1, "UNROLL": 2, "STAGE_A": True, "STAGE_B": True,
+        "STAGE_UNROLL": 1,
+    },
+}  # fmt: skip
+
+
+def matrices(rng, m, n, k, dtype="float32", trans_a=False, trans_b=False):
+    a = rng.uniform(-1, 1, (k, m) if trans_a else (m, k)).astype(dtype)
+    b = rng.uniform(-1, 1, (n, k) if trans_b else (k, n)).astype(dtype)
+    c = rng.uniform(-1, 1, (m, n)).astype(dtype)
+    return a, b, c
+
+
+def assert_product(result, a, b, c=None, alpha=1.0, beta=0.0):
+    """Compare with NumPy in long double, within the bound of a sum of k products."""
+    wide = np.longdouble
+    right = alpha * (a.astype(wide) @ b.astype(wide))
+    size = abs(alpha) * (abs(a).astype(wide) @ abs(b).astype(wide))
+    if c is not None:
+        right, size = right + beta * c.astype(wide), size + abs(beta) * abs(c).astype(wide)
+    assert result.dtype == a.dtype
+    assert result.shape == right.shape
+    bound = (a.shape[1] + 4) * np.finfo(a.dtype).eps * size
+    assert (abs(result - right) <= bound).all()

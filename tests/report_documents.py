@@ -1,0 +1,71 @@
+"""Documents that reports are made of, and a reader of pages."""
+
+from documents import OPTIONS, row, slower, sweep
+
+from opencl_lab.operation import Difference
+from opencl_lab.plan import Work
+
+
+def timed(factor, name, baseline=4.0, **other):
+    given = {"work": Work(0, 8e3), "difference": Difference(0.0, 0.0, True), **other}
+    return slower(factor, name, speedup=baseline / factor, **given)
+
+
+def write_sweep(path, name="opencl:radix"):
+    """Write a sweep in which the first wins from 1000 on, one is missing and one fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    absent = row("blas", samples=(), status="unavailable", reason="no BLAS is installed")
+    sizes = {
+        100: [timed(8, name), timed(1, "c:seq"), timed(4, "numpy"), absent],
+        1000: [timed(16, name), timed(64, "c:seq"), timed(32, "numpy"), absent],
+        10000: [
+            timed(100, name), timed(1000, "c:seq"), timed(110, "numpy"), absent,
+            row("opencl:merge-path", samples=(), status="compile", reason="error: no such type"),
+        ],
+    }  # fmt: skip
+    rows = [{"n": n, **item.as_row()} for n, items in sizes.items() for item in items]
+    problem = {"operation": "sort", "sizes": list(sizes)}
+    return sweep(path, problem=problem, results=rows)
+
+
+def write_study(path):
+    """Write a document as `oclab study` does."""
+    shapes = {"square": [(8, 8, 8), (16, 16, 16)], "tall": [(8, 8, 8), (16, 8, 4)]}
+    rows = [
+        {"part": part, "dtype": "float64", **dict(zip("mnk", shape, strict=True)), **one.as_row()}
+        for part in ("square", "tall")
+        for shape in shapes[part]
+        for one in (timed(3, "opencl:tiled", kind="opencl"), timed(9, "c:seq"))
+    ]
+    return sweep(
+        path, command="study", study="matmul", scale="small", problem=None, options=None,
+        answers=[{"question": "Which is the fastest?", "answer": ["opencl:tiled.", "By far."]}],
+        notes=["TILE=32 is left out", "TILE=32 is left out"],
+        printed=[
+            {
+                "study": "matmul", "what": "tiled kernel", "hardware": "Some GPU",
+                "point": {"m": 8, "n": 8, "k": 8}, "ours": "opencl:tiled", "milliseconds": 12.5,
+            }
+        ],
+        results=rows,
+    )  # fmt: skip
+
+
+def write_all(folder):
+    """Write a document of each kind, nested, and what is none; return how many rows there are."""
+    write_sweep(folder / "a/results.json")
+    write_study(folder / "b.json")
+    single = [timed(1, "opencl:radix").as_row(), timed(2, "numpy", data="device").as_row()]
+    arguments = ["sort", "--n", "5", "--json", "a b"]
+    sweep(
+        folder / "c.json", command="sort", results=single, problem={"n": 5},
+        options={**OPTIONS, "n": 5}, arguments=arguments,
+        environment={"cpu": {"name": "A CPU"}, "packages": ["numpy 2"]},
+    )  # fmt: skip
+    call = {"what": "public call", "side": "host", "call_us": 12.0, "host_us": 8.0}
+    calls = [{"n": 7, "problem": {}, "calls": [call], "launches": 2, "result_bytes": 9}]
+    sweep(folder / "d.json", results=calls)
+    (folder / "e.json").write_text("{")
+    sweep(folder / "f.json", schema="oclab/2")
+    sweep(folder / "g.json", command="doctor", results=[])
+    (folder / "h.json").write_text('{"name": "a package"}')

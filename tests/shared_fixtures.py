@@ -1,0 +1,151 @@
+"""Fixtures of several files. None is used but by its name, in an argument or in a `pytestmark`."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pyopencl as cl
+import pytest
+from intel_setting import NAMES
+from runtime_kernels import ADD, ARGUMENTS, INT32
+from tuning_runs import GPU
+
+from opencl_lab import intel
+from opencl_lab import wheel as pip
+from opencl_lab.plan import Buffer, Launch, Plan
+from opencl_lab.runtime import replay
+from opencl_lab.runtime.session import Session
+from opencl_lab.tuned import database, storage
+from opencl_lab.tuning.tuner import make_task
+
+# -------------------------------------------------------------------- runtime
+
+
+@pytest.fixture
+def fresh(device, own_queue):
+    """A queue in a context of its own, whose session has built nothing yet."""
+    return own_queue(device.handle, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
+@pytest.fixture
+def plan_of(tmp_path):
+    """Return a function that plans one launch of a kernel of the test's own."""
+
+    numbers = itertools.count()
+
+    def make(text=ADD, n=64, **changes):
+        path = tmp_path / f"kernel{next(numbers)}.cl.mako"
+        path.write_text(text)
+        launch = Launch(
+            **{
+                "template": str(path),
+                "kernel": "add",
+                "params": {},
+                "global_size": (n,),
+                "local_size": (8,),
+                "arguments": ARGUMENTS,
+                **changes,
+            }
+        )
+        return Plan((Buffer("x", "in", (n,), INT32), Buffer("y", "out", (n,), INT32)), (launch,))
+
+    return make
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """Count what is built: programs and kernels."""
+    counts = {"programs": 0, "kernels": 0}
+    build, kernel = Session._build, Session.kernel
+
+    def counting_build(self, *args):
+        counts["programs"] += 1
+        return build(self, *args)
+
+    def counting_kernel(self, *args):
+        counts["kernels"] += 1
+        return kernel(self, *args)
+
+    monkeypatch.setattr(Session, "_build", counting_build)
+    monkeypatch.setattr(Session, "kernel", counting_kernel)
+    return counts
+
+
+# --------------------------------------------------------------------- replay
+
+
+@pytest.fixture
+def nothing_recorded(monkeypatch):
+    """Calls are recorded, and none is at first."""
+    monkeypatch.setenv("OCLAB_REPLAY", "on")
+    replay.forget()
+    yield
+    replay.forget()
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Count the calls that were replayed."""
+    counts = []
+    run = replay.Recipe.run
+
+    def counting(self, arrays):
+        counts.append(self)
+        return run(self, arrays)
+
+    monkeypatch.setattr(replay.Recipe, "run", counting)
+    return counts
+
+
+# --------------------------------------------------------------------- tuning
+
+
+@pytest.fixture
+def private_data(tmp_path, monkeypatch):
+    """A folder of its own for journals and for what is tuned."""
+    monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
+    database.forget()
+    yield
+    database.forget()
+
+
+@pytest.fixture
+def overlay(private_data, tmp_path, monkeypatch):
+    """An empty overlay and no shipped data, for each test its own."""
+    monkeypatch.delenv("OCLAB_TUNING", raising=False)
+    monkeypatch.setattr(storage, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(storage, "_said", set())
+    return tmp_path / "data" / "tuning" / "gemm.json"
+
+
+@pytest.fixture
+def task():
+    """A task for a device that is not there, for recorded runs."""
+    return make_task("gemm", algorithm="tiled", device=GPU, size=512)
+
+
+# ------------------------------------------------------------ Intel's runtime
+
+
+@pytest.fixture
+def clean(monkeypatch, tmp_path):
+    """No choice of a user, nothing registered, and a cache of its own."""
+    for name in NAMES:
+        monkeypatch.setenv(name, "")  # put back what it was at the end
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(intel, "_registered", None)
+    monkeypatch.setattr(intel, "_withdrawn", None)
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def wheel(monkeypatch, tmp_path):
+    """The library that a wheel has installed in a virtual environment made for the test."""
+    packages = tmp_path / "venv/lib/python3/site-packages"
+    packages.mkdir(parents=True)
+    library = tmp_path / "venv/lib" / pip.DRIVER
+    library.write_text("not a library")
+    python = SimpleNamespace(path=[str(packages)], prefix=str(tmp_path / "empty"), platform="linux")
+    monkeypatch.setattr(pip, "sys", python)
+    return library

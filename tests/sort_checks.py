@@ -1,0 +1,37 @@
+"""What several tests of sorting share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Small tiles, so that small arrays take merge passes too; one kernel for many sizes.
+SMALL = {
+    "algorithm": "odd-even-merge",
+    "config": {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False, "NARROW": True},
+}
+SHAPE = (5, 6, 170)
+VIEWS = {
+    "whole": lambda a: a,
+    "offset": lambda a: a[2:],
+    "strided": lambda a: a[:, :, ::2],
+    "reversed": lambda a: a[::-1],
+    "all-reversed": lambda a: a[::-1, ::-1, ::-1],
+    "transposed": lambda a: a.T,
+    "inner": lambda a: a[:, 1:3, 5:90],
+    "column": lambda a: a[1, :, 3],
+}
+
+
+def stable_order(keys, axis=-1, descending=False):
+    """Return the stable order of keys, NaN last, or first when descending."""
+    if not descending:
+        return np.argsort(keys, axis=axis, kind="stable")
+    # Reversing before and after a stable sort keeps equal keys in their order.
+    flipped = np.argsort(np.flip(keys, axis), axis=axis, kind="stable")
+    return keys.shape[axis] - 1 - np.flip(flipped, axis)
+
+
+def bits(array):
+    """Return the bytes of every element, to tell -0.0 from 0.0 and NaN from NaN."""
+    array = np.ascontiguousarray(array)
+    return array.view(f"u{array.dtype.itemsize}")

@@ -1,0 +1,137 @@
+"""The DFT on the command line: sound files, text, plots."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dft_checks import write_tone
+
+from opencl_lab.cli import main
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.dft.operation import DFT
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_wav_files_become_samples_between_one_and_minus_one(tmp_path, channels, width):
+    from opencl_lab.files import SOUNDS, read_array
+
+    write_tone(tmp_path / "tone.wav", channels, width)
+    samples = read_array(tmp_path / "tone.wav", SOUNDS)
+    assert samples.dtype == np.float32
+    assert samples.shape == ((2000,) if channels == 1 else (2, 2000))
+    spectrum = np.abs(np.fft.rfft(samples)) / 1000
+    for row, cycles in zip(np.atleast_2d(spectrum), (50, 300), strict=False):
+        assert np.argmax(row) == cycles
+        assert row[cycles] == pytest.approx(0.8, abs=0.01)
+
+
+def test_two_channels_to_text_and_a_rate_in_place_of_that_of_the_file(tmp_path, capsys):
+    write_tone(tmp_path / "tone.wav", 2)
+    text = tmp_path / "spectrum.txt"
+    start = ["dft", str(tmp_path / "tone.wav"), "--repeats", "1", "--against", "none", "--rate"]
+    assert main([*start, "4e3", "-o", str(text), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["options"]["rate"] == 4000
+    numbers = np.genfromtxt(text, names=True)
+    for row, frequency in (("0", 100), ("1", 600)):
+        assert numbers["frequency_hz"][np.argmax(numbers[f"magnitude_{row}"])] == frequency
+    for rate in ("0", "-1", "nan", "inf"):
+        assert main([*start, rate]) == 2
+        assert "rate must be" in capsys.readouterr().err
+
+
+def test_plain_numbers_go_there_and_back_as_text(tmp_path):
+    """Without a rate a text file holds the numbers alone, as the input does."""
+    numbers = np.random.default_rng(0).standard_normal((2, 12))
+    names = [str(tmp_path / f"{name}.csv") for name in ("signal", "spectrum", "back", "timed")]
+    np.savetxt(names[0], numbers, delimiter=",")
+    quick = ["--repeats", "1", "--against", "none", "--quiet"]
+    assert main(["dft", names[0], "-o", names[1], *quick]) == 0
+    plot = str(tmp_path / "x.png")
+    assert main(["dft", names[1], "--inverse", "-o", names[2], "--plot", plot, *quick]) == 0
+    back = np.loadtxt(names[2], dtype=complex, delimiter=",")
+    np.testing.assert_allclose(back, numbers, atol=1e-12)
+    assert main(["dft", names[1], "--inverse", "--rate", "4", "-o", names[3], *quick]) == 0
+    timed = np.genfromtxt(names[3], delimiter=",", names=True)
+    np.testing.assert_array_equal(timed["time_s"], np.arange(12) / 4)
+    np.testing.assert_allclose(timed["real_1"], numbers[1], atol=1e-12)
+
+
+def test_curves_and_columns_of_complex_signals_have_both_signs():
+    arrays = {"signal": np.exp(-2j * np.pi * np.arange(9) / 9)}
+    outputs = {"spectrum": np.fft.fft(arrays["signal"])[None, :, None]}
+    curves = DFT.curves(arrays, outputs)
+    assert curves.points[np.argmax(curves.values["row 0"])] == pytest.approx(-1 / 9)
+    columns = DFT.columns(arrays, outputs, rate=18.0)
+    np.testing.assert_allclose(columns["frequency_hz"], np.arange(-4, 5) * 2.0)
+    assert columns["frequency_hz"][np.argmax(columns["magnitude"])] == pytest.approx(-2)
+    empty = {"spectrum": np.empty((0, 0, 1), complex)}
+    assert DFT.curves({"signal": np.empty(0)}, empty).points.size == 0
+
+
+def test_real_types_are_problems_of_half_a_spectrum():
+    single, double = np.dtype("complex64"), np.dtype("complex128")
+    for dtype, inverse, kind, spectrum in (
+        ("complex64", True, "c2c", single),
+        ("float16", False, "r2c", single),
+        ("float32", False, "r2c", single),
+        ("float64", False, "r2c", double),
+        ("float32", True, "c2r", single),
+        ("float64", True, "c2r", double),
+    ):
+        problem = DFT.problem(n=9, batch=2, dtype=dtype, inverse=inverse)
+        assert (problem.kind, problem.dtype, problem.inverse) == (kind, spectrum, inverse)
+        assert problem.signal[1] == (spectrum if kind != "r2c" else dtype)
+        assert problem.signal[0][1] == (5 if kind == "c2r" else 9)
+        assert problem.spectrum[0][1] == (5 if kind == "r2c" else 9)
+        for change in DFT.check_cases:  # the tuner's gate keeps direction and type
+            changed = replace(problem, **change)
+            assert (changed.kind, changed.half) == (kind, problem.half)
+            assert changed.inverse == inverse
+    assert DFT.problem(n=0, dtype="float32").spectrum[0] == (1, 0, 1)
+    with pytest.raises(InvalidProblem, match="float16 is read and never written"):
+        DFT.problem(dtype="float16", inverse=True)
+
+
+def test_generated_halves_are_those_of_real_signals():
+    for n in (0, 1, 2, 7, 8):
+        problem = DFT.problem(n=n, batch=3, dtype="float64", inverse=True)
+        halves = DFT.generate(problem, 1)["signal"][..., 0]
+        if n:
+            back = np.fft.rfft(np.fft.irfft(halves, n))
+            np.testing.assert_allclose(halves, back, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_files_of_real_signals_and_back(n, rng, queue):
+    signal = rng.standard_normal((2, 3, n))
+    problem, inputs = DFT.problem_of({"signal": signal}, dtype="float16")
+    assert problem.half and inputs["signal"].dtype == np.float16
+    outputs = {"spectrum": np.fft.rfft(signal).reshape(6, -1, 1)}
+    assert DFT.present({"signal": signal}, outputs).shape == (2, 3, n // 2 + 1)
+    dirty = np.fft.rfft(signal)
+    dirty.imag[..., 0] = np.nan
+    if n % 2 == 0:
+        dirty.imag[..., -1] = 5
+    back = {"dtype": "float64", "inverse": True}
+    given = {"signal": dirty}
+    problem, inputs = DFT.problem_of(given, **back, **({"n": n} if n % 2 else {}))
+    assert problem.n == n and np.isnan(dirty.imag[0, 0, 0])
+    for algorithm in DFT.algorithms:
+        run = DFT.run(problem, inputs, algorithm=algorithm.name, queue=queue)
+        np.testing.assert_allclose(DFT.present(given, run.outputs), signal, atol=1e-14)
+    for arrays, options, message in (
+        ({"signal": signal}, {"dtype": "float32", "n": n}, "n is given by the input file"),
+        (given, {**back, "batch": 2}, "batch is given by the input file"),
+        (given, {**back, "n": n + 2}, "frequencies, not "),
+        ({"signal": dirty[..., :1]}, back, "fewer than two frequencies"),
+        ({"signal": dirty[..., :1]}, {**back, "n": 0}, "0 real samples has 0 frequencies"),
+        ({"signal": dirty[..., :1]}, {**back, "n": -1}, "must not be negative"),
+        (given, {"dtype": "float32"}, "cannot convert complex numbers to float32"),
+        ({"signal": [1e5] * signal}, {"dtype": "float16"}, "cannot be converted to float16"),
+    ):
+        with pytest.raises(InvalidProblem, match=message):
+            DFT.problem_of(arrays, **options)

@@ -1,0 +1,288 @@
+"""Files on the command line: what is read, written and refused."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import QUICK, command, oclab, one_sentence
+
+from opencl_lab.cli import main
+from opencl_lab.comparison.measure import COLUMNS
+from opencl_lab.registry import operations
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".txt"])
+def test_real_input_and_output(tmp_path, suffix):
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(-1000, 1000, 777) if suffix != ".txt" else rng.standard_normal(777)
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    if suffix == ".npy":
+        np.save(source, numbers)
+    elif suffix == ".npz":
+        np.savez(source, numbers)
+    else:
+        np.savetxt(source, numbers, fmt="%d" if suffix == ".csv" else "%.17g")
+    result = oclab("sort", source, "-o", target, *QUICK)
+    assert result.returncode == 0, result.stderr
+    if suffix in (".npy", ".npz"):
+        sorted_numbers = np.load(target)
+        if suffix == ".npz":
+            sorted_numbers = sorted_numbers["arr_0"]
+        assert sorted_numbers.dtype == numbers.dtype
+    else:
+        sorted_numbers = np.loadtxt(target)
+    np.testing.assert_array_equal(sorted_numbers, np.sort(numbers))
+
+
+@pytest.mark.parametrize("chosen", operations().values(), ids=lambda chosen: chosen.name)
+def test_results_of_generated_data_are_written(tmp_path, chosen):
+    target = tmp_path / "out.npy"
+    flag = "--" + chosen.size_option
+    result = oclab(chosen.name, flag, 8, "--seed", 3, "-o", target, *QUICK)
+    assert result.returncode == 0, result.stderr
+    options = chosen.with_defaults({chosen.size_option: 8})
+    problem = chosen.problem(**options)
+    inputs = chosen.generate(problem, 3, **options)
+    right, given = chosen.expected(problem, inputs)[chosen.output], np.load(target)
+    assert given.ndim == 1 or chosen.name != "sort"
+    np.testing.assert_allclose(given.ravel(), right.ravel(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
+    numbers = np.asfortranarray(np.random.default_rng(6).random((7, 300)))
+    np.save(tmp_path / "in.npy", numbers)
+    result = oclab("sort", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--descending", *QUICK)
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.sort(numbers)[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--dtype", "float16x"], 2, "dtype"),
+        (["--n", "-1"], 2, "negative"),
+        (["--n", "1000000000000"], 2, "allocates at most"),
+        (["--order", "upside-down"], 2, "order"),
+        (["--repeats", "0"], 2, "repeats"),
+        (["--threads", "0"], 2, "threads"),
+        (["--algorithm", "bogo"], 2, "bogo"),
+        (["--against", "c:bogo"], 2, "c:bogo"),
+        (["--against", ""], 2, "no reference is named"),
+        (["--device", "no-such-device"], 3, "no-such-device"),
+        (["missing.npy"], 2, "missing.npy"),
+        (["--csv", "no/such/folder/x.csv"], 2, "no/such/folder"),
+        (["--plot", "no/such/folder/x.png"], 2, "no/such/folder"),
+        (["--plot", "x.bogus"], 2, "x.bogus"),
+        (["-o", "no/such/folder/x.npy"], 2, "no/such/folder"),
+        (["-o", "x.bogus"], 2, "x.bogus"),
+    ],
+)
+def test_bad_usage_is_one_sentence(arguments, status, words):
+    result = oclab("sort", *arguments)
+    assert result.returncode == status, result.stderr
+    assert one_sentence(result) and words in result.stderr
+
+
+def test_whole_numbers_may_be_written_short(tmp_path):
+    target = tmp_path / "out.npy"
+    assert main(["sort", "--n", "1e3", "-o", str(target), "--quiet", *QUICK]) == 0
+    assert np.load(target).shape == (1000,)
+    for number in ("1.5e0", "1e400", "e"):
+        assert main(["sort", "--n", number]) == 2
+
+
+def test_unknown_options_and_commands():
+    for arguments in (["sort", "--bogus"], ["bogus"], ["sort", "--n", "many"]):
+        result = oclab(*arguments)
+        assert result.returncode == 2 and "Traceback" not in result.stderr
+        assert "bogus" not in arguments or "there are: bench, cache" in result.stderr
+
+
+def _write_bad(folder):
+    (folder / "words.csv").write_text("1\n2\nthree\n")
+    (folder / "short.npy").write_bytes(b"\x93NUMPY\x01\x00")
+    (folder / "empty.npz").write_bytes(b"")
+    np.save(folder / "objects.npy", np.array([1, "a", None], dtype=object), allow_pickle=True)
+    np.save(folder / "complex.npy", np.ones(3, complex))
+    np.save(folder / "text.npy", np.array(["a", "b"]))
+    np.save(folder / "scalar.npy", np.float32(3))
+    np.savez(folder / "two.npz", a=np.ones(3), b=np.ones(3))
+    (folder / "folder.npy").mkdir()
+    (folder / "numbers.bin").write_bytes(b"1234")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "words.csv", "short.npy", "empty.npz", "objects.npy", "complex.npy", "text.npy",
+        "scalar.npy", "two.npz", "folder.npy", "numbers.bin",
+    ],
+)  # fmt: skip
+def test_bad_files_are_one_sentence_and_leave_nothing(tmp_path, name):
+    _write_bad(tmp_path)
+    result = oclab("sort", tmp_path / name, "-o", tmp_path / "out.npy", *QUICK)
+    assert result.returncode == 2 and one_sentence(result), result.stderr
+    assert not list(tmp_path.glob("*out*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shape", "name", "words"),
+    [
+        (["sort"], (2, 3, 5), "out.csv", "two dimensions, not 3"),
+        (["dft"], (2, 3, 5), "out.txt", "two dimensions, not 3"),
+        (["conv2d", "--filter", "box"], (2, 9, 9), "out.png", "shape (2, 9, 9)"),
+    ],
+)
+def test_what_a_file_cannot_hold_is_refused_before_the_run(
+    tmp_path, monkeypatch, capsys, arguments, shape, name, words
+):
+    monkeypatch.setattr("opencl_lab.cli.operation.run_comparison", pytest.fail)
+    np.save(tmp_path / "in.npy", np.ones(shape, np.float32))
+    files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / name)]
+    assert main([*arguments, *files]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sort", "-o", "folder.npy"], "folder.npy: it is a folder"),
+        (["sort", "--csv", "folder.npy"], "folder.npy: it is a folder"),
+        (["sort", "--plot", "folder.png"], "folder.png: it is a folder"),
+        (["tune", "sort", "--plot", "folder.png"], "folder.png: it is a folder"),
+        (["bench", "sort", "--sizes", "9", "--out", "out"], "results.csv: it is a folder"),
+        (["bench", "sort", "--sizes", "9", "--out", "new"], "/time.png: it needs"),
+        (["sort", "-o", "x.npy", "--n", "1e6"], "it needs 3.815 MiB, and the disk has 1 MiB left"),
+        (["sort", "-o", "x.csv", "--n", "1e6"], "it needs 1.907 MiB, and the disk has 1 MiB left"),
+    ],
+)
+def test_targets_that_cannot_be_are_refused_before_the_run(
+    tmp_path, monkeypatch, capsys, arguments, words
+):
+    for module in ("operation.run_comparison", "bench.run_comparison", "tune.run_tuning"):
+        monkeypatch.setattr(f"opencl_lab.cli.{module}", pytest.fail)
+    left = 1 << 16 if "new" in arguments else 1 << 20
+    monkeypatch.setattr("opencl_lab.paths.free_bytes", lambda folder: left)
+    for name in ("folder.npy", "folder.png", "out/results.csv"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err and len(captured.err.splitlines()) == 1 and captured.out == ""
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_that_cannot_be_written_costs_nothing_else(
+    tmp_path, monkeypatch, capsys, character_device
+):
+    """The rows are printed first, and the other files are written."""
+    monkeypatch.chdir(tmp_path)
+    character_device(tmp_path / "full", "full")
+    arguments = ["sort", "--n", "1000", "--csv", "full", "--plot", "x.png", "-o", "x.npy", *QUICK]
+    for extra in ([], ["--json"]):
+        assert main([*arguments, *extra]) == 2
+        captured = capsys.readouterr()
+        assert captured.err == "oclab: cannot write full: No space left on device\n"
+        assert "opencl:radix" in captured.out
+        for name in ("x.npy", "x.png"):
+            (tmp_path / name).unlink()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "results.json").symlink_to(tmp_path / "full")
+    assert main(["bench", "sort", "--sizes", "9", "--out", "out", *QUICK]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1 and "results.json" in captured.err
+    assert "n=9" in captured.out and "written to" not in captured.out
+    assert {path.name for path in out.iterdir()} == {
+        "results.csv", "results.json", "table.txt", "time.png", "speedup.png", "throughput.png",
+    }  # fmt: skip
+
+
+def test_rows_on_standard_output_follow_the_table(tmp_path):
+    stdout = tmp_path / "stdout"
+    stdout.symlink_to("/proc/self/fd/1")  # as /dev/stdout, which root could replace
+    with (tmp_path / "out").open("w") as file:
+        process = subprocess.run(
+            command("sort", "--n", 9, "--csv", stdout, *QUICK), stdout=file, check=True
+        )
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines[0].startswith("device: ") and lines[-2] == ",".join(COLUMNS)
+    reading, writing = os.pipe()
+    os.close(reading)  # nobody reads what is printed, but the file is wanted
+    process = subprocess.run(
+        command("sort", "--n", 9, "-o", tmp_path / "x.npy", *QUICK), stdout=writing, check=False
+    )
+    os.close(writing)
+    assert process.returncode == 0 and np.load(tmp_path / "x.npy").shape == (9,)
+
+
+def test_tables_are_sorted_along_an_axis_and_keep_their_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table, out = tmp_path / "table.csv", tmp_path / "out.csv"
+    table.write_text('"a, b",c,d\n3,0.914,7\n1,12,5\n')
+    read = "table.csv: 2 rows x 3 columns below a line of names; sorting each "
+    lost = "oclab: the names above the columns (a, b, c, d) are not written to out.csv"
+    files = ["sort", "table.csv", "-o", "out.csv"]
+    assert main([*files, "--axis", "0", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert f"{read}column\n" in captured.out and captured.err == ""
+    assert out.read_text() == '"a, b",c,d\n1,0.914,5\n3,12,7\n'
+    for axis in ([], ["--axis", "-1"], ["--axis", "1", "--quiet"], ["--json"]):
+        assert main([*files, *axis, *QUICK]) == 0
+        captured = capsys.readouterr()
+        assert f"{read}row (--axis 0 sorts the columns)\n" in captured.out or axis[-1][:2] == "--"
+        assert captured.err.startswith(lost) and len(captured.err.splitlines()) == 1
+        assert out.read_text() == "0.914,3,7\n1,5,12\n"
+    table.write_text("a\n3\n1\n")
+    assert main([*files, *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert "table.csv: 2 numbers below a name\n" in captured.out and captured.err == ""
+    assert out.read_text() == "a\n1\n3\n"
+    assert main([*files, "--axis", "1", *QUICK]) == 2
+    assert main(["sort", "--n", "9", "--axis", "1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    np.save("cube.npy", np.random.default_rng(0).random((3, 4, 5)))
+    assert main(["sort", "cube.npy", "--axis", "1", "--quiet", "-o", "out.npy", *QUICK]) == 0
+    np.testing.assert_array_equal(np.load("out.npy"), np.sort(np.load("cube.npy"), axis=1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["dft", "a.csv"], "x, y"),
+        (["conv2d", "a.csv", "--filter", "box"], "x, y"),
+        (["gemm", "b.csv", "a.csv", "--dtype", "float32"], "x, y"),
+    ],
+)
+def test_other_operations_say_what_they_read(tmp_path, monkeypatch, capsys, arguments, names):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("x,y\n1,2\n3,4\n")
+    Path("b.csv").write_text("1;2\n3;4\n")
+    assert main([*arguments, "-o", "out.csv", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert "a.csv: 2 rows x 2 columns below a line of names" in captured.out
+    assert ("b.csv: 2 rows x 2 columns\n" in captured.out) == ("b.csv" in arguments)
+    assert f"({names}) are not written to out.csv" in captured.err
+
+
+def test_columns_of_a_text_file_hold_the_rows_of_any_shape(tmp_path):
+    np.save(tmp_path / "in.npy", np.ones((2, 3, 5), np.float32))
+    files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / "out.csv")]
+    assert main(["dft", "--rate", "10", "--quiet", *files, *QUICK]) == 0
+    assert np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1).shape == (3, 1 + 6 * 3)
+
+
+def test_options_that_a_file_already_answers(tmp_path):
+    np.save(tmp_path / "in.npy", np.arange(5))
+    for option in (["--n", "7"], ["--order", "equal"]):
+        result = oclab("sort", tmp_path / "in.npy", *option, *QUICK)
+        assert result.returncode == 2 and option[0].strip("-") in result.stderr
+
+
+def test_empty_input(tmp_path):
+    (tmp_path / "in.csv").write_text("")
+    result = oclab("sort", tmp_path / "in.csv", "-o", tmp_path / "out.csv", *QUICK)
+    assert result.returncode == 0 and (tmp_path / "out.csv").read_text() == ""
+    assert oclab("sort", "--n", 0, "--repeats", 1).returncode == 0

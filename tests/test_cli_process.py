@@ -1,0 +1,284 @@
+"""What the command does on its way: interrupts, terminals, sweeps, the cache."""
+
+import csv
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from command_line import QUICK, command, oclab, one_sentence
+
+from opencl_lab.cli import main
+from opencl_lab.cli.common import Settings, settings
+from opencl_lab.comparison.measure import COLUMNS
+from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.device import select_device
+from opencl_lab.operation import Difference
+
+
+def test_without_a_compiler_the_c_rows_say_why(tmp_path):
+    (tmp_path / "ld").symlink_to(shutil.which("ld"))  # PoCL needs it
+    nowhere = {"CC": "/nonexistent/cc", "PATH": str(tmp_path), "OCLAB_CACHE_DIR": str(tmp_path)}
+    result = oclab("sort", "--n", 1000, "--repeats", 1, "--json", **nowhere)
+    assert result.returncode == 0, result.stderr
+    rows = {row["implementation"]: row for row in json.loads(result.stdout)["results"]}
+    assert rows["c:seq"]["status"] == "unavailable" and "compiler" in rows["c:seq"]["reason"]
+    assert rows["opencl:radix"]["ok"] and rows["numpy"]["ok"]
+    assert rows["numpy"]["speedup"] is None
+    result = oclab("sort", "--n", 1000, "--against", "c:seq", **nowhere)
+    assert result.returncode == 3 and one_sentence(result)
+
+
+def test_pocl_without_a_linker_is_one_sentence(tmp_path):
+    if "PoCL" not in select_device().platform_version:
+        pytest.skip("only PoCL needs one")
+    result = oclab("sort", "--n", 1000, *QUICK, PATH=str(tmp_path), OCLAB_CACHE_DIR=str(tmp_path))
+    assert result.returncode == 4 and "binutils" in result.stdout
+
+
+def test_ctrl_c_is_one_line_and_130(tmp_path):
+    target = tmp_path / "out.npy"
+    process = subprocess.Popen(
+        command("sort", "--n", 5_000_000, "--repeats", 100, "--against", "none", "-o", target),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)  # well inside the run, which takes minutes
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stderr == "oclab: interrupted\n" and stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("module", ["click", "pyopencl", "rich"])
+def test_ctrl_c_during_an_import_that_swallows_it(tmp_path, module):
+    (tmp_path / f"{module}.py").write_text(
+        "import os, signal\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\nexcept BaseException:\n    pass\n"
+        "raise ImportError('the interrupt was lost')\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    result = subprocess.run(
+        [sys.executable, "-m", "opencl_lab", "devices"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (130, "oclab: interrupted\n")
+
+
+def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, monkeypatch, capsys):
+    measured = []
+
+    def run_once(*args, **options):
+        if measured:
+            raise KeyboardInterrupt
+        measured.append(run_comparison(*args, **options))
+        return measured[0]
+
+    monkeypatch.setattr("opencl_lab.cli.bench.run_comparison", run_once)
+    arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
+    assert main(arguments) == 130
+    assert capsys.readouterr().err == "oclab: interrupted\n"
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert [row["n"] for row in content["results"]] == [100]
+    assert "n=100" in (tmp_path / "table.txt").read_text() and (tmp_path / "results.csv").exists()
+
+
+def test_devices():
+    result = oclab("devices")
+    assert result.returncode == 0 and "chosen:" in result.stdout
+    content = json.loads(oclab("devices", "--json").stdout)
+    assert content["devices"] and content["device"]["key"] in {d["key"] for d in content["devices"]}
+    assert content["reason"]
+
+
+def test_signals_in_a_table_are_transformed_along_an_axis(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = np.random.default_rng(1).standard_normal((8, 2))
+    np.savetxt("a.csv", table, delimiter=",", header="time,v", comments="")
+    for options, read, axis in (
+        ([], "transforming each row (--axis 0 transforms the columns)", 1),
+        (["--axis", "0"], "transforming each column", 0),
+    ):
+        assert main(["dft", "a.csv", "-o", "out.npy", *options, *QUICK]) == 0
+        assert f"8 rows x 2 columns below a line of names; {read}\n" in capsys.readouterr().out
+        np.testing.assert_allclose(np.load("out.npy"), np.fft.fft(table, axis=axis), atol=1e-12)
+    files = ["--rate", "8", "--axis", "0", "-o", "spectrum.csv", "--plot", "p.png", "--quiet"]
+    assert main(["dft", "a.csv", *files, *QUICK]) == 0
+    assert np.loadtxt("spectrum.csv", delimiter=",", skiprows=1).shape == (5, 7)
+    assert main(["dft", "--n", "9", "--axis", "1", *QUICK]) == 2
+    capsys.readouterr()
+    Path("signal.csv").write_text("time_s,real\n0,1\n1,2\n")
+    for name in ("spectrum.csv", "signal.csv"):  # what it wrote itself
+        assert main(["dft", name, *QUICK]) == 2
+        said = capsys.readouterr().err
+        assert "a result of dft in a table, not signals" in said and said.count("\n") == 1
+
+
+def test_whole_numbers_for_a_product_are_refused_with_the_option(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("i.csv").write_text("1,2\n3,4\n")
+    assert main(["gemm", "i.csv", "i.csv", *QUICK]) == 2
+    assert "--dtype float64" in capsys.readouterr().err
+    assert main(["gemm", "i.csv", "i.csv", "--dtype", "float64", "-o", "out.csv", *QUICK]) == 0
+    assert Path("out.csv").read_text() == "7,10\n15,22\n"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", width)
+
+    def printed(*arguments):
+        assert main([*arguments]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        table = [line for line in lines if line.startswith(tuple("│┃┏┡└"))]
+        assert table and all(line.endswith(tuple("│┃┓┩┘")) for line in table)  # none is cropped
+        assert {len(line) for line in table} <= {len(table[0])} and len(table[0]) <= width
+        return {word.rstrip(",") for line in table for word in re.split(r"[\s│┃]+", line)}
+
+    chosen = select_device()
+    words = printed("devices")
+    assert {"spec", "kind", "device", "memory"} <= words
+    if width != 80:  # where it depends on the names of the devices
+        assert ("group" in words) == (width > 80)
+    names = {*chosen.name.split(), *chosen.platform.replace(",", "").split()[:2]}
+    assert {name for name in names if len(name) <= 12} <= words  # longer ones may be folded
+    words = printed("tuning", "list", "--operation", "sort")
+    assert {"operation", "sort", "odd-even-merge", "1,000,000", "keys", "device"} <= words
+    words = printed("sort", "--n", "300", *QUICK)
+    assert {"implementation", "opencl:radix", "speed-up", "result", "ok"} <= words
+
+
+def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 40)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a/path/that/is/longer-than-the/terminal/is-wide.json"
+    with click.Context(click.Command("x"), obj=Settings()):
+        settings().say(f"  two spaces before this sentence, and it goes on\nto {path}: all")
+    assert capsys.readouterr().out.splitlines() == [
+        "  two spaces before this sentence, and",
+        "  it goes on",
+        "to",
+        path + ":",
+        "all",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["devices"], ["cache", "info", "--json"], ["--help"]])
+def test_output_that_nobody_takes(arguments):
+    full = 'exec "$@" > /dev/full'
+    closed = 'exec "$@" >&-'
+    for script, words in ((full, "No space left"), (closed, "standard output is closed")):
+        result = subprocess.run(
+            ["sh", "-c", script, "sh", *command(*arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 2 and one_sentence(result) and words in result.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        command(*arguments), stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_bench_writes_everything(tmp_path):
+    out = tmp_path / "new" / "folder"
+    result = oclab(
+        "bench", "sort", "--sizes", "2000,200,1000,200", "--out", out, "--repeats", 1,
+        "--against", "c:seq,numpy", "--seed", 7, "--order", "equal",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    with (out / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == ("n", "dtype", "order", "descending", "seed", *COLUMNS)
+    assert len(rows) == 9 and rows[0]["order"] == "equal" and rows[0]["seed"] == "7"
+    assert [row["n"] for row in rows[::3]] == ["200", "1000", "2000"]
+    content = json.loads((out / "results.json").read_text())
+    assert len(content["results"]) == 9 and len(content["crossovers"]) == 2
+    assert content["options"] == {
+        "dtype": "int32", "order": "equal", "descending": False, "seed": 7,
+    }  # fmt: skip
+    assert "n=2000" in (out / "table.txt").read_text()
+    for name in ("time.png", "speedup.png", "throughput.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--sizes", ""],
+        ["--sizes", "ten"],
+        ["--sizes", "10,-5"],
+        ["--sizes", "10;20"],
+        ["--sizes", "10,1e13"],  # more than the device has
+        ["--sizes", "10", "--against", "bogus"],
+        ["--sizes", "10", "--repeats", "0"],
+        ["--sizes", "10", "--algorithm", ","],
+    ],
+)
+def test_bench_that_cannot_be_leaves_nothing(tmp_path, capsys, arguments):
+    assert main(["bench", "sort", "--out", str(tmp_path / "new"), *arguments]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sweep_may_begin_with_nothing(tmp_path):
+    """0 has no place on a logarithmic axis."""
+    arguments = ["bench", "sort", "--sizes", "0,100", "--out", str(tmp_path), "--quiet", *QUICK]
+    assert main(arguments) == 0
+    assert (tmp_path / "time.png").exists()
+
+
+def test_no_right_result_is_nothing_to_write(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        "opencl_lab.operations.sort.operation.Sort.compare",
+        lambda *args: Difference(1.0, 1.0, False),
+    )
+    target = tmp_path / "out.npy"
+    assert main(["sort", "--n", "9", "-o", str(target), *QUICK]) == 1
+    assert "out.npy is not written" in capsys.readouterr().err and not target.exists()
+
+
+def test_cache_info_and_clear(tmp_path):
+    cache, environment = tmp_path / "cache", {"OCLAB_CACHE_DIR": str(tmp_path / "cache")}
+    assert "empty" in oclab("cache", "info", **environment).stdout
+    (cache / "c").mkdir(parents=True)
+    (cache / "c" / f"x-{20 * '0'}-{20 * '1'}.so").write_bytes(b"12345")
+    (cache / "c" / "mine.so").write_bytes(b"a user's own")
+    (cache / "notes").mkdir()
+    assert "c: 1 file, 5 bytes" in oclab("cache", "info", **environment).stdout
+    content = json.loads(oclab("cache", "info", "--json", **environment).stdout)
+    assert content["sections"] == [{"name": "c", "files": 1, "bytes": 5}]
+    assert oclab("cache", "clear", **environment).returncode == 0
+    assert [path.name for path in (cache / "c").iterdir()] == ["mine.so"]
+    assert (cache / "notes").is_dir()
+
+
+def test_warnings_of_the_library_are_lines_of_the_command(monkeypatch, capsys):
+    def warn():
+        logging.getLogger("opencl_lab.caches").warning("not kept in %s", "here")
+        return []
+
+    monkeypatch.setattr("opencl_lab.cli.cache.sections", warn)
+    for _ in range(2):
+        assert main(["cache", "info"]) == 0
+        assert capsys.readouterr().err == "oclab: not kept in here\n"
+    assert not logging.getLogger("opencl_lab").handlers

@@ -1,0 +1,278 @@
+"""Running a comparison: who is measured how often, and what fails alone."""
+
+import time
+from dataclasses import replace
+
+import click
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.cli.common import global_options, progress_bar
+from opencl_lab.comparison.implementations import ReferenceRun, Workload
+from opencl_lab.comparison.plots import (
+    set_title,
+)
+from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.operation import Difference
+from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.references import numpy_sort
+from opencl_lab.operations.sort.solver import SortSolver
+from opencl_lab.reference.descriptor import HostReference
+from opencl_lab.registry import get_operation
+from opencl_lab.wording import duration
+
+
+@pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
+def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
+    class Slow:
+        def run(self, calls=1):
+            assert calls == 1
+            return 1.6  # seconds
+
+        def outputs(self):
+            return {}
+
+    sort = get_operation("sort")
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: Slow())
+    problem = sort.problem(n=9)
+    for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
+        slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
+        monkeypatch.setattr(slow, "_estimate", lambda seconds=seconds: seconds)
+        slow.attempt(slow.start)
+        slow.check()
+        for _ in range(9):
+            slow.measure()
+        assert slow.status == status and len(slow.totals) == (runs if status == "correct" else 0)
+
+
+@pytest.mark.parametrize(("patient", "made"), [(False, 1), (True, 3)])
+def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypatch):
+    class Slow:
+        runs = 0
+
+        def run(self, calls=1):
+            self.runs += 1
+            return 6.0  # seconds
+
+        def outputs(self):
+            return {}
+
+    slow, sort = Slow(), get_operation("sort")
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: slow)
+    task = Workload(sort, sort.problem(n=9), {}, {})
+    run = ReferenceRun(task, sort.references[0], 1, patient=patient)
+    run.attempt(run.start)
+    run.check()
+    for _ in range(2):
+        run.measure()
+    assert slow.runs == made and run.measurement().total_ms.median == 6000
+
+
+def test_compare_returns_measurements():
+    rows = ol.compare(
+        "sort", n=2000, dtype="float32", order="few-unique", repeats=2, against="c:seq,numpy"
+    )
+    assert [r.implementation for r in rows] == ["opencl:radix", "c:seq", "numpy"]
+    assert all(r.ok and r.total_ms.runs == 2 for r in rows)
+    assert rows[1].speedup == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"bogus": 1}, ol.InvalidProblem),
+        ({"dtype": "bogus"}, ol.InvalidProblem),
+        ({"n": 1.5}, ol.InvalidProblem),
+        ({"n": "10"}, ol.InvalidProblem),
+        ({"n": None}, ol.InvalidProblem),
+        ({"repeats": 0}, ol.InvalidProblem),
+        ({"against": "bogus"}, ol.InvalidConfig),
+        ({"algorithms": "bogus"}, ol.InvalidConfig),
+        ({"algorithms": ","}, ol.InvalidConfig),
+        ({"threads": 999_999_999}, ol.InvalidProblem),
+        ({"config": {"TILE": 3}}, ol.InvalidConfig),
+        ({"device": "bogus"}, ol.DeviceNotFound),
+    ],
+)
+def test_compare_refuses_what_it_cannot_do(options, error):
+    with pytest.raises(error):
+        ol.compare("sort", **{"n": 10, "against": "none", **options})
+
+
+def test_unknown_operation():
+    with pytest.raises(ol.InvalidProblem, match="bogus"):
+        ol.compare("bogus")
+
+
+def _wrong_sort(problem, inputs, threads):
+    return {"sorted": inputs["keys"]}
+
+
+def _failing_sort(problem, inputs, threads):
+    raise ol.LaunchError("it failed on purpose")
+
+
+def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypatch):
+    references = (
+        HostReference("wrong", _wrong_sort),
+        HostReference("failing", _failing_sort),
+        HostReference("gone", numpy_sort, lambda: "not today"),
+        HostReference("numpy", numpy_sort),
+    )
+    monkeypatch.setattr(type(SORT), "references", references)
+    monkeypatch.setattr("opencl_lab.reference.peers.LIBRARIES", ())
+    problem = SortProblem(2000, np.dtype("int32"))
+
+    def compared(against):
+        return run_comparison(
+            SORT,
+            problem,
+            lambda: SORT.generate(problem, 0),
+            device=device,
+            repeats=1,
+            against=against,
+        )
+
+    by_default = [r.implementation for r in compared(None).measurements]
+    assert by_default == ["opencl:radix", "wrong", "failing", "numpy"]
+    comparison = compared("all")
+    rows = {r.implementation: r for r in comparison.measurements}
+    assert rows["wrong"].status == "correctness" and rows["wrong"].difference.max_abs > 0
+    assert rows["failing"].status == "runtime" and "on purpose" in rows["failing"].reason
+    assert rows["gone"].status == "unavailable" and "not today" in rows["gone"].reason
+    assert rows["numpy"].ok and rows["opencl:radix"].ok
+    assert comparison.exit_status == 1
+
+
+def test_every_run_counts_and_not_the_first_alone(device, monkeypatch):
+    runs = []
+
+    def later_wrong(problem, inputs, threads):
+        runs.append(None)
+        right = numpy_sort(problem, inputs, threads)["sorted"]
+        return {"sorted": right if len(runs) < 3 else right[:, ::-1]}
+
+    monkeypatch.setattr(type(SORT), "references", (HostReference("later-wrong", later_wrong),))
+    problem = SortProblem(100, np.dtype("int32"))
+    comparison = run_comparison(
+        SORT, problem, lambda: SORT.generate(problem, 0), device=device, repeats=2
+    )
+    assert [r.status for r in comparison.measurements] == ["correct", "correctness"]
+
+
+def test_the_first_right_result_is_handed_on(device, monkeypatch):
+    class Wrong(OddEvenMerge):
+        name = "wrong"
+
+        def plan(self, problem, config, device):
+            return OddEvenMerge.plan(self, replace(problem, descending=True), config, device)
+
+    class Two(SortSolver):
+        homes = {"wrong": Wrong(), "odd-even-merge": OddEvenMerge()}  # noqa: RUF012
+
+    monkeypatch.setattr(type(SORT), "solver", Two())
+    problem = SortProblem(100, np.dtype("int32"))
+    keys = SORT.generate(problem, 0)
+    for names, expected in (("all", {"sorted": np.sort(keys["keys"])}), ("wrong", {})):
+        comparison = run_comparison(
+            SORT, problem, lambda: keys, device=device, algorithms=names, against="none", repeats=1
+        )
+        assert comparison.exit_status == 1
+        np.testing.assert_equal(comparison.outputs, expected)
+
+
+def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
+    monkeypatch.setattr("opencl_lab.comparison.implementations.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.comparison.implementations.PATIENCE", 0.0)
+    steps = []
+    problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
+    for row in ol.compare("conv2d", **problem):
+        if row.implementation in ("c:seq", "c:omp"):
+            assert row.status == "unavailable" and row.total_ms is None
+            assert "a run would take about" in row.reason and "--against c:" in row.reason
+            steps.append(row.implementation)
+    assert steps == ["c:seq", "c:omp"]
+    asked = ol.compare("conv2d", **problem, against="c:seq")
+    assert asked[-1].implementation == "c:seq" and asked[-1].ok
+    assert duration(0.25) == "0.25 s" and duration(90) == "2 minutes" and duration(3e5) == "3 days"
+
+
+def test_every_step_is_named_before_it_begins(device):
+    told = []
+    problem = SortProblem(2000, np.dtype("int32"))
+    run_comparison(
+        SORT,
+        problem,
+        lambda: told.append("inputs made") or SORT.generate(problem, 0),
+        device=device,
+        against="numpy",
+        repeats=2,
+        progress=lambda *step: told.append(step),
+    )
+    assert told[0][2] == "input" and told[1] == "inputs made"
+    steps = [step for step in told if step != "inputs made"]
+    assert [step[0] for step in steps] == list(range(steps[-1][0] + 1))
+    assert steps[-1][0] == steps[-1][1] and steps[-1][2] == "done"
+    labels = [step[2] for step in steps]
+    assert "right result on the host" in labels
+    for label in ("start", "first run", "run 1 of 2", "run 2 of 2"):
+        assert f"opencl:radix, {label}" in labels and f"numpy, {label}" in labels
+
+
+def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.LINE_INTERVAL", 0.01)
+
+    @click.command()
+    @global_options
+    def command():
+        with progress_bar("conv2d") as progress:
+            progress(3, 9, "c:seq, first run")
+            deadline = time.monotonic() + 20
+            while "c:seq" not in said[-1] and time.monotonic() < deadline:
+                time.sleep(0.01)
+                said.append(capsys.readouterr().err)
+
+    said = [""]
+    command.main([], standalone_mode=False)
+    assert "oclab: conv2d: c:seq, first run (3/9, " in said[-1]
+    said = ["c:seq"]
+    capsys.readouterr()
+    command.main(["--quiet"], standalone_mode=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_too_large_a_problem_is_refused_before_its_data_are_made(device):
+    def never():
+        raise AssertionError("the inputs must not be made")
+
+    with pytest.raises(ol.InvalidProblem, match="allocates at most"):
+        run_comparison(SORT, SortProblem(10**13, np.dtype("int8")), never, device=device)
+
+
+def test_profile_names_every_launch(device):
+    problem = SortProblem(20_000, np.dtype("int32"))
+    comparison = run_comparison(
+        SORT,
+        problem,
+        lambda: SORT.generate(problem, 0),
+        device=device,
+        algorithms="odd-even-merge",
+        repeats=1,
+        against="none",
+    )
+    (lines,) = comparison.profiles.values()
+    assert len(lines) > 1 and all("ms" in line and "merge_pass" in line for line in lines[1:])
+
+
+def test_titles_are_broken_only_where_they_would_leave_the_picture():
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(9, 5)).add_subplot()
+    for words, lines in ((14, 1), (28, 2)):  # of about half an inch
+        set_title(axes, " ".join(["sorting"] * words), 8)
+        assert axes.get_title(loc="left").count("\n") == lines - 1

@@ -1,0 +1,190 @@
+"""Tables and plots of a comparison."""
+
+import io
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from comparison_rows import FLOAT32, row
+from rich.console import Console
+
+from opencl_lab.cli.common import fit
+from opencl_lab.comparison.measure import Measurement, Times
+from opencl_lab.comparison.plots import (
+    plot_speedup,
+    plot_throughput,
+    plot_times,
+)
+from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
+from opencl_lab.operation import Difference
+from opencl_lab.plan import Work
+from opencl_lab.registry import get_operation
+from opencl_lab.solver import Problem
+
+
+def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    series = []
+    for n, times in ((10, (4.0, 1.0)), (100, (4.0, 3.0)), (1000, (4.0, 16.0))):
+        work = Work(0, n, n, "keys")
+        pairs = zip(("opencl:x", "numpy"), times, strict=True)
+        series.append((n, [row(name, took, work=work) for name, took in pairs]))
+    plot_throughput(tmp_path / "x.svg", series, "n", "title", crossovers(series))
+    (axes,) = saved[0].axes
+    assert axes.get_xscale() == axes.get_yscale() == "log" and "keys/s" in axes.get_ylabel()
+    assert axes.lines[0].get_ydata()[-1] == pytest.approx(1000 / 4e-3)
+    (mark,) = axes.texts
+    size = crossovers(series)[0].size
+    assert mark.get_text() == "1" and mark.xy[0] == pytest.approx(size) and 100 < size < 1000
+    rings = [line for line in axes.lines if line.get_fillstyle() == "none"]
+    (x, y) = rings[0].get_data()
+    assert x[0] == pytest.approx(size) and y[0] == pytest.approx(size / 4e-3, rel=1e-3)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert f"1: opencl:x from {crossovers(series)[0].size_text}, over numpy" in labels
+    plot_throughput(tmp_path / "y.svg", [(0, [row(status="runtime")])], "n", "nothing")
+
+
+def test_lines_of_a_plot_can_be_told_apart(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    names = [f"opencl:{letter}" for letter in "abc"] + [f"peer {number}" for number in range(9)]
+    names += [f"{name}@device" for name in names[:5]] + ["other@device"]
+    plot_times(tmp_path / "x.svg", [(n, [row(name, n) for name in names]) for n in (1, 9)], "n", "")
+    lines = {line.get_label(): line for line in saved[0].axes[0].lines}
+    assert list(lines) == names
+    looks = {(line.get_color(), line.get_linestyle()) for line in lines.values()}
+    assert len(looks) == len(names)
+    assert lines["opencl:b"].get_color() == lines["opencl:b@device"].get_color()
+    assert lines["opencl:b"].get_linestyle() == "-"
+    assert lines["opencl:b@device"].get_linestyle() == "--"
+
+
+def test_the_table_says_where_the_data_were_and_what_is_special():
+    rows = [row(), replace(row("x@device"), data="device", note="padded to 8 keys")]
+    table = comparison_table(rows, "title")
+    assert "the data were on the device" in table.caption
+    assert [str(cell) for cell in table.columns[-1].cells] == ["ok", "ok, padded to 8 keys"]
+    assert comparison_table(rows[:1], "title").caption is None
+
+
+def test_titles_say_what_a_user_asked_for():
+    titles = {
+        ("sort", ()): "50,000 int32 keys",
+        ("sort", (("n", 7), ("descending", True))): "7 int32 keys, descending",
+        ("gemm", (("size", 2000), ("beta", 2.0))): (
+            "2,000 x 2,000 by 2,000 x 2,000 matrices of float32, beta 2"
+        ),
+        ("conv2d", (("filter", "sobel"), ("boundary", "wrap"))): (
+            "1,024 x 1,024 float32 pixels by 3 x 3 weights, boundary wrap"
+        ),
+        ("dft", (("n", 5000), ("dtype", "float32"), ("inverse", True))): (
+            "5,000 float32 samples, inverse"
+        ),
+        ("dft", (("batch", 3),)): "3 transforms of 4,096 complex64 samples",
+    }
+    for (name, options), title in titles.items():
+        assert get_operation(name).problem(**dict(options)).title == title
+
+    @dataclass(frozen=True)
+    class Plain(Problem):
+        sizes, layout = ("n",), ("dtype",)
+        n: int = 3000
+        dtype: np.dtype = FLOAT32
+        rounds: int = 2
+        work = None
+
+    assert Plain().title == "n=3,000"
+    assert Plain(rounds=4, dtype=np.dtype("int8")).title == "n=3,000, dtype=int8, rounds=4"
+
+
+def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    sizes = (512, 1000, 1024, 65536, 1000000)
+    names = ("opencl:one", "opencl:two", "opencl:three", "c:seq")
+
+    def rows(size):
+        took = [2**30 / (size + k) if k < 3 else 2e5 for k in range(4)]
+        took[1], took[2] = 0.9 * size**1.1, 1.3 * size**1.05
+        return [
+            replace(row(name, time), total_ms=Times(time, time / 2, time * 3, 5), speedup=2.0)
+            for name, time in zip(names, took, strict=True)
+        ]
+
+    series = [(size, rows(size)) for size in sizes]
+    title = "sort on a device whose name is long" + 12 * " and goes on, NVIDIA H200 NVL"
+    plot_times(tmp_path / "x.svg", series, "n", title, crossovers(series))
+    plot_speedup(tmp_path / "y.svg", series, "n", "c:seq", title)
+    for figure in saved:
+        figure.canvas.draw()
+        (axes,) = figure.axes
+        ticks = [label.get_text() for label in axes.get_xticklabels()]
+        assert sorted(ticks, key=int) == ["512", "1024", "65536", "1000000"]  # 1000 has no room
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+        assert not any("10^" in label.get_text() for label in axes.get_yticklabels())
+        assert len(axes.collections) == len(names)  # a band from min to max each
+        diagram = axes.get_window_extent()
+        assert axes.get_legend().get_window_extent().x0 >= diagram.x1
+        above = axes._left_title.get_window_extent()
+        assert above.x1 <= figure.bbox.x1 and above.y1 <= figure.bbox.y1
+        numbers = [text.get_window_extent() for text in axes.texts]
+        assert all(box.y0 >= diagram.y1 for box in numbers)
+        assert not any(a.overlaps(b) for a, b in combinations([*numbers, above], 2))
+    apart = [c for c in crossovers(series) if not c.level and "c:seq" not in str(c)]
+    assert len(saved[0].axes[0].texts) == len(apart) == 2
+    lines, bands = saved[0].axes[0].lines[0], saved[0].axes[0].collections[0]
+    heights = bands.get_paths()[0].vertices[:, 1]
+    assert heights.max() == pytest.approx(3 * max(lines.get_ydata()))
+    assert heights.min() == pytest.approx(min(lines.get_ydata()) / 2)
+
+
+def test_the_table_shows_the_error_that_was_judged():
+    rows = [row(difference=Difference(1.0, 5e7, True, 3e-7)), row("numpy")]
+    table = comparison_table(rows, "title")
+    (column,) = [c for c in table.columns if c.header == "rel L2"]
+    assert list(column.cells) == ["3.00e-07", "-"]
+    assert "max rel" not in [c.header for c in table.columns]
+    content = rows[0].as_row()
+    assert content["rel_l2_diff"] == 3e-7 and content["max_rel_diff"] == 5e7
+    assert "rel_l2_diff" in str(Difference(1.0, 5e7, False, 1.0))
+
+
+def test_numbers_are_written_plainly():
+    assert number(None) == "-" and number(0.0) == "0"
+    assert number(123456.0) == "123456" and number(0.00001234) == "1.23e-05"
+
+
+def test_the_table_names_what_failed():
+    console = Console(record=True, width=160, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    rows = [row(), Measurement("c:seq", "c", "c:seq", "unavailable", "no C compiler works")]
+    console.print(comparison_table(rows, "title"))
+    console.file.close()
+    text = console.export_text()
+    assert "no C compiler works" in text and "ok" in text
+
+
+@pytest.mark.parametrize("reason", ["", "an explanation of some length, in many words"])
+@pytest.mark.parametrize("width", [60, 80, 90, 110, 140])
+def test_narrow_terminals_keep_what_matters(width, reason):
+    rows = [
+        row("opencl:radix", kernel_ms=123.456, peak=0.5),
+        row("numpy", status="runtime" if reason else "correct", reason=reason),
+    ]
+    console = Console(width=width, file=io.StringIO())
+    table = comparison_table(rows, "title")
+    fit(table, console, OPTIONAL_COLUMNS)
+    console.print(table)
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines) and "opencl:radix" in lines[4]
+    header = [name.strip() for name in lines[2].strip("┃").split("┃")]
+    assert header[0] == "implementation" and header[-1] == "result"
+    # In place of the relative error of an element, and of bytes in a second.
+    optional = [name for name in OPTIONAL_COLUMNS if name not in ("rel L2", "GFLOP/s")]
+    kept = [name for name in optional if name in header]
+    assert kept == optional[len(optional) - len(kept) :]
+    assert " ok " in lines[4] and all(word in console.file.getvalue() for word in reason.split())
+    assert (len(kept) == len(optional)) == (width == 140)

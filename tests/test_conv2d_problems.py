@@ -1,0 +1,215 @@
+"""Problems of the convolution: outs, filters, values without an end, comparing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from conv2d_checks import ALGORITHMS, assert_close, right
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import ndimage, signal
+
+from opencl_lab.device import select_device
+from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operations.conv2d import host
+from opencl_lab.operations.conv2d.filters import named_filter
+from opencl_lab.operations.conv2d.functions import conv2d
+from opencl_lab.operations.conv2d.operation import CONV2D
+from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
+from opencl_lab.operations.conv2d.settle import weight_inputs
+
+
+def test_out_may_be_the_weights(rng, queue):
+    image, weights = rng.random((9, 9), np.float32), rng.random((9, 9), np.float32)
+    expected = right(image, weights)
+    same = weights.copy()
+    conv2d(image, same, out=same, queue=queue)
+    assert_close(same, expected, weights)
+
+
+def test_out_may_be_the_image(rng, queue):
+    image, weights = rng.random((40, 61), np.float32), rng.random((3, 3))
+    expected = right(image, weights)
+    before = image.copy()
+    conv2d(image, weights, queue=queue)
+    assert image.tobytes() == before.tobytes()
+    strided = np.zeros((61, 40), np.float32).T
+    assert conv2d(image, weights, out=strided, queue=queue) is strided
+    assert_close(strided, expected, weights)
+    assert conv2d(image, weights, out=image, queue=queue) is image
+    assert_close(image, expected, weights)
+    with pytest.raises(InvalidProblem, match="out must have shape"):
+        conv2d(image, weights, out=np.zeros((3, 3), np.float32), queue=queue)
+
+
+@pytest.mark.parametrize(
+    ("image", "weights", "options", "words"),
+    [
+        (np.ones(3, np.float32), np.ones((3, 3)), {}, "2 dimensions"),
+        (np.ones((3, 3), np.int64), np.ones((3, 3)), {}, "int64"),
+        (np.ones((3, 3), complex), np.ones((3, 3)), {}, "complex"),
+        (np.ones((3, 3)), np.ones(3), {}, "two dimensions"),
+        (np.ones((3, 3)), np.ones((0, 3)), {}, "needs weights"),
+        (np.ones((3, 3)), np.ones((3, 3), complex), {}, "real"),
+        (np.ones((3, 3)), np.ones((3, 3)), {"mode": "most"}, "mode"),
+        (np.ones((3, 3)), np.ones((3, 3)), {"boundary": "cliff"}, "boundary"),
+        (np.ones((3, 3)), np.ones((3, 3)), {"cval": "much"}, "cval"),
+        (np.ones((3, 3)), np.ones((3, 3)), {"cval": np.complex64(2)}, "cval"),
+        (np.ones((3, 3)), np.ones((3, 3)), {"channels_last": True}, "channels"),
+    ],
+)
+def test_what_is_no_problem_says_why(image, weights, options, words, queue):
+    with pytest.raises(InvalidProblem, match=words):
+        conv2d(image, weights, queue=queue, **options)
+
+
+def test_a_value_beyond_the_edges_that_float32_cannot_hold_is_an_infinity(rng, queue):
+    image, weights = rng.random((30, 40), np.float32), rng.uniform(0.5, 1, (3, 5))
+    for cval in (1e40, 10**400):
+        result = conv2d(image, weights, cval=cval, queue=queue)
+        assert np.isinf(result[0]).all() and np.isfinite(result[1:-1, 2:-2]).all()
+
+
+def test_separable_filters_are_found(rng, queue):
+    image = rng.random((40, 61), np.float32)
+    pair = rng.uniform(-1, 1, 7), rng.uniform(-1, 1, 6)
+    full = np.outer(*pair)
+    for weights in (pair, full, full.astype(np.float32), np.zeros((7, 6))):
+        result = conv2d(image, weights, cval=2.0, algorithm="separable", queue=queue)
+        whole = full if isinstance(weights, tuple) else weights
+        assert_close(result, right(image, whole, cval=2.0), whole, 2.0)
+    device = select_device()
+    for size, name in ((3, "register"), (9, "separable")):
+        assert CONV2D.choose(CONV2D.problem(filter="box", ksize=size), device).name == name
+    full[3, 3] += 1e-3
+    with pytest.raises(InvalidConfig, match="outer product"):
+        conv2d(image, full, algorithm="separable", queue=queue)
+    nested = [[1, 2], [3, 4]]  # two rows and no pair of vectors
+    np.testing.assert_allclose(conv2d(image, nested, queue=queue), right(image, nested), rtol=1e-4)
+
+
+def small_beside_large():
+    """Return a filter and an image of which only a small weight and a large pixel meet."""
+    weights, image = np.zeros((7, 7)), np.zeros((32, 32), np.float32)
+    weights[3, 3], weights[0, 0], image[10, 10] = 1, 1e-7, 1e9
+    return weights, image
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
+    weights, image = small_beside_large()
+    assert conv2d(image.astype(dtype), weights, queue=queue)[13, 13] == pytest.approx(100)
+    on_device = cl.array.to_device(queue, image)
+    assert conv2d(on_device, weights).get()[13, 13] == pytest.approx(100)
+
+    def found(weights):
+        return "row" in weight_inputs(weights, np.dtype(dtype))[0]
+
+    assert not found(weights)
+    for power in (-60, 0, 60):  # magnitudes wide apart, with zeros, of either sign
+        column, row = (rng.choice([-1, 0, 1], 9) * 10.0 ** rng.uniform(-6, 6, 9) for _ in range(2))
+        whole = np.outer(column, row) * 2.0**power
+        assert found(whole) and found(whole.astype(dtype))
+        for change in (1 + 1e-5, 0):
+            changed = whole.copy()
+            changed[np.unravel_index(np.abs(whole).argmax(), whole.shape)] *= change
+            assert not found(changed)
+        places = np.flatnonzero(whole == 0)
+        changed = whole.copy()
+        changed.flat[places[0]] = 1e-30 * np.abs(whole).max()
+        assert not found(changed)
+    named = ("box", "gaussian", "sobel", "sobel-y")
+    assert all(found(named_filter(name, size)) for name in named for size in (7, 31, 101))
+
+
+@pytest.mark.parametrize("shape", [(1, 100), (100, 1), (9, 100)])
+def test_sums_of_separated_filters_do_not_overflow(shape, queue):
+    image, weights = np.full((120, 210), 3e37, np.float32), np.full(shape, 1 / math.prod(shape))
+    direct, result = (
+        conv2d(image, weights, algorithm=name, queue=queue) for name in ("naive", "separable")
+    )
+    np.testing.assert_allclose(result, direct, rtol=1e-4)
+
+
+def test_infinities_and_nan_stay_under_the_filter(rng, queue):
+    image, weights = rng.random((30, 40), np.float32), rng.uniform(0.5, 1, (3, 5))
+    image[3, 7], image[20, 33] = np.nan, np.inf
+    for algorithm in ALGORITHMS:
+        result = conv2d(image, weights, algorithm=algorithm, queue=queue)
+        wide = signal.correlate2d(image.astype(np.float64), weights, "same")
+        np.testing.assert_array_equal(np.isnan(result), np.isnan(wide))
+        np.testing.assert_array_equal(np.isinf(result), np.isinf(wide))
+
+
+sides = st.integers(1, 40)
+taps = st.integers(1, 12)
+
+
+@given(
+    height=sides, width=sides, rows=taps, columns=taps, flip=st.booleans(),
+    boundary=st.sampled_from(BOUNDARIES),
+    channels=st.integers(1, 3), seed=st.integers(0, 9),
+)  # fmt: skip
+def test_any_geometry(height, width, rows, columns, flip, boundary, channels, seed):
+    rng = np.random.default_rng(seed)
+    image = rng.random((height, width, channels), np.float32)
+    weights = rng.uniform(-1, 1, (rows, columns))
+    options = {"boundary": boundary, "flip": flip, "cval": 0.25}
+    result = conv2d(image, weights, channels_last=True, algorithm="naive", **options)
+    for channel in range(channels):
+        plane = image[..., channel]
+        assert_close(result[..., channel], right(plane, weights, **options), weights)
+
+
+@given(size=st.integers(1, 9), far=st.integers(0, 40), boundary=st.sampled_from(BOUNDARIES))
+def test_the_host_continues_images_as_ndimage_does(size, far, boundary):
+    line = np.arange(1, size + 1)
+    places = host.extend(np.arange(-far, size + far), size, boundary)
+    reference = ndimage.correlate1d(  # a shift by k reads the value k places on
+        line.astype(float), np.eye(2 * far + 1)[0], mode=boundary, cval=-7
+    )
+    values = np.where(places < 0, -7, line[places])
+    np.testing.assert_array_equal(values[:size], reference)
+
+
+def test_the_comparison_judges_each_value_by_what_is_under_the_filter():
+    weights, image = small_beside_large()
+    image[20, 20] = 1e-3
+    for options in ({"flip": True}, {"boundary": "wrap"}, {"mode": "full"}, {"cval": 1e-3}):
+        problem = Conv2dProblem(32, 32, 7, 7, **options)
+        inputs = {"image": image[None, ..., None], "weights": weights.astype(np.float32)}
+        expected = CONV2D.expected(problem, inputs)
+        exact = expected["result"]
+        sizes = host.magnitudes(problem, inputs, np.arange(exact.size)).reshape(exact.shape)
+        np.testing.assert_allclose(exact, sizes, rtol=1e-6)  # nothing is negative here
+        for place in ((exact > 50) & (exact < 200), abs(exact - 1e-3) < 1e-4, exact == 0):
+            changed = exact.copy()
+            changed[place] += 1e-4 * exact[place] + 1e-9
+            assert place.any() and not host.compare(problem, inputs, exact, changed).ok
+        assert host.compare(problem, inputs, exact, exact * (1 + np.float32(3e-7))).ok
+
+
+def test_the_comparison_sees_what_is_wrong(rng):
+    problem = CONV2D.problem(size=20)
+    inputs = CONV2D.generate(problem, 1)
+    expected = CONV2D.expected(problem, inputs)
+
+    def ok(changed):
+        return CONV2D.compare(problem, inputs, expected, {"result": changed}).ok
+
+    exact = expected["result"]
+    assert ok(exact) and ok(exact * (1 + np.float32(1e-7)))
+    assert not ok(exact + np.float32(1e-4)) and not ok(exact[:, 1:])
+    for bad in (np.nan, np.inf):
+        changed = exact.copy()
+        changed[0, 3, 4] = bad
+        assert not ok(changed)
+    whole = CONV2D.problem(size=20, dtype="uint8")
+    inputs = CONV2D.generate(whole, 1)
+    right_bytes = CONV2D.expected(whole, inputs)["result"]
+    assert host.compare(whole, inputs, right_bytes, right_bytes + np.uint8(1)).ok
+    assert not host.compare(whole, inputs, right_bytes, right_bytes + np.uint8(3)).ok

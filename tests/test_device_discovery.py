@@ -1,0 +1,255 @@
+"""What discovery makes of drivers, stored findings, and this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pyopencl as cl
+import pytest
+from device_records import CPU, EVERYTHING
+
+import opencl_lab as ol
+from opencl_lab import device as module
+from opencl_lab.device import Capabilities, choose_device, device_of, probe_file
+from opencl_lab.paths import cache_dir, write_json
+
+# ------------------------------------------------------------ probed capabilities
+
+
+def test_stored_findings_correct_the_claims():
+    device = replace(CPU, name="Probed", capabilities=Capabilities(fp64=True, max_work_group=4096))
+    found = {"fp64": False, "max_work_group": 64, "event_timing": False}
+    write_json(probe_file(device.key), {"key": device.key, "capabilities": found})
+    probed = module._probed(device)
+    assert probed.capabilities == replace(device.capabilities, **found)
+    assert replace(probed, capabilities=device.capabilities) == device
+
+
+def test_findings_of_wrong_types_or_names_are_ignored():
+    device = replace(CPU, name="Half", capabilities=Capabilities(fp64=True, max_work_group=4096))
+    found = {"fp64": 0, "max_work_group": True, "local_memory": "64", "magic": 1, "fp16": True}
+    assert_only_half_precision_is_believed(device, found)
+    assert_only_half_precision_is_believed(device, {"max_work_group": 0, "fp16": True})
+    assert_only_half_precision_is_believed(
+        device, {"local_memory": -1, "vector_bytes": 0, "fp16": True}
+    )
+
+
+def assert_only_half_precision_is_believed(device, found):
+    write_json(probe_file(device.key), {"key": device.key, "capabilities": found})
+    assert module._probed(device).capabilities == replace(device.capabilities, fp16=True)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "{",
+        "[]",
+        "null",
+        '{"capabilities": {"fp64": true}}',
+        '{"key": "another", "capabilities": {"fp64": true}}',
+        '{"key": "KEY"}',
+        '{"key": "KEY", "capabilities": [1]}',
+        '{"key": "KEY", "capabilities": null}',
+        "\0",
+    ],
+)
+def test_corrupt_reports_are_ignored(report):
+    device = replace(CPU, name="Corrupt")
+    path = probe_file(device.key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(report.replace("KEY", device.key))
+    assert module._probed(device) == device
+
+
+def test_probe_files_are_single_files_in_the_cache():
+    paths = {probe_file(device.key) for device in EVERYTHING}
+    assert len(paths) == len(EVERYTHING)
+    assert {path.parent for path in paths} == {cache_dir("doctor")}
+
+
+# ----------------------------------------------------------------- discovery
+
+
+def fake_handle(name="Fake", kind=cl.device_type.GPU, platform=None, **more):
+    """Return what discovery reads of a `pyopencl.Device`, without the optional properties."""
+    values = {
+        "name": f" {name}  ",
+        "type": kind,
+        "vendor": "Vendor",
+        "version": "OpenCL 1.2",
+        "int_ptr": 0,
+        "extensions": "",
+        "platform": platform,
+        "driver_version": "1.0",
+        "opencl_c_version": "OpenCL C 1.2 ",
+        "max_compute_units": 4,
+        "max_clock_frequency": 1000,
+        "global_mem_size": 1 << 32,
+        "max_mem_alloc_size": 1 << 30,
+        "local_mem_size": 1 << 15,
+        "max_constant_buffer_size": 1 << 16,
+        "max_work_group_size": 512,
+        "max_work_item_sizes": [512, 512, 64],
+    }
+    return SimpleNamespace(**{**values, **more})
+
+
+class FakePlatform:
+    """A platform of fake devices; an exception in place of a list breaks the driver."""
+
+    def __init__(self, name, handles):
+        self.name, self.version, self.handles = name, "OpenCL 1.2 Fake", handles
+
+    def get_devices(self):
+        if isinstance(self.handles, Exception):
+            raise self.handles
+        for handle in self.handles:
+            handle.platform = self
+        return self.handles
+
+
+class BrokenHandle:
+    """A device whose driver answers every question with an error."""
+
+    def __getattr__(self, name):
+        raise cl.LogicError("no such device")
+
+
+def discover(monkeypatch, platforms):
+    def get_platforms():
+        if isinstance(platforms, Exception):
+            raise platforms
+        return platforms
+
+    monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    return module._discover.__wrapped__()
+
+
+def test_a_broken_platform_does_not_hide_the_others(monkeypatch):
+    found = discover(
+        monkeypatch,
+        [
+            FakePlatform("Broken", cl.RuntimeError("driver gone")),
+            FakePlatform("Empty", []),
+            FakePlatform("Good", [BrokenHandle(), fake_handle("Left"), fake_handle("Right")]),
+        ],
+    )
+    assert [(device.name, device.spec) for device in found] == [("Left", "2:1"), ("Right", "2:2")]
+    assert {device.platform for device in found} == {"Good"}
+
+
+@pytest.mark.parametrize("platforms", [[], cl.LogicError("PLATFORM_NOT_FOUND_KHR")])
+def test_a_machine_without_a_driver(platforms, monkeypatch):
+    assert discover(monkeypatch, platforms) == ()
+
+
+def test_records_of_a_minimal_driver(monkeypatch):
+    handle = fake_handle()
+    (device,) = discover(monkeypatch, [FakePlatform("P", [handle])])
+    assert device.handle is handle
+    assert (device.name, device.kind, device.c_version) == ("Fake", "gpu", "OpenCL C 1.2")
+    assert device.max_work_items == (512, 512, 64)
+    assert device.work_group_multiple == 1
+    assert device.native_vector_bytes == 16
+    assert device.compute_capability is None
+    assert not device.unified_memory
+    assert not device.simulated
+    assert device.capabilities == Capabilities(max_work_group=512, local_memory=1 << 15)
+
+
+def test_records_of_a_capable_driver(monkeypatch):
+    extensions = "cl_khr_fp64 cl_khr_fp16 cl_khr_subgroups cl_khr_int64_base_atomics"
+    handle = fake_handle(
+        extensions=f"{extensions} cl_nv_device_attribute_query",
+        compute_capability_major_nv=9,
+        compute_capability_minor_nv=0,
+        warp_size_nv=32,
+        host_unified_memory=0,
+        native_vector_width_float=8,
+    )
+    (device,) = discover(monkeypatch, [FakePlatform("P", [handle])])
+    assert device.architecture == "sm_90"
+    assert device.work_group_multiple == 32
+    assert device.native_vector_bytes == 32
+    claims = device.capabilities
+    assert claims.fp64
+    assert claims.fp16
+    assert claims.subgroups
+    assert claims.int64_atomics
+    assert claims.inline_ptx
+
+
+@pytest.mark.parametrize(
+    ("bits", "kind", "simulated"),
+    [
+        (cl.device_type.GPU, "gpu", False),
+        (cl.device_type.CPU, "cpu", False),
+        (cl.device_type.ACCELERATOR, "accelerator", False),
+        (cl.device_type.GPU | cl.device_type.DEFAULT, "gpu", False),
+        (cl.device_type.CUSTOM, "accelerator", False),
+        (cl.device_type.GPU | cl.device_type.CPU | cl.device_type.ACCELERATOR, "cpu", True),
+    ],
+)
+def test_kinds_of_devices(bits, kind, simulated, monkeypatch):
+    (device,) = discover(monkeypatch, [FakePlatform("P", [fake_handle(kind=bits)])])
+    assert (device.kind, device.simulated) == (kind, simulated)
+
+
+def test_discovered_devices_come_in_the_order_of_preference(monkeypatch):
+    found = discover(
+        monkeypatch,
+        [
+            FakePlatform("A", [fake_handle("cpu", cl.device_type.CPU, max_compute_units=64)]),
+            FakePlatform("B", [fake_handle("small"), fake_handle("big", max_compute_units=8)]),
+        ],
+    )
+    assert [device.name for device in found] == ["big", "small", "cpu"]
+
+
+# --------------------------------------------------------- the machine itself
+
+
+def test_devices_of_this_machine(device):
+    found = ol.devices()
+    assert device in found
+    assert len({item.spec for item in found}) == len(found)
+    for item in found:
+        assert item.handle is not None
+        assert choose_device(item.spec).device == item
+        assert item.compute_units > 0
+        assert 0 < item.capabilities.max_work_group <= item.max_work_group
+        assert 0 < item.max_allocation <= item.global_memory
+        assert json.dumps(item.as_dict())
+
+
+def test_device_of_a_handle(device):
+    assert device_of(device.handle) == device
+
+
+def test_a_handle_that_discovery_did_not_see(device, monkeypatch):
+    monkeypatch.setattr(module, "_discover", tuple)
+    unseen = device_of(device.handle)
+    assert (unseen.platform_index, unseen.device_index) == (-1, -1)
+    assert unseen.key == device.key
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("0", "0"), ("1", "1")])
+def test_workers_of_pocl_are_pinned_unless_the_user_says_otherwise(given, expected):
+    environment = {name: value for name, value in os.environ.items() if name != "POCL_AFFINITY"}
+    if given is not None:
+        environment["POCL_AFFINITY"] = given
+    program = "import os, opencl_lab as ol; ol.devices(); print(os.environ['POCL_AFFINITY'])"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == expected

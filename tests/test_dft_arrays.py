@@ -1,0 +1,222 @@
+"""Arrays of the device, which algorithm is taken, and pointwise products."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from dft_checks import BOUND, random_signal, relative, write_tone
+
+import opencl_lab as ol
+from opencl_lab.cli import main
+from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.operation import Difference
+from opencl_lab.operations.dft.functions import dft
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.operations.dft.transform import converted
+from opencl_lab.tuning.tuner import make_task
+
+# ------------------------------------------------------------ command line
+
+
+def oclab(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "opencl_lab", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64"]
+)
+def test_device_arrays_of_every_type_are_converted(dtype, device, queue, rng):
+    if not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    whole = np.dtype(dtype).kind in "biu"
+    host = rng.integers(-(2**63), 2**63, (4, 77)) if whole else rng.standard_normal((4, 77))
+    host = host.astype(dtype)
+    given = cl.array.to_device(queue, host)
+    for target in {"float64", "complex128"} - {dtype}:
+        for part in (np.s_[:], np.s_[1::2, 3:], np.s_[:0]):
+            result = converted(given[part], np.dtype(target))
+            assert result.dtype == target
+            np.testing.assert_array_equal(result.get(), host[part].astype(target))
+
+
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+def test_tiles_of_many_items(kind, queue):
+    """What GPUs take by default: samples go through local memory, with barriers.
+
+    Intel's CPU runtime loses some of what items keep over a barrier.
+    """
+    config = {"WG_SIZE": 64, "WORK_PER_ITEM": 1, "VECTOR_WIDTH": 1, "TILE": 64, "RESEED": 32}
+    for n, half in ((600, False), (77, kind == "r2c")):
+        problem = DftProblem(n, batch=2, kind=kind, scale=0.5, half=half)
+        inputs = DFT.generate(problem, 2)
+        run = DFT.run(
+            problem, inputs, algorithm="direct-tiled", config={**config, "BLOCKS": 8}, queue=queue
+        )
+        assert DFT.compare(problem, inputs, DFT.expected(problem, inputs), run.outputs).ok
+        _, *tiled = run.executable.plan.launches if half else (None, *run.executable.plan.launches)
+        sample = 4 if kind == "r2c" else 8  # bytes
+        assert [launch.local_bytes for launch in tiled] == [64 * 8 * sample]
+
+
+def test_axes_of_real_results():
+    for n in (8, 9):
+        wave = np.cos(2 * np.pi * 3 * np.arange(n) / n)[None, :, None]
+        options = {"rate": 2.0, "n": n, "dtype": "float32"}
+        columns = DFT.columns({}, {"spectrum": np.fft.rfft(wave, axis=1)}, **options)
+        np.testing.assert_allclose(columns["frequency_hz"], np.fft.rfftfreq(n, 1 / 2))
+        assert np.argmax(columns["magnitude"]) == 3
+        back = DFT.columns({}, {"spectrum": wave}, **options, inverse=True)
+        assert list(back) == ["time_s", "real"]
+        np.testing.assert_array_equal(back["real"], wave[0, :, 0])
+    curves = DFT.curves(
+        {"signal": np.ones(4)}, {"spectrum": np.ones((1, 3, 1), complex)}, dtype="float64"
+    )
+    np.testing.assert_array_equal(curves.points, [0, 0.25, 0.5])
+
+
+def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
+    from opencl_lab.comparison.implementations import ReferenceRun, Workload
+    from opencl_lab.comparison.runner import check_comparison
+
+    short, long = DftProblem(4096), DftProblem(441_000)
+    for problem, names, expected in (
+        (short, "auto", "fft"),
+        (long, "auto", "fft"),
+        (long, "direct-tiled", "direct-tiled"),
+    ):
+        request = check_comparison(DFT, problem, device=device, algorithms=names)
+        assert [name for name, _, _ in request.runs] == [expected]
+    reference = DFT.references[0]
+    skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, patient=False)
+    skipped.attempt(skipped.start)
+    assert skipped.status == "unavailable" and "--against c:seq runs it" in skipped.reason
+    assert re.match(r"a run would take about \d+ (minute|hour)s?;", skipped.reason)
+
+
+def test_auto_is_the_fastest_and_the_public_function_stays_direct(device, monkeypatch):
+    for problem, name in (
+        (DftProblem(65_536), "fft"),
+        (DftProblem(64), "fft"),
+        (DftProblem(509), "direct-tiled"),  # a prime: the fast way is a convolution
+        (DftProblem(10_007), "fft"),
+        (DftProblem(61, batch=64), "direct-gemm"),
+        (DftProblem(61, batch=4096), "fft"),
+        (DftProblem(61, inner=2), "fft"),  # the direct sums need rows
+    ):
+        assert DFT.choose(problem, device).name == name
+    assert make_task("dft", device=device, n=65_536).algorithm_name == "fft"
+    taken = []
+    choose = type(DFT.solver).choose
+
+    def watched(self, *args):
+        taken.append(choose(self, *args))
+        return taken[-1]
+
+    monkeypatch.setattr(type(DFT.solver), "choose", watched)
+    ol.dft(np.zeros(64, np.complex64))
+    assert taken[-1].name == "direct-tiled"
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float32"])
+def test_a_tone_to_csv_and_plot(dtype, tmp_path):
+    write_tone(tmp_path / "tone.wav")
+    csv, plot = tmp_path / "spectrum.csv", tmp_path / "spectrum.png"
+    start = ["dft", tmp_path / "tone.wav", "-o", csv, "--plot", plot, "--repeats", 1, "--dtype"]
+    result = oclab(*start, dtype)
+    assert result.returncode == 0, result.stderr
+    frequency, real, imaginary, magnitude = np.loadtxt(csv, delimiter=",", skiprows=1).T
+    np.testing.assert_array_equal(frequency, np.fft.rfftfreq(2000, 1 / 8000))
+    np.testing.assert_allclose(np.hypot(real, imaginary), magnitude, rtol=1e-5)
+    assert frequency[np.argmax(magnitude)] == 200  # 50 waves in a quarter of a second
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("options", [["--inverse"], ["--dtype", "float16"]])
+def test_all_algorithms_and_references_agree(options):
+    result = oclab(
+        "dft", "--n", 96, "--batch", 3, *options, "--algorithm", "all", "--repeats", 1, "--json"
+    )
+    assert result.returncode == 0, result.stderr
+    rows = {row["implementation"]: row for row in json.loads(result.stdout)["results"]}
+    algorithms = {f"opencl:{algorithm.name}" for algorithm in DFT.algorithms}
+    assert algorithms | {"c:seq", "c:omp", "numpy"} <= set(rows)
+    assert all(row["status"] in ("correct", "unavailable") for row in rows.values())
+    assert all(rows[name]["ok"] for name in algorithms)
+
+
+def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
+    ran = []
+
+    def watched(*args, **options):
+        ran.append(run_comparison(*args, **options))
+        return ran[-1]
+
+    monkeypatch.setattr("opencl_lab.cli.operation.run_comparison", watched)
+    tone, csv = str(tmp_path / "tone.wav"), str(tmp_path / "s.csv")
+    write_tone(tone, n=200)
+    start = ["dft", tone, "-o", csv, "--quiet"]
+    for more, names, runs in (
+        ([], set(), 1),
+        (["--plot", str(tmp_path / "spectrum.png")], set(), 1),
+        (["--against", "numpy"], {"numpy"}, 1),
+        (["--csv", str(tmp_path / "rows.csv"), "--repeats", "2"], {"c:seq", "numpy"}, 2),
+    ):
+        assert main([*start, *more]) == 0
+        rows = {row.implementation: row for row in ran[-1].measurements}
+        assert rows["opencl:fft"].ok and rows["opencl:fft"].total_ms.runs == runs
+        assert names <= set(rows) and (names or len(rows) == 1)
+    assert main(["dft", "--n", "64", "--quiet", "--plot", str(tmp_path / "times.png")]) == 0
+    assert "numpy" in {row.implementation for row in ran[-1].measurements}
+
+    monkeypatch.setattr(type(DFT), "compare", lambda *args: Difference(1.0, 1.0, False))
+    assert main(start) == 1  # a result is checked all the same
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_silence_has_a_spectrum(tmp_path):
+    np.save(tmp_path / "silence.npy", np.zeros(100, np.float32))
+    arguments = [str(tmp_path / "silence.npy"), "--plot", str(tmp_path / "s.png"), "--quiet"]
+    assert main(["dft", *arguments]) == 0
+
+
+def test_a_damaged_wav_is_bad_input(tmp_path):
+    (tmp_path / "tone.wav").write_bytes(b"RIFF")
+    result = oclab("dft", tmp_path / "tone.wav", "--repeats", 1)
+    assert result.returncode == 2
+    assert "cannot read" in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n", [1, 2, 3, 127, 512])
+def test_error_of_products_stays_small(n, dtype, rng, queue):
+    x = random_signal(rng, (5, n), dtype)
+    right = np.fft.fft(x.astype(np.complex128))
+    assert relative(dft(x, algorithm="direct-gemm", queue=queue), right) <= BOUND[dtype]
+
+
+def test_many_short_rows_are_one_product(rng):
+    device = ol.select_device()
+    assert DFT.choose(DftProblem(100, batch=64), device, "direct").name == "direct-gemm"
+    for other in (DftProblem(100, batch=63), DftProblem(257, batch=64), DftProblem(1)):
+        assert DFT.choose(other, device, "direct").name == "direct-tiled"
+    with pytest.raises(InvalidConfig, match="accurate enough"):
+        DFT.choose(DftProblem(513), device, "direct-gemm")
+    x = rng.standard_normal((70, 100)) + 1j * rng.standard_normal((70, 100))
+    right = np.fft.fft(x, norm="ortho")
+    assert relative(ol.dft(x, norm="ortho"), right) <= 1e-14
+    assert relative(ol.dft(right, norm="ortho", inverse=True), x) <= 1e-14

@@ -1,0 +1,193 @@
+"""The FFT's kernels: every length, form and configuration, against NumPy in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fft_checks import EPS, FFT, GROUPS, bound, check, relative
+
+import opencl_lab as ol
+from opencl_lab.device import select_device
+from opencl_lab.fourier import costs
+from opencl_lab.fourier.factors import (
+    RADICES,
+)
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
+
+SMALL_GROUPS = {**GROUPS, "LOCAL_LIMIT": 16}
+FORMS = {"lanes": {"FORM": "lanes"}, "groups": GROUPS}
+
+
+# ------------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_butterfly(form):
+    for radix in RADICES:
+        check(DftProblem(radix, batch=11), {**FORMS[form], "MAX_RADIX": 32})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", EPS)
+def test_lengths_of_many_radices(form, dtype):
+    for n, batch in ((360, 9), (1001, 2), (1024, 2)):
+        check(DftProblem(n, np.dtype(dtype), batch), FORMS[form])
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
+    monkeypatch.setattr(costs, "CACHED", 0)
+    for n, batch, inner in ((1024, 5, 1), (64, 3, 1), (45, 21, 1), (7, 9, 1), (48, 2, 21)):
+        check(DftProblem(n, np.dtype(dtype), batch, inner), {"FORM": "lanes"})
+    for n in (1 << 12, 5**5):
+        check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "lanes", "SPLIT": "always"})
+
+
+@pytest.mark.parametrize("inner", [3, 8, 21])
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_in_place_of_rows(form, inner):
+    for n in (48, 17):
+        check(DftProblem(n, batch=2, inner=inner, inverse=True, scale=1 / n), FORMS[form])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n", [47, 1009])
+def test_lengths_without_a_butterfly(form, n):
+    check(DftProblem(n, batch=2, inverse=n == 47, scale=0.25), FORMS[form])
+    check(DftProblem(n, np.dtype("complex128")), FORMS[form])
+
+
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+@pytest.mark.parametrize("form", FORMS)
+def test_real_signals(form, kind):
+    for n, batch in ((1, 2), (2, 1), (15, 3), (15, 1), (96, 2), (97, 3)):
+        check(DftProblem(n, batch=batch, kind=kind, scale=0.5), FORMS[form])
+    check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
+
+
+def test_spectra_of_real_signals_up_to_the_largest_float(rng, queue):
+    """No sum on the way is larger than the frequencies."""
+    tone = np.cos(4 * np.pi * np.arange(15) / 15)
+    for signal in (rng.standard_normal((3, 96, 1)), tone.reshape(1, 15, 1)):
+        batch, n, _ = signal.shape
+        spectrum = np.fft.rfft(signal, axis=1)
+        largest = max(np.abs(spectrum.real).max(), np.abs(spectrum.imag).max())
+        signal = (signal * (0.999 * np.finfo(np.float32).max / largest)).astype(np.float32)
+        right = np.fft.rfft(signal.astype(np.float64), axis=1)
+        for config in (*FORMS.values(), SMALL_GROUPS):
+            run = DFT.run(
+                DftProblem(n, batch=batch, kind="r2c"), {"signal": signal}, algorithm="fft",
+                config=config, queue=queue,
+            )  # fmt: skip
+            assert relative(run.outputs["spectrum"].astype(np.complex128), right) <= 2 * bound(n)
+
+
+@pytest.mark.parametrize("exchange", ["parts", "pairs", "turns"])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
+    """Frequencies meet their opposites in local memory, or rows have no imaginary part."""
+    config = {**GROUPS, "EXCHANGE": exchange}
+    for n, launches in ((96, 1), (90, 1), (99, 1), (97, 1), (16, 2), (34, 2), (3**9, 6)):
+        problem = DftProblem(n, batch=3, kind="c2r" if inverse else "r2c", scale=0.5)
+        plan = FFT.plan(problem, FFT.configure(problem, select_device(), config), select_device())
+        assert len(plan.launches) == launches
+        if n < 3**9:
+            check(problem, config)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
+    """Two of them share a transform, whatever their sizes, and if one is not finite."""
+    rng = np.random.default_rng(0)
+    real = np.zeros(1, dtype).real.dtype
+    most = 1e30 if real == np.float32 else 1e150
+    sizes = np.array([1e9, 1e-9, np.nan, 1, 1 / most, most, 0, np.inf, 1])
+    for name, shape in (("rfft", (9, 45)), ("irfft", (9, 23))):
+        x = rng.standard_normal(shape)
+        x = x + 1j * rng.standard_normal(shape) if name == "irfft" else x
+        x[np.isfinite(sizes)] *= sizes[np.isfinite(sizes), None]
+        x[:, 5][~np.isfinite(sizes)] = sizes[~np.isfinite(sizes)]
+        x = x.astype(dtype if name == "irfft" else real)
+        arguments = {"n": 45} if name == "irfft" else {}
+        with np.errstate(invalid="ignore"):
+            right = getattr(np.fft, name)(x.astype("c16" if name == "irfft" else "f8"), **arguments)
+        for row, expected in zip(getattr(ol.fft, name)(x, **arguments), right, strict=True):
+            if np.all(np.isfinite(expected)):
+                assert relative(row, expected) <= 2 * bound(45, dtype)
+            else:
+                assert not np.isfinite(row).any()
+
+
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+@pytest.mark.parametrize("form", FORMS)
+def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
+    n = 3**9
+    sizes = np.array([1e9, 1e-9, 0, 1, 1])
+    problem = DftProblem(n, batch=len(sizes), kind=kind)
+    inputs = DFT.generate(problem, 5)
+    signal = inputs["signal"]
+    signal[:, -1] = 10  # the largest comes last
+    signal *= sizes[:, None, None].astype(signal.real.dtype)
+    signal[4, -2] = np.inf
+    expected = DFT.expected(problem, inputs)["spectrum"]
+    run = DFT.run(problem, inputs, algorithm="fft", config=FORMS[form], queue=queue)
+    actual = run.outputs["spectrum"]
+    for row in (0, 1, 3):
+        assert relative(actual[row], expected[row]) <= 2 * bound(n), row
+    assert not np.any(actual[2])
+    assert np.all(np.isnan(actual[4]))
+    device = select_device()
+    plan = FFT.plan(problem, FFT.configure(problem, device, FORMS[form]), device)
+    *parts, whole = (launch for launch in plan.launches if launch.kernel == "weigh")
+    assert len(parts) == 1 and parts[0].arguments["parts"] > 1 == whole.arguments["parts"]
+    groups = [launch.global_size[0] // launch.work_group for launch in (*parts, whole)]
+    assert groups == [len(sizes) * parts[0].arguments["parts"], len(sizes)]
+    assert (whole.work_group > 1) == (form == "groups") == (whole.local_memory > 0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"MAX_RADIX": 4},
+        {"MAX_RADIX": 16},
+        {"VECTOR_WIDTH": 4},
+        {"VECTOR_WIDTH": 2, "MAX_RADIX": 16},
+        {"SPLIT": "always", "BLOCK": 1, "VECTOR_WIDTH": 2},
+        {"SPLIT": "always", "ITEMS_PER_UNIT": 1},
+        {**GROUPS, "EXCHANGE": "pairs"},
+        {**GROUPS, "EXCHANGE": "turns", "LOCAL_PAD": 16},
+        {**GROUPS, "MAX_RADIX": 16, "POINTS": 16},
+        {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
+        SMALL_GROUPS,
+        {**SMALL_GROUPS, "TRANSFORMS": 0, "LAST_TRANSFORMS": 2},
+        {**SMALL_GROUPS, "FEW_ROOTS": False, "POINTS": 4},
+    ],
+)
+def test_configurations(config):
+    for n, batch, inner in ((720, 2, 1), (240, 1, 5)):
+        check(DftProblem(n, batch=batch, inner=inner), config)
+
+
+@pytest.mark.parametrize("exchange", ["auto", "parts", "turns"])
+def test_convolutions_in_local_memory(exchange):
+    """Odd lengths in one launch, on columns too; several where the group has no room."""
+    config = {**GROUPS, "EXCHANGE": exchange}
+    check(DftProblem(34, batch=3, inner=5, inverse=True, scale=0.5), config)
+    for limit, launches in ((128, 1), (64, 7)):
+        problem = DftProblem(47, batch=3)
+        config = {**config, "LOCAL_LIMIT": limit}
+        settled = FFT.configure(problem, select_device(), config)
+        assert len(FFT.plan(problem, settled, select_device()).launches) == launches
+        check(problem, config)
+
+
+def test_three_and_four_steps_with_lanes():
+    check(DftProblem(16 * 15 * 16, batch=2), SMALL_GROUPS)
+    check(DftProblem(16 * 9 * 10, batch=2, inner=3, inverse=True), SMALL_GROUPS)
+    check(DftProblem(2**13, batch=2), SMALL_GROUPS)
+
+
+@pytest.mark.parametrize("n", [2**14, 2**17, 3**10, 5**6])
+def test_long_single_transforms(n):
+    check(DftProblem(n))

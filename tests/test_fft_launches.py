@@ -1,0 +1,133 @@
+"""Two steps of an FFT in one launch: shares, tickets, counters."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from fft_checks import EPS, FFT, GROUPS, bound, check, relative
+
+from opencl_lab.device import select_device
+from opencl_lab.fourier import local_memory
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import default_queue, session_of
+
+
+def joined(problem, units, patience=None, **config):
+    """Return the executable of both steps in one launch, as planned for so many units."""
+    device = select_device()
+    if not device.capabilities.visible_writes or device.capabilities.inline_ptx:
+        pytest.skip("units do not see what others write, or not by this form's fence")
+    config = FFT.configure(problem, device, {"FORM": "lanes", "SPLIT": "always", **config})
+    plan = FFT.plan(problem, config, replace(device, compute_units=units))
+    (launch,) = plan.launches
+    assert len(launch.params["STEPS"]) == 2
+    if patience is not None:
+        launch = replace(launch, params={**launch.params, "PATIENCE": patience})
+    return Executable(replace(plan, launches=(launch,)), session_of(default_queue(device)))
+
+
+def check_joined(executable, problem, seeds=(3,), queue=None):
+    queue = queue or default_queue(select_device())
+    for seed in seeds:
+        inputs = DFT.generate(problem, seed)
+        expected = DFT.expected(problem, inputs)["spectrum"]
+        actual = execute(executable, inputs, queue).outputs["spectrum"]
+        assert relative(actual, expected) <= 2 * bound(problem.n, problem.dtype)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("units", [1, 2, 3, 16])
+def test_both_steps_in_one_launch(units, dtype):
+    """Powers of two in place, others with scratch and blocks that overlap, one after the other."""
+    dtype = np.dtype(dtype)
+    for problem in (
+        DftProblem(4096, dtype),
+        DftProblem(10_000, dtype, batch=3, inverse=True, scale=1e-4),
+        DftProblem(3**8, dtype, inverse=True),
+        DftProblem(7 * 33, dtype, batch=2, scale=0.5),
+    ):
+        check_joined(joined(problem, units), problem, seeds=(3, 4))
+
+
+@pytest.mark.parametrize("units", [2, 16])
+def test_items_that_leave_are_not_missed(units):
+    """Without patience, an item leaves as soon as others have not finished yet."""
+    problem = DftProblem(4096)
+    check_joined(joined(problem, units, patience=0, BLOCK=1), problem, seeds=range(20))
+
+
+def test_no_item_waits_for_one_that_never_finishes():
+    problem = DftProblem(4096)
+    executable, queue = joined(problem, 2), default_queue(select_device())
+    check_joined(executable, problem)
+    (spec,) = executable.plan.with_role("zeros")
+    counters = executable._zeros[queue.int_ptr][spec.name]
+    planted = np.zeros(spec.shape, spec.dtype)
+    planted[1] = 1000  # all tasks of the second share are claimed, and nobody finishes them
+    cl.enqueue_copy(queue, counters, planted)
+    execute(executable, DFT.generate(problem, 3), queue)  # ends, with half of a result
+    left = np.ones_like(planted)
+    cl.enqueue_copy(queue, left, counters)
+    assert not left.any()
+    check_joined(executable, problem)
+
+
+def test_queues_do_not_share_the_counters_of_a_launch():
+    problem, queue = DftProblem(2**14), default_queue(select_device())
+    executable = joined(problem, 2)
+    queues = [cl.CommandQueue(queue.context, queue.device) for _ in range(3)]
+    with ThreadPoolExecutor(len(queues)) as threads:
+        work = [threads.submit(check_joined, executable, problem, range(6), q) for q in queues]
+        for done in work:
+            done.result()
+
+
+def joined_groups(problem, units, monkeypatch, ahead=None, **config):
+    """Return the executable of both steps by groups in one launch, as planned for a GPU."""
+    device = select_device()
+    if not device.capabilities.visible_writes:
+        pytest.skip("groups do not see what others write")
+    if ahead is not None:
+        monkeypatch.setattr(local_memory, "AHEAD_POINTS", ahead * problem.n // units)
+    config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "JOIN": "always", **config}
+    progressing = replace(device.capabilities, forward_progress=True)
+    made = replace(device, kind="gpu", compute_units=units, capabilities=progressing)
+    plan = FFT.plan(problem, FFT.configure(problem, device, config), made)
+    (launch,) = plan.launches
+    assert len(launch.params["STEPS"]) == 2
+    assert ahead is None or launch.params["AHEAD"] == 1 + ahead
+    return Executable(plan, session_of(default_queue(device)))
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_both_steps_by_groups_in_one_launch(ahead, dtype, monkeypatch):
+    """Tickets go to both steps in turns, and the counters are zero for the next launch.
+
+    With as many groups in both steps or more in either, lanes past the end, and the inverse.
+    """
+    dtype, columns = np.dtype(dtype), ("TRANSFORMS", "LAST_TRANSFORMS")
+    for problem, config in (
+        (DftProblem(64 * 64, dtype, batch=20), {"EXCHANGE": "turns"}),
+        (DftProblem(25 * 125, dtype, batch=17, inverse=True, scale=0.1), {"EXCHANGE": "parts"}),
+        (DftProblem(27 * 27, dtype, batch=40), {"LOCAL_LIMIT": 32, **dict.fromkeys(columns, 8)}),
+    ):
+        executable = joined_groups(problem, 2, monkeypatch, ahead, **config)
+        check_joined(executable, problem, seeds=(3, 4))
+        (spec,) = executable.plan.with_role("zeros")
+        left = np.ones(spec.shape, spec.dtype)
+        queue = default_queue(select_device())
+        cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
+        assert not left.any()
+
+
+def test_columns_longer_than_the_cache():
+    check(DftProblem(2**14, inner=3))

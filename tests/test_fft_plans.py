@@ -1,0 +1,168 @@
+"""Plans of the FFT for devices that are not there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fft_checks import EPS, FFT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.fourier.factors import (
+    RADICES,
+    is_smooth,
+    largest_prime,
+    next_smooth,
+    pairs_of,
+    radices_of,
+)
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.plan import check_plan
+from opencl_lab.template import render
+
+# -------------------------------------------------------- planning, no device
+
+
+DEVICES = [
+    Device(
+        "made",
+        kind,
+        compute_units=units,
+        max_allocation=1 << 40,
+        global_memory=1 << 42,
+        max_work_items=(group,) * 3,
+        capabilities=Capabilities(
+            fp64=True,
+            max_work_group=group,
+            local_memory=local,
+            vector_bytes=vector,
+            visible_writes=group >= 1024,
+            forward_progress=group == 1024,
+        ),
+    )
+    for kind, units, group, local, vector in (
+        ("gpu", 132, 1024, 48 << 10, 16),
+        ("gpu", 8, 64, 8 << 10, 16),
+        ("cpu", 2, 4096, 1 << 20, 16),
+        ("cpu", 64, 1, 32 << 10, 64),
+    )
+]
+PROBLEMS = [
+    DftProblem(n, np.dtype(dtype), batch, inner)
+    for dtype in EPS
+    for n, batch, inner in (
+        (256, 65_536, 1),
+        (4096, 4096, 1),
+        (32_768, 512, 1),
+        (2**24, 1, 1),
+        (2**27, 1, 1),
+        (3**10, 300, 1),
+        (1009, 7, 1),
+        (1000, 1, 700),
+        (10_000, 2, 100),
+    )
+]
+
+
+def steps_of(launch):
+    """Yield a launch with the parameters and arguments of each step in it."""
+    if "STEPS" not in launch.params:
+        yield launch, launch.params, launch.arguments
+        return
+    for step, params in enumerate(launch.params["STEPS"]):
+        names = ("source", "target")
+        yield launch, params, {name: launch.arguments[f"{name}_{step}"] for name in names}
+
+
+@pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")
+def test_plans_fit_their_devices(made):
+    for problem in PROBLEMS:
+        plan = FFT.plan(problem, FFT.configure(problem, made), made)
+        check_plan(plan, made)
+        written = {buffer.name for buffer in plan.buffers if buffer.role in ("in", "table")}
+        parts = [part for launch in plan.launches for part in steps_of(launch)]
+        for launch, params, arguments in parts:
+            source = arguments.get("source", arguments.get("rows"))
+            target = arguments.get("target", arguments.get("rows"))
+            assert source in written or launch.kernel == "chirp_in"
+            assert plan.by_name[target].role not in ("in", "table")
+            if "RADICES" in params:
+                assert math.prod(params["RADICES"]) == params["N"]
+                in_place = params.get("TAIL") == "none" and params["LOAD"] == params["STORE"]
+                assert source != target or in_place
+            written.add(target)
+            if launch.kernel == "chirp_in":
+                written.add(launch.arguments["rows"])
+        assert "spectrum" in written
+
+
+@pytest.mark.parametrize("made", DEVICES[:3], ids=["large", "weak", "cpu"])
+def test_local_memory_is_what_the_kernel_declares(made):
+    import re
+
+    for problem in PROBLEMS[:6]:
+        plan = FFT.plan(problem, FFT.configure(problem, made), made)
+        for launch in plan.launches:
+            text = render(launch.template, launch.params).text
+            word = {"float": 4, "double": 8}[launch.params["REAL_T"]]
+            declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text)))
+            vectors = sum(map(int, re.findall(r"__local vec_t \w+\[(\d+)\]", text)))
+            declared += vectors * launch.params.get("VECTOR_WIDTH", 0)
+            tickets = 4 * text.count("__local uint taken;")
+            assert launch.local_memory == declared * word + tickets
+
+
+def test_sharing_a_launch_is_tuned_where_two_steps_can():
+    def values(n, device=DEVICES[0]):
+        space = FFT.search_space(DftProblem(n, batch=512), device)
+        return next(p.values for p in space.parameters if p.name == "JOIN")
+
+    assert set(values(2**15)) == {"auto", "never", "always"}
+    assert len(values(1024)) == len(values(2**24)) == len(values(2**15, DEVICES[1])) == 1
+
+
+def test_many_transforms_do_not_meet_the_limits_of_a_grid():
+    """CUDA devices take 65,535 groups beyond the first dimension."""
+    cuda = replace(DEVICES[0], compute_capability=(9, 0))
+    for n, batch, inner in ((1000, 100_000, 1), (8192, 100_000, 1), (64, 100_000, 3)):
+        problem = DftProblem(n, batch=batch, inner=inner)
+        check_plan(FFT.plan(problem, FFT.configure(problem, cuda), cuda), cuda)
+    for kind, n in (("r2c", 100), ("c2r", 101), ("c2c", 9001)):
+        problem = DftProblem(n, batch=300_000, kind=kind)
+        check_plan(FFT.plan(problem, FFT.configure(problem, cuda), cuda), cuda)
+    for algorithm in map(DFT.algorithm, ("direct-tiled", "direct-naive")):
+        problem = DftProblem(8, batch=100_000)
+        check_plan(algorithm.plan(problem, algorithm.configure(problem, cuda), cuda), cuda)
+
+
+def test_indices_count_64_bits_only_where_they_must():
+    for n, index in ((2**20, "uint"), (2**31, "ulong")):
+        problem = DftProblem(n)
+        plan = FFT.plan(problem, FFT.configure(problem, DEVICES[0]), DEVICES[0])
+        assert {launch.params["INDEX_T"] for launch in plan.launches} == {index}
+
+
+@given(st.integers(1, 5000), st.sampled_from([4, 8, 16, 32]))
+def test_radices_multiply_to_the_length(n, largest):
+    if is_smooth(n):
+        radices = radices_of(n, largest)
+        assert math.prod(radices) == n
+        assert n == 1 or set(radices) <= set(RADICES)
+        assert all(radix <= largest or radix == largest_prime(radix) for radix in radices)
+        assert list(radices) == sorted(radices, reverse=True)
+        assert all(small * large == n and small <= large for small, large in pairs_of(n))
+    else:
+        with pytest.raises(ValueError, match="prime factor"):
+            radices_of(n, largest)
+
+
+@given(st.integers(1, 10**7), st.sampled_from([1, 64]))
+def test_next_smooth_is_large_enough_and_no_waste(n, multiple):
+    found = next_smooth(n, multiple)
+    assert found >= n and is_smooth(found) and found % multiple == 0
+    assert found <= max(multiple, 2 * n)

@@ -1,0 +1,72 @@
+"""Properties of Fourier transforms, and every reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fft_checks import random_signal, relative
+from hypothesis import given
+from hypothesis import strategies as st
+
+import opencl_lab as ol
+from opencl_lab.device import select_device
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.reference.execute import prepare
+
+# ---------------------------------------------------------------- properties
+
+LENGTHS = st.sampled_from([1, 2, 30, 64, 77, 101])
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+def test_every_reference_at_hand_agrees(kind):
+    inverse = kind == "c2c"
+    problem = DftProblem(30, batch=4, inverse=inverse, scale=0.25, kind=kind, half=kind == "r2c")
+    inputs = DFT.generate(problem, 1)
+    expected = DFT.expected(problem, inputs)
+    like = {"spectrum": problem.spectrum}
+    for reference in DFT.references:
+        if reference.kind == "c" or reference.unavailable() is None:
+            prepared = prepare(reference, problem, inputs, like, 1, select_device())
+            for _ in range(2):  # the first call may plan
+                prepared.run()
+                difference = DFT.compare(problem, inputs, expected, prepared.outputs())
+                assert difference.ok, reference.name
+
+
+@given(LENGTHS, SEEDS)
+def test_round_trip(n, seed):
+    x = random_signal(np.random.default_rng(seed), (2, n))
+    assert relative(ol.fft.ifft(ol.fft.fft(x)), x) < 1e-6
+    assert relative(ol.fft.irfft(ol.fft.rfft(x.real), n), x.real) < 1e-6
+
+
+@given(LENGTHS, SEEDS)
+def test_parseval(n, seed):
+    x = random_signal(np.random.default_rng(seed), n)
+    energy = np.linalg.norm(ol.fft.fft(x, norm="ortho"))
+    assert energy == pytest.approx(np.linalg.norm(x), rel=1e-6)
+
+
+@given(LENGTHS, SEEDS)
+def test_linearity(n, seed):
+    x, y = random_signal(np.random.default_rng(seed), (2, n))
+    both = ol.fft.fft(np.complex64(2) * x - np.complex64(1j) * y)
+    assert relative(both, 2 * ol.fft.fft(x) - 1j * ol.fft.fft(y)) < 2e-6
+
+
+@given(LENGTHS, SEEDS, st.integers(0, 200))
+def test_a_shift_turns_the_spectrum(n, seed, shift):
+    x = random_signal(np.random.default_rng(seed), n)
+    turn = np.exp(-2j * np.pi * (np.arange(n) * shift % n) / n)
+    assert relative(ol.fft.fft(np.roll(x, shift)), turn * ol.fft.fft(x)) < 1e-6
+
+
+@given(st.sampled_from([16, 1000, 1024, 1009, 729]), SEEDS)
+def test_error_is_at_most_twice_that_of_pocketfft(n, seed):
+    x = random_signal(np.random.default_rng(seed), (4, n))
+    right = np.fft.fft(x.astype(np.complex128))
+    scipy_fft = pytest.importorskip("scipy.fft")
+    assert relative(ol.fft.fft(x), right) <= 2 * relative(scipy_fft.fft(x), right)

@@ -1,0 +1,78 @@
+"""Convolution by transforms, and power spectra."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from fft_checks import random_signal, relative
+
+import opencl_lab as ol
+
+# -------------------------------------------------------- convolution, power
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolve(mode, rng, queue):
+    a, b = rng.standard_normal(50), rng.integers(-3, 4, 7)
+    np.testing.assert_allclose(
+        ol.fft.convolve(a, b, mode, queue=queue), np.convolve(a, b, mode), atol=1e-12
+    )
+    z = random_signal(rng, 7)
+    given_a = cl.array.to_device(queue, random_signal(rng, 50))
+    result = ol.fft.convolve(given_a, cl.array.to_device(queue, z), mode)
+    assert relative(result.get(), np.convolve(given_a.get(), z, mode)) < 1e-6
+    image, weights = rng.standard_normal((9, 12)), rng.standard_normal((3, 4))
+    right = sum(
+        np.pad(image, ((i, 2 - i), (j, 3 - j))) * weights[i, j] for i in range(3) for j in range(4)
+    )
+    cuts = {"full": np.s_[:, :], "same": np.s_[1:-1, 1:-2], "valid": np.s_[2:-2, 3:-3]}
+    np.testing.assert_allclose(
+        ol.fft.convolve(image, weights, mode, queue=queue), right[cuts[mode]], atol=1e-12
+    )
+
+
+def test_convolve_as_scipy(rng):
+    signal = pytest.importorskip("scipy.signal")
+    for first, second in (((5,), (3,)), ((3,), (5,)), ((6, 7), (3, 2)), ((3, 4, 2), (2, 4, 3))):
+        a, b = rng.standard_normal(first), rng.standard_normal(second)
+        for mode in ("full", "same") if len(first) == 3 else ("full", "same", "valid"):
+            right = signal.fftconvolve(a, b, mode)
+            np.testing.assert_allclose(ol.fft.convolve(a, b, mode), right, atol=1e-12)
+
+
+def test_power_spectrum_as_scipy(rng):
+    signal = pytest.importorskip("scipy.signal")
+    for x in (rng.standard_normal((2, 9)), rng.integers(-9, 9, (3, 8)), np.ones((1, 1))):
+        for scaling in ("density", "spectrum"):
+            for window in ("boxcar", "hann"):
+                given_window = signal.get_window(window, x.shape[-1])
+                found = ol.fft.power_spectrum(x, 30, window=given_window, scaling=scaling)
+                right = signal.periodogram(x, 30, window, detrend=False, scaling=scaling)
+                for ours, theirs in zip(found, right, strict=True):
+                    np.testing.assert_allclose(ours, theirs, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [99, 100])
+def test_power_spectrum(n, rng, queue):
+    x = rng.standard_normal((3, n))
+    frequencies, power = ol.fft.power_spectrum(x, 50.0, queue=queue)
+    np.testing.assert_array_equal(frequencies, np.fft.rfftfreq(n, 1 / 50))
+    step = 50.0 / n  # the density's integral is the mean power
+    np.testing.assert_allclose(power.sum(-1) * step, (x**2).mean(-1))
+    time = np.arange(n) / 50.0
+    tone = 3 * np.sin(2 * np.pi * 10 * step * time)
+    window = np.hanning(n)
+    for weights in (None, window):
+        _, power = ol.fft.power_spectrum(tone, 50.0, window=weights, scaling="spectrum")
+        assert np.argmax(power) == 10
+        assert power[10] == pytest.approx(9 / 2, rel=1e-3)
+    faint = np.float32(1e-10) * x.astype(np.float32)
+    _, found = ol.fft.power_spectrum(faint, 1e-40, queue=queue)  # its factor is no float32
+    _, right = ol.fft.power_spectrum(faint.astype(np.float64), 1e-40, queue=queue)
+    np.testing.assert_allclose(found, right, rtol=1e-3)
+    given_tone = cl.array.to_device(queue, tone)
+    np.testing.assert_allclose(
+        ol.fft.power_spectrum(given_tone, 50.0, window=window, scaling="spectrum")[1], power
+    )

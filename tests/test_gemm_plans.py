@@ -1,0 +1,159 @@
+"""Plans of the matrix product for devices that are not there."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.operations.gemm import algorithms
+from opencl_lab.operations.gemm.functions import gemm
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.plan import check_plan
+from opencl_lab.template import render
+
+# ------------------------------------------------------------------ plans, without a device
+
+
+def made_device(kind="gpu", max_work_group=256, local_memory=32 << 10, units=8, **capabilities):
+    return Device(
+        "made", kind, compute_units=units, max_work_items=(max_work_group,) * 3,
+        capabilities=Capabilities(
+            **{"fp64": True, **capabilities},
+            max_work_group=max_work_group, local_memory=local_memory,
+        ),
+    )  # fmt: skip
+
+
+DEVICES = [
+    made_device("gpu", 1024, 48 << 10, 132),
+    made_device("gpu", 256, 16 << 10),
+    made_device("gpu", 64, 8 << 10),
+    made_device("gpu", 1, 1 << 10),
+    made_device("cpu", 4096, 1 << 20, 2, vector_bytes=32),
+    made_device("cpu", 8192, 256 << 10, 64),
+    made_device("accelerator", 128, 32 << 10),
+]
+PROBLEMS = [
+    GemmProblem(*shape, dtype=np.dtype(dtype), trans_a=trans)
+    for shape in (
+        (0, 4, 4),
+        (1, 1, 1),
+        (4, 4, 0),
+        (100, 100, 100),
+        (4096, 4096, 4096),
+        (9, 5000, 3),
+    )
+    for dtype in ("float32", "float64")
+    for trans in (False, True)
+]
+
+
+@pytest.mark.parametrize("algorithm", GEMM.algorithms, ids=lambda item: item.name)
+@pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")
+def test_default_plans_fit_any_device(algorithm, made):
+    for problem in PROBLEMS:
+        if algorithm.supports(problem, made) is not None:
+            assert made.max_work_items[0] < 64
+            continue
+        plan = algorithm.plan(problem, algorithm.configure(problem, made), made)
+        check_plan(plan, made)
+        assert len(plan.launches) == (1 if problem.m * problem.n else 0)
+        for launch in plan.launches:
+            source = render(launch.template, launch.params).text
+            declared = re.findall(r"__local real_t \w+\[(\d+)\](?:\[(\d+)\])?", source)
+            elements = sum(int(x) * int(y or 1) for x, y in declared)
+            assert launch.local_bytes == elements * problem.dtype.itemsize
+            assert ("double" in source.split("*/")[1]) == (problem.dtype == np.float64)
+
+
+def test_every_problem_has_an_algorithm_on_any_device():
+    for made in (*DEVICES, made_device(barriers_in_loops=False)):
+        for problem in PROBLEMS:
+            GEMM.choose(problem, made)
+    names = [a.name for a in GEMM.algorithms if a.supports(PROBLEMS[2], made) is None]
+    assert names == ["naive"]
+    with pytest.raises(InvalidConfig, match="no double precision"):
+        GEMM.choose(GemmProblem(1, 1, 1, np.dtype("float64")), made_device(fp64=False))
+
+
+def test_plan_chooses_the_width_of_indices_and_of_loads():
+    blocked = GEMM.algorithm("blocked")
+    narrow, wide = DEVICES[0], DEVICES[4]
+    for shape, index in (((46_340,) * 3, "uint"), ((46_341,) * 3, "ulong")):
+        for trans in (False, True):
+            problem = GemmProblem(*shape, trans_a=trans, trans_b=trans)
+            launch = blocked.plan(problem, blocked.configure(problem, narrow), narrow).launches[0]
+            assert launch.params["INDEX_T"] == index
+            assert launch.arguments["m"].dtype.itemsize == {"uint": 4, "ulong": 8}[index]
+    problem = GemmProblem(500, 500, 500)
+    config = blocked.configure(problem, wide)
+    assert config["VECTOR_WIDTH"] == 16
+    assert blocked.plan(problem, config, wide).launches[0].params["LOAD_WIDTH"] == 8
+    assert blocked.plan(problem, config, narrow).launches[0].params["LOAD_WIDTH"] == 4
+
+
+def test_plan_passes_alpha_and_beta_by_value():
+    for algorithm in GEMM.algorithms:
+        problem = GemmProblem(3, 4, 5, alpha=2.5, beta=-1.0)
+        launch = algorithm.plan(problem, algorithm.configure(problem, DEVICES[0]), DEVICES[0])
+        arguments = launch.launches[0].arguments
+        assert arguments["alpha"] == np.float32(2.5)
+        assert arguments["beta"] == np.float32(-1)
+        assert "c" in arguments
+        assert [b.name for b in launch.with_role("in")] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_64_bit_indices_give_the_same_result(algorithm, rng, queue, monkeypatch):
+    monkeypatch.setattr(algorithms, "INDEX_LIMIT", 1)
+    a, b, c = matrices(rng, 23, 29, 31, trans_b=True)  # a shape that no other test has cached
+    result = gemm(
+        a, b, beta=1, c=c, trans_b=True, algorithm=algorithm, config=SMALL[algorithm], queue=queue
+    )
+    assert_product(result, a, b.T, c, 1, 1)
+
+
+BROKEN = {
+    "naive": [{"WG_M": 0}, {"WG_N": -1}],
+    "tiled": [{"TILE": 0}, {"UNROLL": 0}, {"LOCAL_PAD": -1}, {"UNROLL": 3}],
+    "blocked": [
+        *({name: 0} for name in ("TILE_M", "TILE_N", "TILE_K", "WORK_M", "WORK_N", "UNROLL")),
+        {"VECTOR_WIDTH": 3},
+        {"VECTOR_ROWS": 3},
+        {"LOCAL_PAD": -1},
+        {"TILE_M": 9},
+        {"TILE_N": 18},
+        {"WORK_N": 2},
+        {"WORK_M": 1},
+        {"VECTOR_ROWS": 4, "VECTOR_WIDTH": 2, "WORK_M": 4},
+        {"UNROLL": 3},
+        {"TILE_K": 1, "UNROLL": 1},
+        {"TILE_M": 64, "TILE_N": 4, "TILE_K": 1, "UNROLL": 1},
+        {"STAGE_A": False},
+        {"STAGE_A": False, "STAGE_B": False, "VECTOR_ROWS": 1},
+        {"STAGE_UNROLL": -1},
+        {"STAGE_A": False, "STAGE_B": False, "VECTOR_ROWS": 1, "LOCAL_PAD": 0},
+        {"TILE_M": 64, "TILE_N": 64, "WORK_M": 32, "WORK_N": 32},
+        {"TILE_M": 32, "WORK_M": 32, "TILE_N": 16, "WORK_N": 16},
+        {"TILE_M": 16, "WORK_M": 16, "TILE_K": 16, "WORK_N": 16, "UNROLL": 16},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_constraint_can_be_broken_and_says_why(name):
+    algorithm = GEMM.algorithm(name)
+    default = algorithm.default_config(GemmProblem(500, 500, 500), DEVICES[0])
+    whole = default.replace(**SMALL[name])
+    assert algorithm.space.violation(default) is None
+    assert algorithm.space.violation(whole) is None
+    seen = [algorithm.space.violation(whole.replace(**changes)) for changes in BROKEN[name]]
+    assert set(seen) == {constraint.reason for constraint in algorithm.space.constraints}
+    with pytest.raises(InvalidConfig, match="must be positive"):
+        algorithm.space.check({algorithm.space.names[0]: 0}, default)

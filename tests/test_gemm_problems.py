@@ -1,0 +1,213 @@
+"""Problems of the matrix product: what is refused, how results are compared, references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gemm_checks import matrices
+
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.gemm import operation
+from opencl_lab.operations.gemm.functions import gemm
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.problem import GemmProblem
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"a": np.ones((2, 3), np.int32)}, "a is int32, b is float32; convert with astype"),
+        ({"b": np.ones((3, 4), np.float64)}, "a is float32, b is float64"),
+        ({"a": np.ones((2, 3), np.float16), "b": np.ones((3, 4), np.float16)}, "a is float16"),
+        ({"a": np.ones((2, 3), np.complex64)}, "a is complex64"),
+        ({"c": np.ones((2, 4), np.float64), "beta": 1}, "c is float64"),
+        ({"a": np.ones((5, 2, 3), np.float32)}, "a has 3 dimensions; .*batches are not supported"),
+        ({"b": np.ones(3, np.float32)}, "b has 1 dimension, not 2; reshape"),
+        ({"trans_a": True}, "sums of length 2 and b of length 3: a is 2 x 3, transposed"),
+        ({"b": np.ones((4, 4), np.float32)}, "sums of length 3 and b of length 4"),
+        ({"beta": 0.5}, "beta is 0.5, so c is needed"),
+        ({"c": np.ones((4, 2), np.float32)}, r"c must have the shape of the result, \(2, 4\)"),
+        ({"precision": "tf32"}, "no precision 'tf32' for gemm; there is: native"),
+        ({"alpha": 1j}, "alpha must be a real number, not 1j"),
+        ({"beta": "much"}, "beta must be a real number"),
+        ({"alpha": np.complex64(2)}, "alpha must be a real number"),
+        ({"trans_a": "yes"}, "trans_a must be True or False, or N, T or C as in BLAS, not 'yes'"),
+        ({"trans_b": 3}, "trans_b must be True or False"),
+        ({"trans_b": None}, "trans_b must be True or False"),
+        ({"out": np.ones((2, 3), np.float32)}, r"out must have shape \(2, 4\) and dtype float32"),
+        ({"out": np.ones((2, 4), np.float64)}, "not .* and float64"),
+    ],
+)
+def test_invalid_problems(change, message, queue):
+    given = {"a": np.ones((2, 3), np.float32), "b": np.ones((3, 4), np.float32), **change}
+    with pytest.raises(InvalidProblem, match=message):
+        gemm(**given, queue=queue)
+
+
+def test_transposition_in_the_words_of_blas(rng, queue):
+    a, b, _ = matrices(rng, 6, 7, 8, trans_b=True)
+    right = gemm(a, b, trans_b=True, queue=queue)
+    for no, yes in (("N", "T"), ("n", "c"), (0, 2), (np.False_, np.True_), (np.int8(0), "C")):
+        result = gemm(a, b, trans_a=no, trans_b=yes, queue=queue)
+        np.testing.assert_array_equal(result, right)
+        problem = GEMM.problem(m=6, n=7, k=8, trans_a=no, trans_b=yes)
+        assert problem == GemmProblem(6, 7, 8, trans_b=True)
+
+
+def test_a_text_is_no_scalar():
+    a = np.ones((2, 2), np.float32)
+    with pytest.raises(InvalidProblem, match="alpha must be a real number, not '2'"):
+        gemm(a, a, alpha="2")
+
+
+def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
+    """As for BLAS, which gets them rounded, and without a warning, which is an error here."""
+    a = np.ones((6, 8), np.float32)
+    nan = np.full((6, 6), np.nan, np.float32)
+    for alpha in (1e40, -(10**400), np.longdouble("1e4000")):
+        expected = np.full((6, 6), np.copysign(np.inf, float(np.sign(alpha))))
+        np.testing.assert_array_equal(gemm(a, a, alpha=alpha, trans_b=True, queue=queue), expected)
+    beside = {"c": nan / nan, "trans_b": True, "queue": queue}
+    result = gemm(a, a, beta=1e-50, **beside)  # c is not read
+    np.testing.assert_array_equal(result, np.full((6, 6), 8))
+    np.testing.assert_array_equal(
+        gemm(a, nan[:, :1].repeat(8, 1), alpha=1e-50, **beside), 0 * result
+    )
+    assert np.isnan(gemm(a, a, beta=1e40, **beside)).all()
+    assert np.isinf(gemm(a, a, beta=1e40, **{**beside, "c": result})).all()
+    wide = a.astype(np.float64)
+    np.testing.assert_array_equal(
+        gemm(wide, wide, alpha=1e40, trans_b=True, queue=queue), np.full((6, 6), 8e40)
+    )
+    assert GemmProblem(1, 1, 1, alpha=0.1).alpha == 0.1  # others stay as they were given
+
+
+def test_invalid_problem_records():
+    with pytest.raises(InvalidProblem, match="not be negative, not 1, -2 and 3"):
+        GemmProblem(1, -2, 3)
+    with pytest.raises(InvalidProblem, match=r"dtype int32; supported: float32, float64"):
+        GemmProblem(1, 2, 3, np.dtype("int32"))
+
+
+def test_problem_from_options():
+    assert GEMM.problem(size=7) == GemmProblem(7, 7, 7)
+    assert GEMM.problem(size=7, m=0, k=2, dtype="float64") == GemmProblem(
+        0, 7, 2, np.dtype("float64")
+    )
+    with pytest.raises(InvalidProblem, match="m is given by the input files"):
+        GEMM.problem_of({"a": np.ones((2, 2)), "b": np.ones((2, 2))}, m=2)
+    problem, inputs = GEMM.problem_of(
+        {"a": np.ones((2, 3), int), "b": np.ones((3, 4), int)}, dtype="float32"
+    )
+    assert problem == GemmProblem(2, 4, 3)
+    assert inputs["a"].dtype == np.float32
+    assert GEMM.problem(size=2).as_dict()["dtype"] == "float32"
+
+
+def test_work_counts_what_is_needed():
+    assert GemmProblem(2, 3, 5).work.flops == 60
+    assert GemmProblem(2, 3, 5).work.bytes == 4 * (10 + 15 + 6)
+    assert GemmProblem(2, 3, 5, beta=1.0).work.bytes == 4 * (10 + 15 + 12)
+    assert GemmProblem(2, 3, 5, alpha=0.0).work.flops == 0
+    assert GemmProblem(0, 3, 5).work.bytes == 0
+
+
+# ------------------------------------------------------------------ comparing and references
+
+
+def test_compare_accepts_rounding_and_refuses_a_lost_product():
+    problem = GEMM.problem(size=200, alpha=2.0, beta=0.5)
+    inputs = GEMM.generate(problem, 3)
+    expected = GEMM.expected(problem, inputs)
+    assert expected["result"].dtype == np.float32
+    single = 2 * (inputs["a"] @ inputs["b"]) + np.float32(0.5) * inputs["c"]
+    difference = GEMM.compare(problem, inputs, expected, {"result": single})
+    assert difference.ok
+    assert 0 < difference.max_abs < 1e-3
+    reference = expected["result"].astype(np.float64)
+    relative = np.max(abs(reference - single) / (abs(reference) + 1e-12))
+    assert difference.max_rel == pytest.approx(relative)
+    lost = single.copy()
+    lost[17, 5] -= np.float32(2) * inputs["a"][17, 199] * inputs["b"][199, 5]
+    assert not GEMM.compare(problem, inputs, expected, {"result": lost}).ok
+    wide = {"result": single.astype(np.float64)}
+    assert not GEMM.compare(problem, inputs, expected, wide).ok
+
+
+def test_compare_looks_at_every_chunk(monkeypatch):
+    monkeypatch.setattr(operation, "CHUNK", 70)
+    problem = GemmProblem(20, 30, 4)
+    inputs = GEMM.generate(problem, 1)
+    expected = GEMM.expected(problem, inputs)
+    assert GEMM.compare(problem, inputs, expected, expected).ok
+    for place in ((0, 0), (3, 29), (19, 29)):
+        wrong = expected["result"].copy()
+        wrong[place] += 1
+        difference = GEMM.compare(problem, inputs, expected, {"result": wrong})
+        assert not difference.ok
+        assert difference.max_abs == pytest.approx(1, rel=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_compare_matches_what_is_not_finite(value):
+    problem = GemmProblem(3, 4, 5)
+    inputs = GEMM.generate(problem, 1)
+    expected = GEMM.expected(problem, inputs)
+    wrong = expected["result"].copy()
+    wrong[1, 1] = value
+    difference = GEMM.compare(problem, inputs, expected, {"result": wrong})
+    assert not difference.ok
+    assert difference.max_abs == np.inf
+    inputs["a"][2, 2] = value
+    expected = GEMM.expected(problem, inputs)
+    assert GEMM.compare(problem, inputs, expected, {"result": expected["result"].copy()}).ok
+    assert not GEMM.compare(problem, inputs, expected, {"result": np.zeros((3, 4), np.float32)}).ok
+
+
+CASES = [
+    {"m": 0, "n": 3, "k": 2},
+    {"m": 1, "n": 1, "k": 1},
+    {"m": 4, "n": 3, "k": 0, "beta": 2.0},
+    {"m": 5, "n": 6, "k": 7, "alpha": 0.0, "beta": 2.0},
+    {"m": 33, "n": 129, "k": 65},
+    {"m": 70, "n": 131, "k": 140, "alpha": -2.0, "beta": 0.5, "trans_a": True},
+    {"m": 31, "n": 200, "k": 64, "trans_b": True},
+    {"m": 65, "n": 40, "k": 99, "dtype": "float64", "trans_a": True, "trans_b": True},
+]
+
+
+@pytest.mark.parametrize("reference", GEMM.references, ids=lambda item: item.name)
+@pytest.mark.parametrize("options", CASES, ids=lambda case: "-".join(map(str, case.values())))
+def test_references_against_numpy(reference, options):
+    execute = pytest.importorskip("opencl_lab.reference.execute")
+    reason = getattr(reference, "unavailable", lambda: None)()
+    if reason is not None:
+        pytest.skip(f"{reference.name}: {reason}")
+    problem = GEMM.problem(**options)
+    inputs = GEMM.generate(problem, 5)
+    if problem.alpha == 0:
+        inputs["a"][:] = np.nan
+    expected = GEMM.expected(problem, inputs)
+    like = {"result": (expected["result"].shape, expected["result"].dtype)}
+    prepared = execute.prepare(reference, problem, inputs, like, 2)
+    try:
+        prepared.run()
+        assert GEMM.compare(problem, inputs, expected, prepared.outputs()).ok
+    finally:
+        prepared.close()
+
+
+def test_generated_inputs_are_seeded_and_spread():
+    problem = GEMM.problem(m=30, n=40, k=50, beta=1.0, trans_a=True)
+    first, again = GEMM.generate(problem, 1), GEMM.generate(problem, 1)
+    assert {name: x.shape for name, x in first.items()} == {
+        "a": (50, 30), "b": (50, 40), "c": (30, 40),
+    }  # fmt: skip
+    for name, values in first.items():
+        assert values.dtype == np.float32
+        assert -1 <= values.min() < -0.9
+        assert 0.9 < values.max() < 1
+        np.testing.assert_array_equal(values, again[name])
+    assert (GEMM.generate(problem, 2)["a"] != first["a"]).any()

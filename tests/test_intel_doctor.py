@@ -1,0 +1,106 @@
+"""What discovery and the doctor say of Intel's runtime."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+from intel_setting import discover, register
+
+from opencl_lab import device as discovery
+from opencl_lab import intel
+from opencl_lab import wheel as pip
+from opencl_lab.device import Device
+from opencl_lab.doctor.installation import installation
+from opencl_lab.errors import DeviceNotFound
+
+pytestmark = [
+    pytest.mark.usefixtures("clean"),
+    pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one"),
+]
+
+
+def test_a_runtime_that_does_not_load_hides_no_other(wheel):
+    search = os.pathsep.join([str(wheel.parent / "python3/site-packages"), *sys.path[1:]])
+    found, rows, folder = discover(PYTHONPATH=search)
+    assert found and not any(name.startswith("Intel") for name in found)
+    verdict, detail, advice = rows["Intel's CPU runtime"]
+    assert verdict == "broken" and "file too short" in detail and str(wheel) in detail
+    assert advice == "pip install 'opencl_lab[intel]'" and folder is None
+
+
+def only_pocl(monkeypatch, tmp_path, *named):
+    """Return the doctor's row about Intel's runtime where drivers of these names work."""
+    folder = tmp_path / "drivers"
+    folder.mkdir()
+    for index, name in enumerate(named):
+        (folder / f"{index}.icd").write_text(name)
+    works = 'from sys import argv; print("it loads, platforms: 1")'
+    (tmp_path / "driver.py").write_text(works)
+    monkeypatch.setattr(
+        "opencl_lab.doctor.installation.__file__", str(tmp_path / "installation.py")
+    )
+    rows = installation(tmp_path, {"OCL_ICD_VENDORS": str(folder)})
+    return next((row for row in rows if row.name == "Intel's CPU runtime"), None)
+
+
+def test_the_doctor_recommends_it_where_pocl_is_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr(pip, "library", lambda: None)
+    row = only_pocl(monkeypatch, tmp_path, "libpocl.so.2", "/x/libpocl-21062cec.so")
+    assert row is not None and row.verdict == "limited"
+    assert row.advice == "pip install 'opencl_lab[intel]'" and "PoCL is the only" in row.detail
+
+
+@pytest.mark.parametrize("other", ["libnvidia-opencl.so.1", "/opt/intel/libintelocl.so.2024"])
+def test_the_doctor_is_silent_where_there_is_another_driver(monkeypatch, tmp_path, other):
+    monkeypatch.setattr(pip, "library", lambda: None)
+    assert only_pocl(monkeypatch, tmp_path, "libpocl.so.2", other) is None
+
+
+def test_the_doctor_is_silent_on_other_machines(monkeypatch, tmp_path):
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine="aarch64"))
+    assert only_pocl(monkeypatch, tmp_path, "libpocl.so.2") is None
+
+
+def test_the_doctor_says_that_a_choice_of_the_user_keeps_it_out(wheel, monkeypatch, tmp_path):
+    row = only_pocl(monkeypatch, tmp_path, "libpocl.so.2")
+    assert row is not None and row.verdict == "limited" and str(wheel) in row.detail
+    assert row.advice == "unset OCL_ICD_VENDORS"
+
+
+@pytest.mark.parametrize("drivers", [0, 1])
+def test_the_doctor_says_that_it_is_switched_off(wheel, tmp_path, drivers):
+    folder = tmp_path / pip.VENDORS
+    folder.mkdir(parents=True)
+    (folder / "pocl.icd").write_text("/nowhere/libpocl.so" * drivers)
+    rows = {row.name: row for row in installation(tmp_path, {"OCLAB_INTEL": "no"})}
+    row = rows["Intel's CPU runtime"]
+    assert row.detail == f"{wheel} is installed, and OCLAB_INTEL is set to no"
+    assert row.advice == "unset OCLAB_INTEL"
+    advice = rows["drivers"].advice if "drivers" in rows else ""  # that of pyopencl works
+    assert "pip install" not in advice
+
+
+@pytest.mark.parametrize("found", [(), (Device("some", "cpu", platform="PoCL"),)])
+@pytest.mark.parametrize("in_time", [False, True])
+def test_it_is_said_why_it_was_withdrawn(wheel, tmp_path, monkeypatch, found, in_time):
+    monkeypatch.setattr(pip, "DRIVER", "libplanted.so")
+    wheel = wheel.rename(wheel.with_name("libplanted.so"))
+    loader = None if in_time else tmp_path / "libOpenCL.so"
+    monkeypatch.setattr(intel, "loader_library", lambda: loader)
+    register(tmp_path)
+    intel.withdraw_unless_loaded()
+    monkeypatch.setattr(discovery, "_discover", lambda: found)
+    monkeypatch.delenv("OCLAB_DEVICE", raising=False)
+    texts = []
+    for spec in (None, "intel", "cpu"):
+        try:
+            texts.append(discovery.choose_device(spec).reason)
+        except DeviceNotFound as error:
+            texts.append(str(error))
+    for text in texts:
+        assert str(wheel) in text and ("does not load" in text) == in_time
+        assert ("call opencl_lab.devices() before" in text) != in_time
+        assert "pip install" not in text

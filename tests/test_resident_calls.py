@@ -1,0 +1,168 @@
+"""Rows of our public calls beside those of others."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from resident_rows import INT32, compared
+
+import opencl_lab as ol
+from opencl_lab.comparison import ours
+from opencl_lab.comparison.implementations import Workload
+from opencl_lab.comparison.ours import OpenCL
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.reference.peers import OurCall
+from opencl_lab.registry import operations
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.session import default_queue
+
+# --- our public calls ---------------------------------------------------------------------------
+
+
+def contestant(device, algorithm="radix", **options):
+    problem = SortProblem(2000, INT32)
+    inputs = SORT.generate(problem, 0)
+    task = Workload(SORT, problem, inputs, SORT.expected(problem, inputs))
+    options = {"calls": SORT.calls, **options}
+    return OpenCL(task, device, algorithm, **options)
+
+
+def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
+    """They are replayed, on a queue without events; runs with events are others."""
+    ran = []
+    run = type(SORT.solver).run
+
+    def watched(self, problem, inputs, **options):
+        ran.append(options["queue"])
+        return run(self, problem, inputs, **options)
+
+    monkeypatch.setattr(type(SORT.solver), "run", watched)
+    (row,) = compared(device, n=2000, repeats=3, against="none").measurements
+    plain, timed = default_queue(device), default_queue(device, profiling=True)
+    assert row.ok and row.calls > 1 and row.total_ms.runs == 3
+    assert ran.count(plain) <= 1  # recorded once, and replayed since
+    kernels = device.capabilities.event_timing
+    assert ran.count(timed) == 1 + 3 * ours.KERNEL_RUNS * kernels
+    assert (row.kernel_ms is not None) == kernels and row.build_ms is not None
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "rows"),
+    [
+        (1.0, [1, 1, 1, 10, 1, 10]),  # two that settle it, then each row after one that warms up
+        (8.0, [1, 1, 1, 1, 1, 1]),
+        (60.0, [1, 1, 1, 1]),
+        (300.0, [1, 1, 1]),
+    ],
+)
+def test_rows_follow_a_call_that_warms_up_unless_that_takes_long(
+    device, milliseconds, rows, monkeypatch
+):
+    made, more = [], [0.0, 2 * milliseconds]  # the second of those that settle it is disturbed
+
+    def row(self, calls):
+        made.append(calls)
+        return calls * milliseconds + (more.pop(0) if more and milliseconds < 200 else 0.0)
+
+    monkeypatch.setattr(OpenCL, "row", row)
+    monkeypatch.setattr(OpenCL, "_time_kernels", lambda self: None)
+    (found,) = compared(device, repeats=2, against="none").measurements
+    assert made == rows
+    assert found.total_ms.median == pytest.approx(milliseconds) and found.calls == max(rows)
+
+
+def test_who_sees_no_times_waits_for_none(device, monkeypatch):
+    made = []
+    monkeypatch.setattr(OpenCL, "row", lambda self, calls: made.append(calls) or 1.0)
+    compared(device, timed=False, repeats=1, against="none")
+    assert made == [1]
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda keys: None, "returned NoneType, not an array"),
+        (lambda keys: np.sort(keys)[..., 1:], r"int32 of shape \(1, 1999\), not int32 of shape"),
+        (lambda keys: np.sort(keys).astype(float), "float64 of shape"),
+    ],
+)
+def test_calls_that_return_something_else_are_seen(device, returned, words):
+    def other(a, *, queue=None):
+        return returned(a)
+
+    chosen = replace(SORT.calls, ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {}))
+    item = contestant(device, calls=chosen)
+    item.attempt(item.start)
+    item.check()
+    item.measure()
+    item.verify()
+    assert item.status == "runtime" and re.search(words, item.reason), item.reason
+    item.close()
+
+
+@pytest.mark.parametrize("data", ["host", "device"])
+def test_wrong_results_of_calls_in_a_row_are_seen(device, data, monkeypatch):
+    """The first run takes the whole road and is right."""
+
+    def unsorted(a, *, queue=None, config=None):
+        return a.copy()
+
+    chosen = replace(
+        SORT.calls, ours=lambda _, arrays, name: OurCall(unsorted, (arrays["keys"],), {})
+    )
+    item = contestant(device, calls=chosen, data=data)
+    item.attempt(item.start)
+    item.check()
+    assert item.status == "correct"
+    item.measure()
+    item.verify()
+    assert item.status == "correctness"
+    item.close()
+
+
+def test_configurations_reach_the_public_call(device):
+    item = contestant(device, "odd-even-merge", config={"TILE": 512}, variant="TILE=512")
+    item.attempt(item.start)
+    item.check()
+    assert item.status == "correct" and item.config["TILE"] == 512
+    assert item._call.keywords["config"] == {"TILE": 512}
+    assert item._call.keywords["algorithm"] == "odd-even-merge"
+    assert item.name == "opencl:odd-even-merge[TILE=512]"
+    item.close()
+
+
+SIZES = {"dft": {"n": 60, "batch": 2}}
+
+
+@pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
+def test_public_calls_give_what_each_algorithm_gives(operation, device):
+    complete = operation.with_defaults(SIZES.get(operation.name, {operation.size_option: 24}))
+    problem = operation.problem(**complete)
+    inputs = operation.generate(problem, 0, **complete)
+    task = Workload(operation, problem, inputs, operation.expected(problem, inputs))
+    tried = 0
+    for algorithm in operation.algorithms:
+        if algorithm.supports(problem, device) is not None:
+            continue
+        for data in ("host", "device"):
+            item = OpenCL(task, device, algorithm.name, calls=operation.calls, data=data)
+            item.attempt(item.start)
+            assert item._call != item._whole_run, "there is a public call"
+            item.attempt(item.settle)
+            assert is_device_array(item._result) == (data == "device")
+            item.verify()
+            assert item.status == "correct", (item.name, item.reason)
+            item.close()
+            tried += 1
+    assert tried >= 4
+
+
+def test_what_no_public_function_gives_is_run_whole(device):
+    """Direct sums of real signals give whole spectra by `ol.dft`, and halves in comparisons."""
+    rows = ol.compare(
+        "dft", n=30, dtype="float32", norm="ortho", device=device, repeats=1,
+        algorithms="direct-naive,fft", against="none",
+    )  # fmt: skip
+    assert [row.ok for row in rows] == [True, True]

@@ -1,0 +1,285 @@
+"""Running on arrays of the host and of the device; failures; executables that are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import planted
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from runtime_kernels import ADD, INT32, SMALL, run_plan
+
+import opencl_lab as ol
+from opencl_lab.errors import InvalidConfig, LaunchError
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import Buffer, Plan
+from opencl_lab.runtime import host
+from opencl_lab.runtime import session as session_module
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import default_queue, session_of
+
+# -------------------------------------------------------------------- running
+
+
+def test_arguments_of_every_kind_arrive(fresh, plan_of):
+    np.testing.assert_array_equal(run_plan(plan_of(), fresh), np.arange(64) + 5)
+
+
+def test_zeros_are_kept_for_each_queue(fresh, plan_of):
+    """What a launch leaves in them is what the next one of the same queue finds."""
+    text = """
+__kernel void add(__global const int *x, __global int *y, __global int *count)
+{
+    y[get_global_id(0)] = count[get_global_id(0)]++;
+}
+"""
+    plan = plan_of(text, arguments={"x": "x", "y": "y", "count": "count"})
+    zeros = Buffer("count", "zeros", (64,), INT32)
+    plan = replace(plan, buffers=(*plan.buffers, zeros))
+    executable = session_of(fresh).executable(object(), lambda: plan)
+    other = cl.CommandQueue(fresh.context)
+    for queue, seen in ((fresh, 0), (fresh, 1), (other, 0), (fresh, 2), (other, 1)):
+        result = execute(executable, {"x": np.zeros(64, INT32)}, queue).outputs["y"]
+        assert (result == seen).all()
+
+
+def test_outputs_of_a_plan_without_launches(fresh):
+    plan = Plan((Buffer("x", "in", (0, 3), INT32), Buffer("y", "out", (3, 0), INT32)), ())
+    executable = session_of(fresh).executable("nothing", lambda: plan)
+    given = np.empty((0, 3), np.int32)
+    assert execute(executable, {"x": given}, fresh).outputs["y"].shape == (3, 0)
+    result = execute(executable, {"x": cl.array.to_device(fresh, given)}, fresh)
+    assert result.outputs["y"].shape == (3, 0)
+    assert result.kernel_ms == 0
+
+
+def test_one_event_a_launch_times_the_kernels(fresh, rng):
+    problem = SORT.problem(n=5_000)
+    inputs = SORT.generate(problem, 1)
+    (algorithm,) = (item for item in SORT.algorithms if item.name == "odd-even-merge")
+    device = session_of(fresh).device
+    plan = algorithm.plan(problem, algorithm.configure(problem, device, SMALL), device)
+    run = SORT.run(problem, inputs, algorithm="odd-even-merge", config=SMALL, queue=fresh)
+    assert len(run.kernel_events) == len(plan.launches) == 8
+    times = [event.profile.end - event.profile.start for event in run.kernel_events]
+    assert run.kernel_ms == pytest.approx(sum(times) * 1e-6)
+
+
+def test_scratch_memory_is_used_again(fresh, rng):
+    keys = rng.integers(0, 99, 5_000, np.int32)
+    session = session_of(fresh)
+    session.allocate(fresh, 8)
+    (pool,) = session._pools.values()
+    ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=fresh)
+    held = pool.managed_bytes
+    assert held > 0
+    assert pool.active_bytes == 0
+    ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=fresh)
+    assert pool.managed_bytes == held
+
+
+def test_device_outputs_carry_the_last_event(fresh, rng):
+    keys = cl.array.to_device(fresh, rng.integers(0, 99, (1, 500), np.int32))
+    run = SORT.run(SortProblem(500, INT32), {"keys": keys}, queue=fresh)
+    assert run.outputs["sorted"].events[-1] == run.kernel_events[-1]
+    assert run.transfer_events == []
+
+
+def test_device_arrays_with_an_offset_are_refused(fresh):
+    keys = cl.array.to_device(fresh, np.arange(100, dtype=np.int32))[50:]
+    with pytest.raises(ol.InvalidProblem, match="offset"):
+        SORT.run(SortProblem(50, INT32), {"keys": keys}, queue=fresh)
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_launches_run_one_after_the_other(in_order, device, own_queue, rng, monkeypatch):
+    """Out of order each waits for the one before, the first for all that used scratch memory."""
+    queue = own_queue(
+        device.handle,
+        properties=0 if in_order else cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE,
+    )
+    waits, barriers = [], []
+    enqueue, barrier = cl.enqueue_nd_range_kernel, cl.enqueue_barrier
+
+    def recording_enqueue(*args, wait_for=None):
+        waits.append(list(wait_for or ()))
+        return enqueue(*args, wait_for=wait_for)
+
+    def recording_barrier(*args):
+        barriers.append(barrier(*args))
+        return barriers[-1]
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", recording_enqueue)
+    monkeypatch.setattr(cl, "enqueue_barrier", recording_barrier)
+    keys = rng.integers(0, 99, (1, 500), np.int32)
+    events = SORT.run(
+        SortProblem(500, INT32),
+        {"keys": keys},
+        algorithm="odd-even-merge",
+        config=SMALL,
+        queue=queue,
+    )
+    events = events.kernel_events
+    assert len(events) == len(waits) == 4
+    if in_order:
+        assert waits[1:] == [[], [], []]
+    else:
+        assert barriers
+        assert barriers[0] in waits[0]
+        assert waits[1:] == [[event] for event in events[:-1]]
+
+
+def test_default_queue_is_one_and_in_order(device):
+    queue, timing = default_queue(device), default_queue(device, profiling=True)
+    assert default_queue(device) is queue and queue.context == timing.context
+    assert queue.device == device.handle
+    assert not queue.properties & cl.command_queue_properties.PROFILING_ENABLE
+    assert timing.properties & cl.command_queue_properties.PROFILING_ENABLE
+    assert not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+
+
+def test_what_the_device_says_of_each_launch(fresh, plan_of, device):
+    executable = session_of(fresh).executable("key", plan_of)
+    (info,) = executable.kernel_info()
+    assert (info.kernel, info.global_size, info.local_size) == ("add", (64,), (8,))
+    assert 8 <= info.max_work_group <= device.max_work_group
+    assert info.preferred_multiple >= 1
+    assert f"group at most {info.max_work_group}" in str(info)
+
+
+# ------------------------------------------------------------------- failures
+
+
+def test_a_launch_that_the_device_refuses(fresh, plan_of):
+    text = ADD.replace("void add", "__attribute__((reqd_work_group_size(16, 1, 1))) void add")
+    with pytest.raises(LaunchError, match=r"the launch failed on .*WORK_GROUP_SIZE"):
+        run_plan(plan_of(text), fresh)
+    np.testing.assert_array_equal(run_plan(plan_of(), fresh), np.arange(64) + 5)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_running_out_of_memory(shared, fresh, rng, monkeypatch):
+    session = session_of(fresh)
+    session.device = replace(session.device, unified_memory=shared)
+    monkeypatch.setattr(host, "takes_pointers", lambda device: False)  # they need no memory
+    keys = rng.integers(0, 99, 500, np.int32)
+    before = keys.copy()
+
+    def refuse(*args, **kwargs):
+        raise cl.MemoryError("MEM_OBJECT_ALLOCATION_FAILURE")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "Buffer", refuse)
+        patch.setattr(cl.tools.MemoryPool, "allocate", refuse)
+        with pytest.raises(LaunchError, match="ran out of memory"):
+            ol.sort(keys, queue=fresh)
+    np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(before))
+    np.testing.assert_array_equal(keys, before)
+
+
+def test_a_device_that_fails_while_it_runs(fresh, rng, monkeypatch):
+    def fail(*args, **kwargs):
+        raise cl.RuntimeError("OUT_OF_RESOURCES")
+
+    keys = rng.integers(0, 99, 500, np.int32)
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "enqueue_nd_range_kernel", fail)
+        for given in (keys, cl.array.to_device(fresh, keys)):
+            with pytest.raises(LaunchError, match=r"the launch failed on .*OUT_OF_RESOURCES"):
+                ol.sort(given, queue=fresh)
+    np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(keys))
+
+
+def test_no_context(device, monkeypatch):
+    def fail(*args, **kwargs):
+        raise cl.RuntimeError("DEVICE_NOT_AVAILABLE")
+
+    monkeypatch.setattr(cl, "Context", fail)
+    with pytest.raises(LaunchError, match="no context on"):
+        session_module._default_context.__wrapped__(device.handle)
+
+
+# ----------------------------------------------------------------- executables
+
+
+def test_executables_are_planned_once_and_failures_not_kept(fresh, plan_of):
+    session = session_of(fresh)
+
+    def broken():
+        raise InvalidConfig("not yet")
+
+    with pytest.raises(InvalidConfig):
+        session.executable("key", broken)
+    made = session.executable("key", plan_of)
+    assert session.executable("key", broken) is made
+
+
+def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatch, rng):
+    template = tmp_path / "planted.cl.mako"
+    text = Path(planted.TEMPLATE).read_text()
+    monkeypatch.setattr(planted, "TEMPLATE", str(template))
+    template.write_text(text)
+    operation = planted.make(("none",))
+    problem = operation.problem(n=100)
+    arrays = operation.generate(problem, 0)
+
+    def factor(operation):
+        queue = default_queue(device)
+        doubled = operation.run(problem, arrays, queue=queue).outputs["doubled"]
+        return np.unique((doubled / arrays["source"]).round(3)).tolist()
+
+    assert factor(operation) == [2]
+    template.write_text(text.replace("2.0f", "3.0f"))
+    assert factor(operation) == [3]
+    template.write_text(text)
+    assert factor(operation) == [2]
+
+    def wrong_plan(problem, config, device):
+        made = right_plan(problem, config, device)
+        launch = replace(made.launches[0], params={**made.launches[0].params, "FAULT": "wrong"})
+        return replace(made, launches=(launch,))
+
+    # What a user's function calls may change too, as in a notebook.
+    right_plan = planted.plan
+    operation.algorithms[0]._plan = lambda *given: plan(*given)
+    plan = right_plan
+    assert factor(operation) == [2]
+    plan = wrong_plan
+    assert factor(operation) == [3]
+
+
+def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
+    keys = rng.integers(0, 99, 500, np.int32)
+    queue = default_queue(device)
+    ol.sort(keys, queue=queue)
+
+    def broken(text):
+        def plan(self, problem, config, device):
+            raise InvalidConfig(text)
+
+        return plan
+
+    algorithm = type(SORT.choose(SortProblem(500, INT32), device))
+    right = algorithm.plan
+    for text in ("asked", "asked again"):  # of the same code
+        with monkeypatch.context() as patch:
+            patch.setattr(algorithm, "plan", broken(text))
+            with pytest.raises(InvalidConfig, match=f"^{text}$"):
+                ol.sort(keys, queue=queue)
+
+    def counted(calls):
+        def plan(self, problem, config, device):
+            calls.append(problem)
+            return right(self, problem, config, device)
+
+        return plan
+
+    for calls in ([], []):
+        monkeypatch.setattr(algorithm, "plan", counted(calls))
+        ol.sort(keys, queue=queue)
+        ol.sort(keys, queue=queue)
+        assert len(calls) == 1

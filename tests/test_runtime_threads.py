@@ -1,0 +1,217 @@
+"""Threads and forks that share a session, and tables of plans."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, partial
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from runtime_kernels import INT32, SMALL
+
+import opencl_lab as ol
+from opencl_lab.errors import LaunchError
+from opencl_lab.plan import Buffer, Plan, Table
+from opencl_lab.runtime import session as session_module
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import default_queue, session_of
+
+# --------------------------------------------------------------------- threads
+
+
+@pytest.fixture
+def eager_threads():
+    """Let threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def together(*works):
+    """Call functions in threads of their own at the same time; return their results."""
+    start = threading.Barrier(len(works))
+
+    def call(work):
+        start.wait()
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        return list(threads.map(call, works))
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_threads_that_sort_at_once(side, fresh, rng, eager_threads):
+    data = [rng.integers(0, 2**31, (10, n), np.int32) for n in (3_000, 3_000, 3_000, 2_999)]
+    alone = session_of(fresh).alone(fresh)  # NVIDIA's driver needs it for copies of pyopencl too
+
+    def work(mine):
+        if side == "device":
+            with alone:
+                mine = [cl.array.to_device(fresh, row) for row in mine]
+        done = [ol.sort(row, algorithm="odd-even-merge", config=SMALL, queue=fresh) for row in mine]
+        if side == "host":
+            return done
+        with alone:
+            return [row.get() for row in done]
+
+    results = together(*(partial(work, mine) for mine in data))
+    for given, result in zip(data, results, strict=True):
+        np.testing.assert_array_equal(result, np.sort(given))
+
+
+def test_threads_wait_for_a_queue_one_at_a_time(fresh, rng, eager_threads, monkeypatch):
+    keys = rng.integers(0, 99, 500, np.int32)
+    ol.sort(keys, queue=fresh)
+    waiting, most = [], []
+
+    def counting(end):
+        def count(of):
+            waiting.append(of)
+            most.append(len(waiting))
+            time.sleep(0.01)
+            end(of)
+            waiting.pop()
+
+        return count
+
+    # A call ends by either.
+    monkeypatch.setattr(cl.CommandQueue, "finish", counting(cl.CommandQueue.finish))
+    monkeypatch.setattr(cl.Event, "wait", counting(cl.Event.wait))
+    together(*[lambda: ol.sort(keys, queue=fresh)] * 4)
+    assert len(most) == 4 and max(most) == 1
+
+
+def test_threads_build_a_program_once(fresh, built, rng, eager_threads):
+    keys = rng.integers(0, 99, 500, np.int32)
+    session_of(fresh)
+    together(*[lambda: ol.sort(keys, queue=fresh)] * 4)
+    assert built["programs"] == 1
+
+
+@pytest.mark.parametrize("function", ["device_of", "Context"])
+def test_threads_share_one_session_and_one_queue(function, fresh, device, monkeypatch):
+    where = session_module if function == "device_of" else cl
+    meet, original = threading.Barrier(2), getattr(where, function)
+
+    def slow(*args):
+        with suppress(threading.BrokenBarrierError):
+            meet.wait(0.5)  # for a second thread in here, if there can be one
+        return original(*args)
+
+    monkeypatch.setattr(where, function, slow)
+    if function == "device_of":
+        made = together(*[lambda: session_of(fresh)] * 2)
+    else:
+        uncached = session_module._default_queue.__wrapped__
+        monkeypatch.setattr(session_module, "_default_queue", cache(uncached))
+        made = together(*[lambda: default_queue(device)] * 2)
+    assert made[0] is made[1]
+
+
+# -------------------------------------------------------------------- tables
+
+LOOK_UP = """
+__kernel void look_up(__global const int *source, __global int *target,
+                      __global const int *squares)
+{
+    target[get_global_id(0)] = squares[source[get_global_id(0)]];
+}
+"""
+made_tables = []
+
+
+def squares(n):
+    made_tables.append(n)
+    return np.arange(n, dtype=np.int32) ** 2
+
+
+def plan_with_table(plan_of, table, shape):
+    arguments = {"source": "x", "target": "y", "squares": "t"}
+    plan = plan_of(LOOK_UP, kernel="look_up", arguments=arguments)
+    return Plan((*plan.buffers, Buffer("t", "table", shape, INT32, table)), plan.launches)
+
+
+def test_equal_tables_are_made_once_and_live_as_long_as_their_plans(fresh, plan_of, rng):
+    session = session_of(fresh)
+    made_tables.clear()
+    x = rng.integers(0, 100, 64, dtype=np.int32)
+    for name in "ab":
+        plan = plan_with_table(plan_of, Table(squares, (100,)), (100,))
+        run = execute(session.executable(name, lambda plan=plan: plan), {"x": x}, fresh)
+        np.testing.assert_array_equal(run.outputs["y"], x**2)
+    assert made_tables == [100]
+    assert len(session._tables) == 1
+    session._executables.clear()
+    del run
+    assert len(session._tables) == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [(Table(squares, (99,)), r"has shape \(99,\), not \(100,\)"), (None, "has no table")],
+)
+def test_a_table_that_is_not_what_the_plan_says(fresh, plan_of, table, message):
+    plan = plan_with_table(plan_of, table, (100,))
+    with pytest.raises(LaunchError, match=message):
+        session_of(fresh).executable("wrong", lambda: plan)
+
+
+# --------------------------------------------------------------------- forking
+
+FORKING = """
+import multiprocessing, threading, warnings
+import numpy as np
+import pyopencl as cl
+import opencl_lab as ol
+
+keys = np.array([2, 1])
+warnings.simplefilter("ignore")
+
+def use(queue):
+    try:
+        queue.put(ol.sort(keys).tolist())
+    except ol.LaunchError as error:
+        queue.put(str(error))
+
+def forked():
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=use, args=(queue,), daemon=True)
+    process.start()
+    return queue.get(timeout=30)
+
+assert forked() == [1, 2]  # before the first use
+discover, waiting, going = cl.get_platforms, threading.Event(), threading.Event()
+
+def slow():
+    waiting.set()
+    going.wait()
+    return discover()
+
+cl.get_platforms = slow
+first = threading.Thread(target=ol.devices)
+first.start()
+waiting.wait()
+assert "forked after OpenCL had started" in forked()  # in the middle of it
+going.set()
+first.join()
+assert "forked after OpenCL had started" in forked()
+for _ in range(3):  # from the second one on they are replayed
+    assert ol.sort(keys).tolist() == [1, 2]
+assert "start processes by multiprocessing's 'spawn'" in forked()
+"""
+
+
+def test_a_forked_process_works_or_says_why_not():
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

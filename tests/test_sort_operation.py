@@ -1,0 +1,145 @@
+"""The operation sort: data, comparing, and properties of its results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sort_checks import SMALL, bits, stable_order
+
+import opencl_lab as ol
+from opencl_lab.operations.sort.operation import ORDERS, SORT
+from opencl_lab.operations.sort.problem import SortProblem
+
+# -------------------------------------------------------------- the operation
+
+
+def test_work_counts_every_byte_once():
+    int32 = np.dtype(np.int32)
+    assert SortProblem(10, int32).work.bytes == 2 * 10 * 4
+    assert SortProblem(10, int32, rows=3).work.bytes == 3 * 2 * 10 * 4
+    assert SortProblem(10, int32, indices=True).work.bytes == 10 * (4 + 8)
+    assert SortProblem(10, int32, value_bytes=16).work.bytes == 2 * 10 * (4 + 16)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+def test_generated_keys_have_the_order_they_claim(order, dtype):
+    problem = SORT.problem(n=1_000, dtype=dtype)
+    (keys,) = SORT.generate(problem, 3, order=order)["keys"]
+    again = SORT.generate(problem, 3, order=order)["keys"]
+    np.testing.assert_array_equal(keys, again[0])
+    assert keys.dtype == problem.dtype
+    descents = np.count_nonzero(keys[1:] < keys[:-1])
+    unique = np.unique(keys).size
+    top = int(keys.argmax())
+    claims = {
+        "random": 400 < descents < 600,
+        "sorted": descents == 0 and unique > 100,
+        "reversed": not (keys[1:] > keys[:-1]).any() and unique > 100,
+        "nearly-sorted": 0 < descents <= 40,
+        "few-unique": 2 <= unique <= 16 and descents > 100,
+        "equal": unique == 1,
+        "organ-pipe": not (keys[1 : top + 1] < keys[:top]).any()
+        and not (keys[top + 1 :] > keys[top:-1]).any()
+        and 400 < top < 600,
+    }
+    assert claims[order]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("order", ORDERS)
+def test_generated_keys_of_tiny_sizes(order, n):
+    assert SORT.generate(SORT.problem(n=n), 3, order=order)["keys"].shape == (1, n)
+
+
+def test_generated_keys_differ_between_seeds():
+    problem = SORT.problem(n=100)
+    first, second = (SORT.generate(problem, seed)["keys"] for seed in (1, 2))
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "ok", "worst"),
+    [
+        ([1.0, np.nan, np.inf], [1.0, np.nan, np.inf], True, 0.0),
+        ([1.0, 2.0], [1.0, 2.5], False, 0.5),
+        ([1.0, np.nan], [1.0, 2.0], False, np.nan),
+        ([np.inf, 1.0], [np.inf, 4.0], False, 3.0),
+        ([], [], True, 0.0),
+    ],
+)
+def test_compare_has_no_tolerance(expected, actual, ok, worst):
+    problem = SORT.problem(n=len(expected), dtype="float64")
+    difference = SORT.compare(
+        problem, {}, {"sorted": np.array([expected])}, {"sorted": np.array([actual])}
+    )
+    assert difference.ok is ok
+    np.testing.assert_equal(difference.max_abs, worst)
+
+
+def test_compare_does_not_lose_the_last_bit_of_long_keys():
+    right = np.array([[2**63]], np.uint64)
+    problem = SORT.problem(n=1, dtype="uint64")
+    assert not SORT.compare(problem, {}, {"sorted": right}, {"sorted": right + np.uint64(1)}).ok
+
+
+@pytest.mark.filterwarnings("error")
+def test_misplaced_nan_and_infinity_are_wrong_and_warn_of_nothing():
+    problem = SortProblem(4, np.dtype("float32"))
+    right = np.array([[1, 2, np.inf, np.nan]], np.float32)
+    for wrong in ([1, 2, np.nan, np.inf], [1, 2, 3, np.nan], [np.nan, 2, np.inf, np.nan]):
+        given = np.array([wrong], np.float32)
+        assert not SORT.compare(problem, {}, {"sorted": right}, {"sorted": given}).ok
+
+
+# ---------------------------------------------------------------- properties
+
+
+def arrays(elements, dtype):
+    """Return a strategy for arrays of up to 2,000 elements, many of them equal."""
+
+    def make(parts):
+        pool, length, seed = parts
+        places = np.random.default_rng(seed).integers(0, len(pool), length)
+        return np.array(pool, dtype)[places]
+
+    pools = st.lists(elements, min_size=1, max_size=60)
+    return st.tuples(pools, st.integers(0, 2_000), st.integers(0, 2**32)).map(make)
+
+
+KEYS = st.one_of(
+    arrays(st.floats(width=32), np.float32), arrays(st.integers(-(2**31), 2**31 - 1), np.int32)
+)
+
+
+@given(keys=KEYS)
+def test_sort_equals_numpy(keys, queue):
+    result = ol.sort(keys, queue=queue, **SMALL)
+    np.testing.assert_array_equal(bits(result), bits(keys[np.argsort(keys, kind="stable")]))
+
+
+@given(keys=KEYS, descending=st.booleans())
+def test_argsort_is_a_stable_permutation(keys, descending, queue):
+    order = ol.argsort(keys, descending=descending, queue=queue, **SMALL)
+    np.testing.assert_array_equal(np.sort(order), np.arange(keys.size))
+    np.testing.assert_array_equal(order, stable_order(keys, descending=descending))
+
+
+@given(keys=KEYS, seed=st.integers(0, 2**32))
+def test_sort_by_key_keeps_pairs_together(keys, seed, queue):
+    values = np.random.default_rng(seed).integers(0, 2**63, keys.shape)
+    a, b = ol.sort_by_key(keys, values, queue=queue, **SMALL)
+    order = np.argsort(keys, kind="stable")
+    np.testing.assert_array_equal(bits(a), bits(keys[order]))
+    np.testing.assert_array_equal(b, values[order])
+
+
+@given(keys=KEYS)
+def test_sorting_twice_changes_nothing(keys, queue):
+    once = ol.sort(keys, queue=queue, **SMALL)
+    twice = ol.sort(once, queue=queue, **SMALL)
+    np.testing.assert_array_equal(bits(once), bits(twice))
+    order = ol.argsort(once, queue=queue, **SMALL)
+    np.testing.assert_array_equal(order, np.arange(keys.size))

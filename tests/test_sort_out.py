@@ -1,0 +1,237 @@
+"""Results of sorting into arrays of the caller's, and values that travel with keys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from sort_checks import SHAPE, SMALL, VIEWS, bits, stable_order
+
+import opencl_lab as ol
+
+# ---------------------------------------------------------------------- out=
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda shape: np.full(shape, -1, np.int32),
+        lambda shape: np.full(shape, -1, np.int32, order="F"),
+        lambda shape: np.full((*shape[:-1], 2 * shape[-1]), -1, np.int32)[..., ::2],
+        lambda shape: np.full(shape, -1, np.int32)[::-1],
+    ],
+    ids=["fresh", "fortran", "strided", "reversed"],
+)
+def test_out(make, axis, rng, queue):
+    keys = rng.integers(0, 50, SHAPE, np.int32)
+    before = keys.copy()
+    out = make(SHAPE)
+    assert ol.sort(keys, axis=axis, out=out, queue=queue, **SMALL) is out
+    np.testing.assert_array_equal(out, np.sort(keys, axis=axis))
+    np.testing.assert_array_equal(keys, before)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("view", VIEWS)
+def test_out_may_be_the_input(view, axis, rng, queue):
+    whole = rng.integers(0, 50, SHAPE, np.int32)
+    keys = VIEWS[view](whole)
+    expected = np.sort(keys, axis=axis)
+    assert ol.sort(keys, axis=axis, out=keys, queue=queue, **SMALL) is keys
+    np.testing.assert_array_equal(keys, expected)
+
+
+def test_out_may_overlap_the_input(rng, queue):
+    memory = rng.integers(0, 500, 1_500, np.int32)
+    expected = np.sort(memory[:1_000])
+    ol.sort(memory[:1_000], out=memory[500:], queue=queue, **SMALL)
+    np.testing.assert_array_equal(memory[500:], expected)
+
+
+def test_argsort_into_the_memory_of_its_keys(rng, queue):
+    keys = rng.integers(0, 500, 1_000)
+    expected = np.argsort(keys, kind="stable")
+    ol.argsort(keys, out=keys, queue=queue, **SMALL)
+    np.testing.assert_array_equal(keys, expected)
+
+
+def test_argsort_out(rng, queue):
+    keys = rng.integers(0, 50, SHAPE, np.int32)
+    for axis in (0, -1):
+        out = np.full(SHAPE, -1, np.int64)
+        assert ol.argsort(keys, axis=axis, out=out, queue=queue, **SMALL) is out
+        np.testing.assert_array_equal(out, np.argsort(keys, axis=axis, kind="stable"))
+
+
+def test_out_of_the_flattened_array(rng, queue):
+    keys = rng.integers(0, 50, (30, 40), np.int32)
+    out = np.empty(1_200, np.int32)
+    assert ol.sort(keys, axis=None, out=out, queue=queue, **SMALL) is out
+    np.testing.assert_array_equal(out, np.sort(keys, axis=None))
+
+
+@pytest.mark.parametrize(
+    "out",
+    [np.zeros(999, np.int32), np.zeros((1, 1_000), np.int32), np.zeros(1_000, np.int64)],
+    ids=["length", "dimensions", "dtype"],
+)
+def test_wrong_out(out, queue):
+    keys = np.arange(1_000, dtype=np.int32)[::-1]
+    before = out.copy()
+    with pytest.raises(ol.InvalidProblem, match=r"out must have shape \(1000,\) and dtype int32"):
+        ol.sort(keys, out=out, queue=queue)
+    np.testing.assert_array_equal(out, before)
+    with pytest.raises(ol.InvalidProblem, match="and dtype int64"):
+        ol.argsort(keys, out=np.zeros(1_000, np.int32), queue=queue)
+
+
+def test_read_only_out(queue):
+    out = np.zeros(3, np.int32)
+    out.flags.writeable = False
+    for keys in (np.int32([3, 1, 2]), out):
+        with pytest.raises(ol.InvalidProblem, match="read-only"):
+            ol.sort(keys, out=out, queue=queue)
+
+
+def test_out_that_is_no_array(queue):
+    with pytest.raises(ol.InvalidProblem, match="out must be"):
+        ol.sort([3, 1, 2], out=[0, 0, 0], queue=queue)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["bool", "float16"])
+def test_keys_without_a_type_of_every_device(dtype, descending, rng, queue):
+    """Every half there is, NaN of all payloads among them; on host and device, along an axis."""
+    keys = rng.permutation(2**16).astype(np.uint16).view(np.float16).reshape(256, 256)
+    keys = keys if dtype == "float16" else np.signbit(keys)
+    order = stable_order(keys, 0, descending)
+    right = np.take_along_axis(keys, order, 0)
+    places = np.broadcast_to(np.arange(256)[:, None], keys.shape)
+    out = np.empty((256, 256), dtype)
+    for array, target in ((keys, out), (cl.array.to_device(queue, keys), None)):
+        options = {"axis": 0, "descending": descending, "queue": queue}
+        values = places if array is keys else cl.array.to_device(queue, places.copy())
+        results = (
+            ol.sort(array, out=target, **options),
+            *ol.sort_by_key(array, values, **options),
+            ol.argsort(array, **options),
+        )
+        if array is not keys:
+            results = tuple(result.get() for result in results)
+        assert [result.dtype for result in results] == [keys.dtype, keys.dtype, np.int64, np.int64]
+        for result, expected in zip(results, (right, right, order, order), strict=True):
+            np.testing.assert_array_equal(bits(result), bits(expected))
+
+
+# --------------------------------------------------------------- sort_by_key
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        "uint8",
+        "float16",
+        "int32",
+        "U1",
+        "M8[s]",
+        ">f8",
+        "complex64",
+        "complex128",
+        "S16",
+        np.dtype([("a", "i4"), ("b", "f4")]),
+        np.dtype([("a", "u1"), ("b", "i2"), ("c", "u1")]),
+        np.dtype([("a", "f8"), ("b", "i4"), ("c", "i4")]),
+        "V3",
+        "U5",
+        np.dtype([("a", "u1"), ("b", "f8"), ("c", "(2,)i2")]),
+    ],
+    ids=str,
+)
+def test_values_of_every_size_travel(dtype, rng, queue):
+    keys = rng.integers(0, 30, 1_000, np.int32)
+    dtype = np.dtype(dtype)
+    values = rng.integers(0, 128, 1_000 * dtype.itemsize, np.uint8).view(dtype)
+    if dtype.kind == "b":
+        values = rng.random(1_000) < 0.5
+    if dtype.kind == "U":
+        values = rng.choice(["a", "bcd", "efghi"], 1_000).astype(dtype)
+    order = stable_order(keys)
+    sorted_keys, sorted_values = ol.sort_by_key(keys, values, queue=queue, **SMALL)
+    np.testing.assert_array_equal(sorted_keys, keys[order])
+    assert sorted_values.dtype == values.dtype
+    assert sorted_values.tobytes() == values[order].tobytes()
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize("axis", [0, -1, None])
+def test_values_by_index(axis, side, rng, queue):
+    """Of a size that no kernel moves along: with strides, axes, and given outs."""
+    dtype = np.dtype([("a", "u4"), ("b", "f8")])
+    keys = rng.integers(0, 9, (20, 33), np.int16)
+    values = np.zeros((20, 66), dtype)
+    values["a"] = np.arange(values.size).reshape(values.shape)
+
+    def put(array):
+        return cl.array.to_device(queue, array) if side == "device" else array
+
+    order = np.argsort(keys, axis=axis, kind="stable")
+    strided = values[:, ::2]
+    expected = strided.ravel()[order] if axis is None else np.take_along_axis(strided, order, axis)
+    given = put(keys), put(values)[:, ::2]
+    results = ol.sort_by_key(*given, axis=axis, queue=queue)
+    out = put(np.zeros_like(np.sort(keys, axis=axis))), put(np.zeros(expected.shape, dtype))
+    assert ol.sort_by_key(*given, axis=axis, out=out, queue=queue)[1] is out[1]
+    for sorted_keys, moved in (results, out):
+        if side == "device":
+            sorted_keys, moved = sorted_keys.get(), moved.get()
+        np.testing.assert_array_equal(sorted_keys, np.sort(keys, axis=axis))
+        assert moved.dtype == dtype and moved.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort_by_key_is_stable(descending, rng, queue):
+    keys = rng.integers(0, 4, 4_500, np.int16)
+    sorted_keys, places = ol.sort_by_key(keys, np.arange(4_500), descending=descending, queue=queue)
+    order = stable_order(keys, descending=descending)
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(sorted_keys, keys[order])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_sort_by_key_along_axes(axis, rng, queue):
+    keys = rng.integers(0, 50, SHAPE, np.int32)
+    values = rng.standard_normal(SHAPE).astype(np.float32)[::-1]
+    a, b = ol.sort_by_key(keys, values, axis=axis, queue=queue, **SMALL)
+    order = np.argsort(keys, axis=axis, kind="stable")
+    np.testing.assert_array_equal(a, np.sort(keys, axis=axis))
+    if axis is None:
+        np.testing.assert_array_equal(b, values.ravel()[order])
+    else:
+        np.testing.assert_array_equal(b, np.take_along_axis(values, order, axis))
+
+
+def test_keys_may_be_their_own_values(rng, queue):
+    keys = rng.integers(0, 500, 1_000, np.int32)
+    a, b = ol.sort_by_key(keys, keys, queue=queue, **SMALL)
+    np.testing.assert_array_equal(a, np.sort(keys))
+    np.testing.assert_array_equal(b, a)
+    assert not np.shares_memory(a, b)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.zeros(4), "must have one shape"),
+        (np.zeros((3, 1)), "must have one shape"),
+        (np.array([None] * 3), "dtype object"),
+        (np.zeros(3, [("a", object), ("b", "i8")]), "dtype object"),
+        (np.zeros(3, []), "values of 0 bytes"),
+    ],
+    ids=["shape", "dimensions", "object", "object-field", "0-bytes"],
+)
+def test_values_that_cannot_travel(values, message, queue):
+    with pytest.raises(ol.InvalidProblem, match=message):
+        ol.sort_by_key(np.arange(3), values, queue=queue)

@@ -1,0 +1,224 @@
+"""Plans of the radix sort, and what `auto` takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from radix_checks import FORMS, GPU, RADIX, N, need, stable_order
+
+import opencl_lab as ol
+from opencl_lab.device import Capabilities
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.operations.sort import groups
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.plan import check_plan
+
+# ---------------------------------------------------------------------- plans
+
+
+def kernels(problem, device, **values):
+    config = RADIX.configure(problem, device, values)
+    plan = RADIX.plan(problem, config, device)
+    check_plan(plan, device)
+    return [launch.kernel for launch in plan.launches]
+
+
+@pytest.mark.parametrize("n", [1, 33, 1000, 10_000, 10**6, 2**31 + 5])
+@pytest.mark.parametrize("options", [{}, {"indices": True}, {"value_bytes": 16}])
+@pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "float64"])
+def test_built_in_configurations_fit(dtype, options, n):
+    for local, group, progress in ((32, 256, False), (48, 1024, True), (16, 64, True)):
+        limits = Capabilities(
+            max_work_group=group,
+            local_memory=local << 10,
+            forward_progress=progress,
+            inline_ptx=local == 48,
+        )
+        items = (group,) * 3
+        device = replace(GPU, max_work_group=group, max_work_items=items, capabilities=limits)
+        problem = SortProblem(n, np.dtype(dtype), **options)
+        names = kernels(problem, device)
+        if n <= 33:
+            assert names == ["sort_rows"]
+        elif n >= 10**6:
+            alone = "count_tiles" in names
+            wide_words = n >= groups.WIDE and not limits.inline_ptx
+            assert alone == (not progress or wide_words)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        assert plan.launches[0].params.get("WIDE", False) == (n >= groups.WIDE)
+
+
+@pytest.mark.parametrize(
+    ("n", "rows", "dtype", "name"),
+    [
+        (1024, 1, "int32", "merge-path"),
+        (1025, 1, "int32", "radix"),
+        (128, 9, "int8", "merge-path"),
+        (129, 9, "int8", "radix"),
+        (5000, 20, "int32", "radix"),  # a row a group
+        (20_000, 1, "int32", "odd-even-merge"),
+        (1 << 17, 2, "float32", "odd-even-merge"),
+        (1 << 17, 3, "float32", "radix"),
+        ((1 << 17) + 1, 1, "int32", "radix"),
+        (50_000, 1, "int8", "radix"),
+        (2000, 10**6, "int32", "radix"),
+        (3000, 300, "int64", "merge-path"),
+        (2048, 10**6, "int64", "merge-path"),
+        (2049, 10**6, "int64", "radix"),
+        (1 << 21, 1, "float64", "merge-path"),
+        ((1 << 21) + 1, 1, "int64", "radix"),
+    ],
+)
+def test_what_auto_takes(n, rows, dtype, name):
+    problem = SortProblem(n, np.dtype(dtype), rows)
+    able = replace(GPU.capabilities, barriers_in_loops=True, fp64=True)
+    gpu = replace(GPU, capabilities=able)
+    assert SORT.choose(problem, gpu).name == name
+    assert SORT.choose(problem, gpu, "radix").name == "radix"
+    if n > 1024:
+        assert SORT.choose(problem, replace(gpu, kind="cpu")).name == "radix"
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype", "name"),
+    [
+        (2, "int32", "radix"),
+        (3, "int32", "merge-path"),
+        (96, "float64", "merge-path"),
+        (97, "float64", "radix"),
+        (112, "int32", "merge-path"),
+        (113, "int64", "radix"),
+        (24, "bool", "merge-path"),
+        (25, "float16", "radix"),
+    ],
+)
+def test_what_auto_takes_for_short_rows(n, dtype, name):
+    fp64 = replace(GPU.capabilities, fp64=True)
+    cpu = replace(GPU, kind="cpu", capabilities=fp64)
+    problem = SortProblem(n, np.dtype(dtype), 1000)
+    assert SORT.choose(problem, cpu).name == name
+    few = SortProblem(n, np.dtype(dtype))
+    least = "radix" if dtype == "float16" else "odd-even-merge"
+    assert SORT.choose(few, cpu).name == least
+    assert SORT.choose(replace(few, rows=129 // n + 1), cpu).name == name
+
+
+def test_what_auto_takes_where_doubles_are_not_compared():
+    problem = SortProblem(100, np.dtype(np.float64))
+    cpu = replace(GPU, kind="cpu")
+    assert SORT.algorithm("odd-even-merge").supports(problem, cpu)
+    assert SORT.choose(problem, cpu).name == "radix"
+
+
+def test_rows_share_their_launches():
+    for n in (1000, 100_000):
+        counts = {
+            len(kernels(SortProblem(n, np.dtype(np.int32), rows), GPU)) for rows in (1, 5, 300)
+        }
+        assert len(counts) == 1
+    cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
+    for n, rows in ((10, 10**6), (1000, 1000), (10**6, 3), (10**5, 64)):
+        problem = SortProblem(n, np.dtype(np.float32), rows)
+        assert kernels(problem, cpu) == ["radix_units"]
+
+
+def test_rows_in_the_caches_take_one_scratch_buffer():
+    cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
+    for n, value_bytes, names in (
+        (1000, 0, {"spares"}),
+        (1000, 4, {"spares"}),
+        (40_000, 0, {"spares", "first"}),
+        (40_000, 4, {"spares", "first", "second"}),
+    ):
+        problem = SortProblem(n, np.dtype(np.int32), 64, value_bytes=value_bytes)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, cpu), cpu)
+        assert {spec.name for spec in plan.with_role("scratch")} == names
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"FORM": "units"}, "WG_SIZE is 1 for units"),
+        ({"WG_SIZE": 48}, "multiple of 32"),
+        ({"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
+        ({"DIGIT_BITS": 9}, "at most 8 for groups"),
+        ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ({"PATIENCE": 5}, "for onesweep alone"),
+        ({"STREAM": True}, "for units alone"),
+        ({"ITEM_KEYS": 40}, "of local memory"),
+    ],
+)
+def test_configurations_that_cannot_run(config, message):
+    with pytest.raises(InvalidConfig, match=message):
+        kernels(SortProblem(10**6, np.dtype(np.int32)), GPU, **config)
+
+
+def numbers(keys):
+    """Return the number of each key among all values of its type in order."""
+    unsigned = keys.view(f"u{keys.itemsize}").astype(object)
+    middle = 1 << (8 * keys.itemsize - 1)
+    if keys.dtype.kind == "u":
+        return unsigned
+    if keys.dtype.kind == "i":
+        return (unsigned + middle) % (2 * middle)
+    fraction = 1 << np.finfo(keys.dtype).nmant  # those of NaN are left out below -infinity
+    return np.where(unsigned >= middle, 2 * middle - unsigned, unsigned + middle) - fraction
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "bits", "descending"),
+    [
+        ("units", "int32", (5, 16), False),
+        ("units", "float32", (20, 32), True),
+        ("onesweep", "uint64", (31, 33), False),
+        ("scan", "float32", (20, 32), True),
+    ],
+)
+def test_some_bits_of_the_keys(form, dtype, bits, descending, rng, queue):
+    need(form, queue)
+    low, high = bits
+    if dtype == "float32":
+        keys = rng.standard_normal(N, np.float32)
+        keys[::1000] = 0
+    else:
+        limits = np.iinfo(dtype)
+        keys = rng.integers(limits.min, limits.max, N, dtype, endpoint=True)
+    counting = ((numbers(keys) >> low) % (1 << (high - low))).astype(np.int64)
+    order = stable_order(counting, descending)
+    options = {"descending": descending, "bits": bits, "config": FORMS[form], "queue": queue}
+    sort = {"algorithm": "radix", **options}
+    assert ol.sort(keys, **sort).tobytes() == keys[order].tobytes()
+    short = ol.argsort(keys[:20000].reshape(100, 200), **sort)
+    np.testing.assert_array_equal(
+        short, stable_order(counting[:20000].reshape(100, 200), descending)
+    )
+
+
+def test_bits_are_for_radix_and_in_the_key(rng):
+    keys = rng.integers(-99, 99, 100).astype(np.int8)
+    order = np.argsort((keys.view(np.uint8) ^ 128) & 7, kind="stable")
+    for bits in ((0, 3), [0, 3], (np.int64(0), np.uint8(3))):
+        np.testing.assert_array_equal(ol.argsort(keys, bits=bits), order)
+    for bits, message in (
+        ((3, 3), "0 <= low < high <= 8, not \\(3, 3\\)"),
+        ((0, 9), "not \\(0, 9\\)"),
+        ((-1, 3), "not \\(-1, 3\\)"),
+        (3, "a pair of integers \\(low, high\\), not 3"),
+        ((1.5, 2), "a pair of integers"),
+    ):
+        with pytest.raises(ol.InvalidProblem, match=message):
+            ol.sort(keys, bits=bits)
+    for name in ("merge-path", "odd-even-merge"):
+        with pytest.raises(ol.InvalidConfig, match="only radix sorts by some bits"):
+            ol.sort(keys, bits=(0, 3), algorithm=name)
+
+
+def test_fewer_bits_take_fewer_launches():
+    def passes(bits):
+        problem = SortProblem(10**6, np.dtype(np.int64), bits=bits)
+        return kernels(problem, GPU).count("spread")
+
+    assert [passes(bits) for bits in (None, (0, 64), (8, 24), (3, 12), (63, 64))] == [8, 8, 2, 2, 1]

@@ -1,0 +1,168 @@
+"""The journal of the tuner: what it keeps, and damage in it."""
+
+import errno
+import json
+import multiprocessing
+import os
+from dataclasses import replace
+
+import planted
+import pytest
+from tuning_runs import GPU, record, replay
+
+from opencl_lab.errors import OclabError
+from opencl_lab.tuning import search
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.journal import Journal, journal_file
+from opencl_lab.tuning.runner import Replay
+from opencl_lab.tuning.tuner import make_task, run_tuning
+
+pytestmark = pytest.mark.usefixtures("private_data")
+
+
+# ------------------------------------------------------------------- journal
+
+
+def some_evaluation(task, number=0):
+    config = task.algorithm.default_config(task.problem, GPU).replace(UNROLL=number)
+    return Evaluation(config, "correct", "", (1.0, number + 1.0), 2.0, 3.0, "2026-01-01")
+
+
+def test_the_journal_gives_back_what_it_was_given(task):
+    journal = Journal(task)
+    assert journal.known == {}
+    written = [some_evaluation(task, number) for number in range(5)]
+    for evaluation in written:
+        journal.add(evaluation)
+    assert list(Journal(task).known.values()) == written
+    assert Journal(task, fresh=True).known == {} and not journal.path.exists()
+
+
+def test_later_evaluations_replace_earlier_ones(task):
+    journal = Journal(task)
+    first = some_evaluation(task)
+    journal.add(first)
+    journal.add(replace(first, status="runtime", reason="later", times_ms=()))
+    (found,) = Journal(task).known.values()
+    assert found.reason == "later"
+
+
+@pytest.mark.parametrize("cut", [1, 20, 100])
+def test_a_cut_line_costs_that_line_only(task, cut):
+    journal = Journal(task)
+    for number in range(3):
+        journal.add(some_evaluation(task, number))
+    os.truncate(journal.path, journal.path.stat().st_size - cut)
+    again = Journal(task)
+    assert len(again.known) == 2
+    again.add(some_evaluation(task, 7))
+    assert [item.config["UNROLL"] for item in Journal(task).known.values()] == [0, 1, 7]
+
+
+def test_damage_in_the_journal_costs_the_damaged_lines_only(task):
+    journal = Journal(task)
+    for number in range(3):
+        journal.add(some_evaluation(task, number))
+    lines = journal.path.read_bytes().split(b"\n")
+    lines[2:2] = [b"\xff\x00garbage", b"[1, 2]", b'{"evaluation": 3}', b'{"evaluation": {}}', b""]
+    journal.path.write_bytes(b"\n".join(lines))
+    assert len(Journal(task).known) == 3
+
+
+def test_another_task_has_another_journal(task):
+    others = {
+        journal_file(task),
+        journal_file(replace(task, problem=replace(task.problem, m=513))),
+        journal_file(replace(task, algorithm_name="blocked")),
+        journal_file(replace(task, device=replace(GPU, driver="2"))),
+        journal_file(replace(task, data={"order": "sorted"})),
+    }
+    assert len(others) == 5
+    assert journal_file(replace(task, seed=3)) == journal_file(task)
+
+
+def test_a_changed_kernel_begins_a_new_journal(tmp_path):
+    operation = planted.make(("none",))
+    algorithm = operation.algorithms[0]
+    template = tmp_path / "kernel.cl.mako"
+    vars(algorithm)["templates"] = (str(template),)
+    names = []
+    for text in ("one", "two", "one"):
+        template.write_text(text)
+        names.append(journal_file(make_task(operation, device=GPU)))
+    assert names[0] == names[2] != names[1]
+
+    def other_plan(problem, config, device):
+        made = planted.plan(problem, config, device)
+        twice = replace(made.launches[0], global_size=(2 * made.launches[0].global_size[0],))
+        return replace(made, launches=(twice,))
+
+    algorithm._plan = other_plan
+    assert journal_file(make_task(operation, device=GPU)) not in names
+
+
+def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch):
+    class Editing(Replay):
+        """Edits the template after its second answer."""
+
+        def evaluate(self, config, best_ms, seconds):
+            if len(self.asked) == 1:
+                monkeypatch.setattr(search, "kernel_digest", lambda templates: "edited")
+            return super().evaluate(config, best_ms, seconds)
+
+    runner = Editing(record(task, lambda config: 1.0))
+    with pytest.raises(OclabError, match="a template of tiled has changed while it was tuned"):
+        run_tuning(task, budget=50, runner=runner)
+    assert len(runner.asked) == 2 and len(Journal(task).known) == 1
+
+
+def test_a_full_disk_is_said_once_and_tuning_goes_on(task, monkeypatch):
+    def full(handle, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("opencl_lab.tuning.journal.os.write", full)
+    result, runner = replay(task, budget=10)
+    assert len(runner.asked) == 10 and result.best is not None
+    assert len(result.notes) == 1 and os.strerror(errno.ENOSPC) in result.notes[0]
+
+
+def test_a_record_written_in_part_does_not_spoil_the_next(task, monkeypatch):
+    journal = Journal(task)
+    journal.add(some_evaluation(task, 1))
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr("opencl_lab.tuning.journal.os.write", lambda h, data: write(h, data[:40]))
+        journal.add(some_evaluation(task, 2))
+    assert "No space" in journal.trouble
+    journal.add(some_evaluation(task, 3))
+    assert journal.trouble == ""
+    assert [item.config["UNROLL"] for item in Journal(task).known.values()] == [1, 3]
+
+
+def _write_many(task, first):
+    journal = Journal(task)
+    for number in range(first, first + 100):
+        journal.add(some_evaluation(task, number))
+
+
+def test_two_tuners_at_once_share_a_journal(task):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_many, args=(task, first)) for first in (0, 1000)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+        assert writer.exitcode == 0
+    known = {config["UNROLL"] for config in Journal(task).known}
+    assert known == {*range(100), *range(1000, 1100)}
+    lines = journal_file(task).read_text().split("\n")
+    assert all(json.loads(line) for line in lines if line)
+
+
+def test_a_time_limit_of_another_length_tries_timeouts_again(task):
+    journal = Journal(task)
+    default = task.algorithm.default_config(task.problem, GPU)
+    journal.add(Evaluation(default, "timeout", "no end within 2 s"))
+    assert replay(task, budget=5)[1].asked[0] != default
+    journal.add(Evaluation(default, "timeout", "no end within 2 s"))
+    assert replay(task, budget=5, timeout=60.0)[1].asked[0] == default

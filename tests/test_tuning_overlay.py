@@ -1,0 +1,181 @@
+"""Files of the tuning database: damage, versions, several processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, store, tuned, used
+
+from opencl_lab.errors import OclabError
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.template import kernel_digest
+from opencl_lab.tuned import database, storage
+from opencl_lab.tuned.entry import document, entry_of, parse
+
+pytestmark = pytest.mark.usefixtures("overlay")
+
+
+# ----------------------------------------------------------------------- files
+
+
+def test_a_damaged_file_is_set_aside_with_one_sentence(overlay, caplog):
+    store(GPU, 0)
+    whole = overlay.read_text()
+    for number, damage in enumerate(
+        [
+            whole[: len(whole) // 2],
+            "",
+            "[]",
+            '{"schema": "oclab-tuning/1"}',
+            '{"schema": "something", "entries": []}',
+            whole.replace("1.5", "-1.5"),
+            whole.replace("1.5", "NaN"),
+            whole.replace('"m": 1024', '"m": "many"'),
+            whole.replace('"UNROLL": 1', '"UNROLL": [1]'),
+            whole.replace('"layout"', '"lay"'),
+        ]
+    ):
+        overlay.write_text(damage)
+        database.forget()
+        caplog.clear()
+        assert used() == DEFAULT and used(problem=GemmProblem(900, 900, 900)) == DEFAULT
+        (record,) = caplog.records
+        assert "damaged" in record.message and "set aside" in record.message
+        kept = sorted(overlay.parent.glob("gemm.json.damaged-*"))
+        assert len(kept) == number + 1 and kept[-1].read_text() == damage
+        assert not overlay.exists()
+    overlay.write_bytes(b"\xff\xfe\x00")
+    store(GPU, 1)  # writing finds the damage, too
+    assert used() == tuned(1)
+    assert len(list(overlay.parent.glob("gemm.json.damaged-*"))) == number + 2
+
+
+def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):
+    text = '{"schema": "oclab-tuning/2", "other": 1}'
+    overlay.parent.mkdir(parents=True)
+    overlay.write_text(text)
+    assert used() == DEFAULT
+    (record,) = caplog.records
+    assert "oclab-tuning/2" in record.message
+    with pytest.raises(OclabError, match=r"oclab-tuning/2.*update opencl_lab"):
+        store(GPU, 0)
+    assert overlay.read_text() == text
+
+
+def test_a_damaged_shipped_file_is_only_mentioned(caplog):
+    storage.SHIPPED.mkdir()
+    path = storage.SHIPPED / "gemm.json"
+    path.write_text("{")
+    assert used() == DEFAULT and path.read_text() == "{"
+    assert len(caplog.records) == 1
+
+
+def test_what_cannot_be_written_is_an_error_in_one_sentence(overlay):
+    overlay.parent.parent.mkdir()
+    overlay.parent.write_text("a file where the folder should be")
+    assert used() == DEFAULT
+    with pytest.raises(OclabError, match="cannot write"):
+        store(GPU, 0)
+
+
+def test_changes_by_other_processes_are_seen(overlay, monkeypatch):
+    store(GPU, 0)
+    one = overlay.read_text()
+    store(GPU, 1)
+    assert used() == tuned(1)
+    overlay.write_text(one)
+    monkeypatch.setattr(database, "_next_check", 0.0)  # a second later
+    assert used() == tuned(0)
+    overlay.unlink()
+    monkeypatch.setattr(database, "_next_check", 0.0)
+    assert used() == DEFAULT
+
+
+def test_answers_that_were_on_the_way_while_something_was_stored_are_not_kept():
+    def slow():
+        store(GPU, 0)
+        return "old"
+
+    assert database.remember("key", slow) == "old"
+    assert database.remember("key", lambda: "new") == "new"
+    assert database.remember("key", lambda: "newer") == "new"
+
+
+WRITER = """
+import sys
+from dataclasses import replace
+from opencl_lab.space import Config
+from opencl_lab.tuned import database, storage
+from opencl_lab.tuned.entry import parse
+with open(sys.argv[1]) as file:
+    first = parse(file.read())[0]
+print("ready", flush=True)
+sys.stdin.readline()
+for exponent in range(24):
+    size = 2**exponent
+    database.add([replace(first, algorithm=sys.argv[2], sizes=dict(m=size, n=size, k=size))])
+"""
+
+
+def test_two_processes_lose_nothing(tmp_path):
+    source = tmp_path / "one.json"
+    source.write_text(
+        json.dumps(document([entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(0), 1.5)]))
+    )
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(source), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for name in ("first", "second")
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout.readline() == b"ready\n"
+        for writer in writers:
+            writer.stdin.write(b"go\n")
+            writer.stdin.flush()
+        for writer in writers:
+            writer.communicate(timeout=60)
+            assert writer.returncode == 0
+    finally:
+        for writer in writers:
+            with suppress(ProcessLookupError):
+                writer.kill()
+    found = database.entries()
+    assert sorted((e.algorithm, e.sizes["m"]) for e in found) == [
+        (name, 2**exponent) for name in ("first", "second") for exponent in range(24)
+    ]
+
+
+def test_clear_takes_what_is_chosen(overlay):
+    store(GPU, 0)
+    store(SISTER, 1)
+    assert database.clear(lambda entry: entry.device.name == "Paper H200") == 1
+    assert [entry.device.name for entry in database.entries()] == ["Paper H100"]
+    assert database.clear() == 1 and database.entries() == []
+    assert used() == DEFAULT and parse(overlay.read_text()) == []
+
+
+def test_entries_survive_the_file(overlay):
+    algorithm = SORT.algorithm("odd-even-merge")
+    problem = SortProblem(1000, np.dtype(np.uint8), rows=3, indices=True)
+    config = algorithm.default_config(problem, GPU)
+    database.store(GPU, "sort", algorithm, problem, config, 0.25)
+    (entry,) = database.entries()
+    again = entry_of(
+        GPU, "sort", "odd-even-merge", kernel_digest(algorithm.templates), problem, config, 0.25
+    )
+    assert entry == replace(again, timestamp=entry.timestamp)
+    assert entry.layout == {"dtype": "uint8", "indices": True, "value_bytes": 0}
+    assert entry.sizes == {"n": 1000, "rows": 3} and entry.bucket == (10, 2)
+    assert type(entry.config["BLOCKED"]) is bool

@@ -1,0 +1,83 @@
+"""Generate the reference of the public names from their docstrings, as HTML pages.
+
+    pip install '.[docs]' && python tools/api_reference.py build/api
+
+pdoc makes them, as it reads live objects, so that names which are imported when they are first
+used need nothing of their own, knows NumPy's docstrings, and needs no files beside the code. The
+pages are not kept in the repository: they would be old after the next change. Any warning is an
+error, and so are a public name without a docstring, and parameters in one that its function does
+not have, or that it has and are not told.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+EXPORTED = ("opencl_lab.fft", "opencl_lab.scipy_backend")  # by the package, which brings them along
+MODULES = (
+    "opencl_lab",
+    "opencl_lab.errors",
+    "opencl_lab.operation",
+    "opencl_lab.plan",
+    "opencl_lab.space",
+    "opencl_lab.template",
+)
+OTHERS = "The other parameters"  # "... are those of `sort`."
+SECTION = re.compile(r"^Parameters\n-{3,}\n(.*?)(?=^\w[\w ]*\n-{3,}$|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def complaints(module: ModuleType) -> Iterator[str]:
+    """Return what is wrong with the docstrings of a module's public names, each as a sentence."""
+    if not module.__doc__:
+        yield f"{module.__name__} has no docstring"
+    for name in module.__all__:
+        value = getattr(module, name)
+        where = f"{module.__name__}.{name}"
+        if inspect.ismodule(value) or not callable(value):
+            continue
+        if not inspect.getdoc(value):
+            yield f"{where} has no docstring"
+        yield from (f"{where}: {text}" for text in _parameters(value))
+        if inspect.isclass(value):
+            for method, function in inspect.getmembers(value, inspect.isfunction):
+                if not method.startswith("_") and function.__module__.startswith("opencl_lab"):
+                    yield from (f"{where}.{method}: {text}" for text in _parameters(function))
+
+
+def _parameters(function: object) -> Iterator[str]:
+    """Return how the parameters in a docstring differ from those of its function."""
+    section = SECTION.search(inspect.getdoc(function) or "")
+    if section is None:
+        return
+    heads = re.findall(r"^(\*{0,2}\w.*?)(?: : .*)?$", section[1], re.MULTILINE)
+    told = {name.strip(" *") for head in heads for name in head.split(",")}
+    try:
+        there = set(inspect.signature(function).parameters) - {"self"}  # type: ignore[arg-type]
+    except ValueError:  # a class of C
+        return
+    yield from (f"it has no parameter {name!r}" for name in sorted(told - there))
+    if OTHERS not in (inspect.getdoc(function) or ""):
+        yield from (f"the parameter {name!r} is not told" for name in sorted(there - told))
+
+
+def main(folder: Path) -> int:
+    """Write the pages into a folder; return 1 if a docstring is wrong."""
+    import pdoc
+
+    warnings.simplefilter("error")
+    wrong = [text for name in (*MODULES, *EXPORTED) for text in complaints(import_module(name))]
+    pdoc.render.configure(docformat="numpy", show_source=False)
+    pdoc.pdoc(*MODULES, output_directory=folder)
+    print("\n".join(wrong) or f"{folder}: pages of {len(MODULES) + len(EXPORTED)} modules")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/api")))

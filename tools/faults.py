@@ -1,0 +1,274 @@
+"""The faults that `mutation_check.py` seeds: a text, what stands in its place, who must notice.
+
+A text is looked for in all files below a place, and must occur there `times` times; so files may be
+split and renamed. Where a template or a module changes its words, change them here, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FAULTS", "Fault"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    Parameters
+    ----------
+    name : str
+        What is wrong then.
+    place : str
+        A folder, or a file.
+    old, new : str
+        A text, and what is put in its place.
+    tests : str
+        Files below ``tests/`` that should notice, and after ``-k`` which of their tests.
+    times : int
+        How often the text occurs.
+    """
+
+    name: str
+    place: str
+    old: str
+    new: str
+    tests: str
+    times: int = 1
+
+
+SORT, GEMM, CONV = "clkernels/sort", "clkernels/gemm", "clkernels/conv2d"
+MATRIX = "test_matrix.py -k"
+SWEEP = "test_matrix.py -k sweep and "
+
+FAULTS = (
+    # ------------------------------------------------------------------- sort
+    Fault(
+        "radix, CPU: every pass sorts by the first digit",
+        SORT, "seen.least, shift + p * bits, mask", "seen.least, shift, mask",
+        f"{MATRIX} sort-radix",
+    ),
+    Fault(
+        "radix, CPU: runs that are too long go to a network",
+        SORT, "count > ${FEW} && count <= ${NETWORK}", "count > ${FEW} && count <= ${NETWORK} + 99",
+        "test_sort_*.py",
+    ),
+    Fault(
+        "radix, groups: tiles forget where their digit begins",
+        SORT, "counts[tile] = sum + before;", "counts[tile] = before;",
+        "test_sort_radix*.py",
+    ),
+    Fault(
+        "radix, groups: a tile that nobody counted is left out",
+        "clkernels/common", "sum += (status_t)(MISSING);", "sum += 0;",
+        "test_sort_radix*.py",
+    ),
+    Fault(
+        "merge: equal keys change their order",
+        SORT, "const bool left = CODE_OF(b) < CODE_OF(a);",
+        "const bool left = CODE_OF(b) <= CODE_OF(a);",
+        "test_sort_merge*.py",
+    ),
+    Fault(
+        "odd-even: equal keys of both blocks get one place",
+        SORT, "if (count_equal ? !before(key, other) : before(other, key))",
+        "if (before(other, key))",
+        f"{MATRIX} odd",
+    ),
+    Fault(
+        "odd-even, blocked: equal keys change their order",
+        SORT, "if (before(b[rank - 1 - middle], a[middle]))",
+        "if (!before(a[middle], b[rank - 1 - middle]))",
+        f"{SWEEP}odd",
+    ),
+    Fault(
+        "odd-even, bounds: the last element of a span is not searched for",
+        SORT, "? first : last - 1;", "? first : last - 2;",
+        f"{SWEEP}odd",
+    ),
+    # ------------------------------------------------------------------- gemm
+    Fault(
+        "gemm blocked: products past the end of k are added",
+        GEMM, "const bool inside = p < depth && ", "const bool inside = ",
+        f"{MATRIX} gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: an element past the end of a row is stored",
+        GEMM, "if (column + ${l} < n)", "if (column + ${l} <= n)",
+        f"{MATRIX} gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: a transposed matrix that is not staged is read by rows",
+        GEMM, 'f"({p}) * m" if TRANS_A else p', 'f"({p}) * k" if TRANS_A else p',
+        f"{SWEEP}gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: gaps of local memory are counted once",
+        GEMM, "*)(b_line + (${p}) * ${line_b}", "*)(b_line + (${p}) * ${TILE_N}",
+        f"{SWEEP}gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: unrolled steps leave out one",
+        GEMM, "% for u in range(UNROLL):\n${step", "% for u in range(min(UNROLL, 8)):\n${step",
+        f"{SWEEP}gemm-blocked",
+    ),
+    Fault(
+        "gemm tiled: rows past the end of a transposed A are read",
+        GEMM, "first + y < k && first_row + x < m ?", "first_row + x < m ?",
+        f"{MATRIX} gemm-tiled",
+    ),
+    # ----------------------------------------------------------------- conv2d
+    Fault(
+        "conv2d: the boundary reflect leaves out the edge",
+        CONV, "i < 0 ? -1 - i : i;", "i < 0 ? -i : i;",
+        f"{MATRIX} conv2d and reflect or conv2d and sweep",
+    ),
+    Fault(
+        "conv2d: far beyond the edge, wrap goes on from the wrong end",
+        CONV, "return k < 0 ? k + n : k;", "return k < 0 ? -k : k;",
+        "test_conv2d*.py",
+    ),
+    Fault(
+        "conv2d register: a block at the lower edge is taken for one inside",
+        CONV, "&& row + ${ROWS} <= out_height", "",
+        f"{MATRIX} conv2d-register",
+    ),
+    Fault(
+        "conv2d register: the taps that unrolling leaves are the first ones",
+        CONV, "${taps(str(KW // UNROLL * UNROLL), KW % UNROLL, pairs, align)}",
+        '${taps("0", KW % UNROLL, pairs, align)}',
+        f"{SWEEP}conv2d-register",
+    ),
+    Fault(
+        "conv2d register: whole vectors begin one value late",
+        CONV, " (k + shift) % align)", " (k + shift + 1) % align)",
+        "test_conv2d*.py",
+    ),
+    Fault(
+        "conv2d fft: products of complex numbers have the wrong sign",
+        CONV, "PUT(target, x, a * d + b * c, a * c - b * d);",
+        "PUT(target, x, a * d + b * c, a * c + b * d);",
+        f"{MATRIX} conv2d-fft",
+    ),
+    # -------------------------------------------------------------------- dft
+    Fault(
+        "dft direct: a power of n is not reduced",
+        "clkernels/dft", "power -= power >= n ? n : 0;", "power -= power > n ? n : 0;",
+        f"{MATRIX} dft-direct-naive or dft-naive",
+    ),
+    Fault(
+        "dft tiled: blocks are not turned where their roots are computed",
+        "clkernels/dft", "* ${RESEED} % n);", "* ${RESEED + 1} % n);",
+        f"{SWEEP}dft",
+    ),
+    Fault(
+        "fft, vector: columns of the last block are stored twice, in place",
+        "clkernels", "first); /* lanes before belong", "first) * 0; /* lanes before belong",
+        "test_fft*.py",
+    ),
+    Fault(
+        "fft, vector: vectors of the last rows overlap too far",
+        "clkernels", 'f"min(p, (uint){N - V})"', 'f"min(p, (uint){N - V - 1})"',
+        f"{MATRIX} dft-fft", times=2,
+    ),
+    Fault(
+        "fft, local memory: real and imaginary parts are not kept apart",
+        "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read;",
+        "/* real parts are read;",
+        "test_fft*.py", times=2,
+    ),
+    Fault(
+        "fft, local memory: the middle frequency of odd lengths has the other sign",
+        "clkernels", "p > ${length // 2} ? -x.y", "p >= ${length // 2} ? -x.y",
+        "test_fft*.py",
+    ),
+    Fault(
+        "fft planner: distances between steps are not those of the array between",
+        "opencl_lab", "source, row, pitch, done = target, rows * padded, padded, rows",
+        "source, row, pitch, done = target, rows * padded, rest, rows",
+        "test_fft*.py",
+    ),
+    Fault(
+        "fft planner: a group has more items than the device allows",
+        "opencl_lab", "and transforms * items_of(n, self) <= self.items", "",
+        "test_fft*.py test_dft*.py",
+    ),
+    Fault(
+        "real signals: the imaginary part of frequency 0 counts",
+        "clkernels/fourier/real.cl.mako", "a.y = b.y = 0;", ";",
+        "test_fft*.py test_dft*.py", times=2,
+    ),
+    Fault(
+        "Bluestein: the convolution is one point too short",
+        "opencl_lab", "next_smooth(2 * n - 1, 64)", "next_smooth(2 * n - 2, 64)",
+        "test_dft*.py test_fft*.py",
+    ),
+    Fault(
+        "cosine transforms: the middle number is written twice",
+        "clkernels/dft", "if (k > 0 && 2 * k != n)", "if (k > 0)",
+        "test_fft_cosine*.py",
+    ),
+    # ----------------------------------------------------------------- select
+    Fault(
+        "topk: the last key of a digit is looked for in the next one",
+        "clkernels/select", "known.left - before <= own[w]", "known.left - before < own[w]",
+        "test_select*.py",
+    ),
+    Fault(
+        "unique: the first key of a part is not compared with the one before",
+        "clkernels/select", "uint j = first == 0; j < here", "uint j = 1; j < here",
+        "test_select*.py",
+    ),
+    Fault(
+        "searchsorted: sides are exchanged",
+        "clkernels/select", '"<=" if RIGHT else "<"', '"<" if RIGHT else "<="',
+        "test_select*.py",
+    ),
+    # ------------------------------------------------------- plans and calls
+    Fault(
+        "plans: local memory that is passed is not counted",
+        "opencl_lab/plan.py", "return self.local_bytes + sum(passed)", "return self.local_bytes",
+        "test_plan*.py",
+    ),
+    Fault(
+        "plans: groups of the second dimension may be as many as of the first",
+        "opencl_lab/plan.py", "if items < 1 or items % local:", "if items % local:",
+        "test_plan*.py",
+    ),
+    Fault(
+        "replay: strides of device arrays tell no kinds apart",
+        "opencl_lab/kinds.py", 'own["strides"],', "", "test_replay*.py",
+    ),
+    Fault(
+        "replay: options that the environment sets tell no kinds apart",
+        "opencl_lab/kinds.py", "parts.append(_surroundings())", "pass",
+        "test_replay*.py test_calls*.py test_kept*.py",
+    ),
+    Fault(
+        "host copies: a piece begins where the one before began",
+        "opencl_lab/runtime/staging.py", "return lambda: read(pinned, piece.start)",
+        "return lambda: read(pinned, 0)",
+        "test_staging*.py",
+    ),
+    Fault(
+        "device copies: elements are not moved around the end",
+        "opencl_lab/runtime/copies.py", "shift % shape)", "0)",
+        "test_fft*.py",
+    ),
+    # ------------------------------------------------------------------ tuner
+    Fault(
+        "tuner: the problem that no tile divides is not checked",
+        "opencl_lab/tuning/trial.py", "_awkward.check()", "_awkward.load()",
+        "test_tuning_sandbox*.py test_tuning_tuner*.py",
+    ),
+    Fault(
+        "tuner: what is written outside of outputs is not seen",
+        "opencl_lab/tuning/trial.py", "if damage is not None:", "if False:",
+        "test_tuning_sandbox*.py test_tuning_tuner*.py",
+    ),
+    Fault(
+        "tuner: a wrong result is right",
+        "opencl_lab/tuning/trial.py", "if not difference.ok:", "if False:",
+        "test_tuning_sandbox*.py test_tuning_tuner*.py",
+    ),
+)  # fmt: skip
