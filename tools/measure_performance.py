@@ -5,8 +5,8 @@
 
 Each sweep is one `oclab bench`, whose document becomes docs/data/LABEL-SWEEP.json with the title,
 the date, the number of processors and the versions of the other libraries put in. On a GPU the data
-are on the device (`--resident`), beside PyTorch and CuPy; on a CPU they are NumPy arrays, beside
-those of the references below that are installed. Sweeps share the time that is left evenly; one
+are on the device (`--resident`), on a CPU they are NumPy arrays. Beside ours there are those of the
+references below that are installed. Sweeps share the time that is left evenly; one
 that takes longer is interrupted, and keeps what it has. `tools/performance_page.py` makes the page.
 """
 
@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ REST = 15.0  # seconds in which an interrupted sweep writes what it has
 
 @dataclass(frozen=True)
 class Sweep:
-    """One sweep: an operation and its options, its sizes on CPUs and GPUs, and CPU references."""
+    """One sweep: an operation and its options, its sizes and references on CPUs and GPUs."""
 
     name: str
     operation: str
@@ -45,6 +46,7 @@ class Sweep:
     gpu: str
     against: tuple[str, ...]
     options: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ("torch", "cupy")
 
 
 SWEEPS = (
@@ -52,7 +54,7 @@ SWEEPS = (
         "sort",
         "sort",
         "1000,10000,100000,1000000,10000000",
-        "10000,100000,1000000,10000000,67108864",
+        "10000,100000,1000000,10000000,33554432",
         ("numpy", "c:omp"),
     ),
     Sweep(
@@ -69,6 +71,7 @@ SWEEPS = (
         "512,1024,2048,4096,8192",
         ("opencv", "scipy", "c:omp"),
         ("--ksize", "7"),
+        ("torch",),
     ),
     Sweep(
         "fft",
@@ -94,7 +97,8 @@ def command_of(sweep: Sweep, on_gpu: bool) -> list[str]:
     arguments = ["bench", sweep.operation, "--sizes", sweep.gpu if on_gpu else sweep.cpu]
     arguments += [*sweep.options, "--out", "sweep", "--quiet"]
     if on_gpu:
-        return [*arguments, "--resident"]
+        peers = [f"{name}@device" for name in sweep.peers if find_spec(name) is not None]
+        return [*arguments, "--resident", "--against", ",".join(peers) or "none"]
     references = {item.name: item for item in get_operation(sweep.operation).references}
     there = [
         name
