@@ -9,12 +9,13 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.fourier.builder import index_t
-from opencl_lab.fourier.rows import WIDEN, widened
+from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import root_table
 from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.plan import Launch, Plan
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.widening import WIDEN
 
 __all__ = ["DirectNaive", "DirectTiled"]
 
