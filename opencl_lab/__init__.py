@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from opencl_lab.operations.select.functions import searchsorted, topk, unique
     from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
     from opencl_lab.prepared import Prepared, prepare
-    from opencl_lab.replay import free_memory
-    from opencl_lab.tuning.kernel_file import tune_kernel
+    from opencl_lab.runtime.replay import free_memory
     from opencl_lab.tuning.result import TuneResult
+    from opencl_lab.tuning.tune_kernel import tune_kernel
     from opencl_lab.tuning.tuner import tune
 
 __all__ = [
@@ -104,8 +104,8 @@ _HOMES = {
     "operations.select.functions": ("searchsorted", "topk", "unique"),
     "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
     "prepared": ("Prepared", "prepare"),
-    "replay": ("free_memory",),
-    "tuning.kernel_file": ("tune_kernel",),
+    "runtime.replay": ("free_memory",),
+    "tuning.tune_kernel": ("tune_kernel",),
     "tuning.result": ("TuneResult",),
     "tuning.tuner": ("tune",),
 }

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from opencl_lab.paths import cache_dir, free_bytes, read_json
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 __all__ = [
     "danger",

@@ -20,7 +20,7 @@ from typing import Any
 import platformdirs
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 __all__ = [
     "cache_dir",

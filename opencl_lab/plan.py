@@ -17,7 +17,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 __all__ = [
     "Argument",

@@ -40,7 +40,7 @@ from opencl_lab.caches import (
     usable_folder,
 )
 from opencl_lab.paths import cache_dir, free_bytes
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 __all__ = [
     "linker_missing",

@@ -17,14 +17,14 @@ import pyopencl.array
 
 import opencl_lab.fft as fft
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.kinds import kinds_of
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.select.functions import searchsorted, topk
 from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.replay import Recipe, data_and_values, is_replayed, record
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
+from opencl_lab.runtime.kinds import kinds_of
+from opencl_lab.runtime.replay import Recipe, data_and_values, is_replayed, record
 
 __all__ = ["Prepared", "prepare"]
 

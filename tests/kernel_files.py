@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from opencl_lab.tuning.kernel_file import KernelText, kernel_file
+from opencl_lab.tuning.kernel_file import kernel_file
+from opencl_lab.tuning.kernel_text import KernelText
 
 KERNELS = Path(__file__).parent / "kernels"
 N = 3001

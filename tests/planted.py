@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from opencl_lab.operation import Problem
 from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.custom import KernelOperation
 
@@ -84,7 +84,7 @@ def make(faults, name="planted"):
         plan=plan,
         inputs=inputs,
         reference=reference,
-        awkward={"n": 1009},
+        check_cases={"n": 1009},
     )
 
 

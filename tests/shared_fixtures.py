@@ -11,11 +11,12 @@ from intel_setting import NAMES
 from runtime_kernels import ADD, ARGUMENTS, INT32
 from tuning_runs import GPU
 
-from opencl_lab import intel, replay
+from opencl_lab import intel
 from opencl_lab import wheel as pip
 from opencl_lab.plan import Buffer, Launch, Plan
+from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import Session
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuning.tuner import make_task
 
 # -------------------------------------------------------------------- runtime
@@ -113,8 +114,8 @@ def private_data(tmp_path, monkeypatch):
 def overlay(private_data, tmp_path, monkeypatch):
     """An empty overlay and no shipped data, for each test its own."""
     monkeypatch.delenv("OCLAB_TUNING", raising=False)
-    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
-    monkeypatch.setattr(database, "_said", set())
+    monkeypatch.setattr(storage, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(storage, "_said", set())
     return tmp_path / "data" / "tuning" / "gemm.json"
 
 

@@ -17,7 +17,7 @@ from opencl_lab.comparison.calls import (
 )
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference.peers import Library, libraries
-from opencl_lab.registry import calls_of, operations
+from opencl_lab.registry import operations
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def small(operation):
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_public_calls_and_peers_solve_the_problem(operation):
     problem, inputs = small(operation)
-    calls = calls_of(operation)
+    calls = operation.calls
     expected = operation.expected(problem, inputs)
     right = expected[operation.output]
 
@@ -62,7 +62,7 @@ def test_public_calls_and_peers_solve_the_problem(operation):
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_every_row_is_measured(operation, device):
     problem, inputs = small(operation)
-    report = measure_calls(operation, calls_of(operation), problem, inputs, device, rounds=1)
+    report = measure_calls(operation, operation.calls, problem, inputs, device, rounds=1)
     rows = {(item.what, item.side) for item in report.costs}
     assert {(OURS, "device"), (OURS, "host"), (LAUNCHES, "device"), (ALLOCATION, "")} <= rows
     assert all(0 < item.host_us <= item.call_us for item in report.costs)
@@ -90,7 +90,7 @@ def test_a_peer_that_fails_is_left_out_and_says_why(device, monkeypatch):
 
     found = [(Library("numpy", "numpy", put=broken), np)]
     monkeypatch.setattr(module, "libraries", lambda cuda: found)
-    report = measure_calls(operation, calls_of(operation), problem, inputs, device, rounds=1)
+    report = measure_calls(operation, operation.calls, problem, inputs, device, rounds=1)
     assert report.left_out == {"numpy (host)": "no memory"}
 
 

@@ -87,7 +87,7 @@ def test_real_types_are_problems_of_half_a_spectrum():
         assert problem.signal[1] == (spectrum if kind != "r2c" else dtype)
         assert problem.signal[0][1] == (5 if kind == "c2r" else 9)
         assert problem.spectrum[0][1] == (5 if kind == "r2c" else 9)
-        for change in DFT.awkward:  # the tuner's gate keeps direction and type
+        for change in DFT.check_cases:  # the tuner's gate keeps direction and type
             changed = replace(problem, **change)
             assert (changed.kind, changed.half) == (kind, problem.half)
             assert changed.inverse == inverse

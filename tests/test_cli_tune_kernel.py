@@ -15,7 +15,8 @@ from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.journal import journal_file
-from opencl_lab.tuning.kernel_file import KernelText, kernel_file
+from opencl_lab.tuning.kernel_file import kernel_file
+from opencl_lab.tuning.kernel_text import KernelText
 from opencl_lab.tuning.sandbox import Sandbox
 from opencl_lab.tuning.signature import signature
 from opencl_lab.tuning.trial import Trial

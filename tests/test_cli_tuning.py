@@ -10,12 +10,12 @@ import pytest
 from opencl_lab.cli import main
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
 from opencl_lab.tuning.journal import Journal
 from opencl_lab.tuning.runs import runs
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 TILED = GEMM.algorithm("tiled")
 PROBLEM = GemmProblem(40, 40, 40)
@@ -26,7 +26,7 @@ def overlay(tmp_path, monkeypatch):
     """An empty overlay and no shipped data, for each test its own."""
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("OCLAB_TUNING", raising=False)
-    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(storage, "SHIPPED", tmp_path / "shipped")
     database.forget()
     yield tmp_path / "data" / "tuning"
     database.forget()
@@ -69,7 +69,7 @@ def store(device):
 
 def journal(device, name="tiled", problem=PROBLEM):
     """Write a journal as the tuner does, and return its task and evaluations."""
-    task = Task(GEMM, name, problem, device)
+    task = TuningTask(GEMM, name, problem, device)
     written = Journal(task)
     right, failed, time = other(device), other(device, LOCAL_PAD=0), "2026-11-21T11:00:00Z"
     evaluations = [
@@ -131,9 +131,9 @@ def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, ov
 def test_two_drivers_side_by_side_make_nothing_stale(device, content, monkeypatch):
     store(device)
     both = [replace(device, driver="99.9"), device]
-    monkeypatch.setattr("opencl_lab.cli.tuning.devices", lambda: both)
+    monkeypatch.setattr("opencl_lab.cli.tuning_entries.devices", lambda: both)
     assert content("list")["entries"][0]["state"] == "current"
-    monkeypatch.setattr("opencl_lab.cli.tuning.devices", lambda: both[:1])
+    monkeypatch.setattr("opencl_lab.cli.tuning_entries.devices", lambda: both[:1])
     assert content("list")["entries"][0]["state"] == "stale"
 
 
@@ -192,8 +192,8 @@ def test_overlays_go_from_one_user_to_another(device, content, oclab, tmp_path, 
     assert content("list")["entries"][0]["time_ms"] == 0.5
     assert refused(oclab("export", file, "--operation", "sort"), "nothing to export")
 
-    database.SHIPPED.mkdir()
-    file.rename(database.SHIPPED / "gemm.json")
+    storage.SHIPPED.mkdir()
+    file.rename(storage.SHIPPED / "gemm.json")
     assert "1 entry deleted" in oclab("clear")[1]
     assert [item["source"] for item in content("list")["entries"]] == ["shipped"]
     assert refused(oclab("export", file), "nothing to export")

@@ -9,7 +9,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.cli.common import global_options, progress_bar
-from opencl_lab.comparison.contestants import ReferenceRun, Task
+from opencl_lab.comparison.implementations import ReferenceRun, Workload
 from opencl_lab.comparison.plots import (
     set_title,
 )
@@ -18,10 +18,11 @@ from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.references import numpy_sort
+from opencl_lab.operations.sort.solver import SortSolver
 from opencl_lab.reference.descriptor import HostReference
-from opencl_lab.reference.host import numpy_sort
 from opencl_lab.registry import get_operation
-from opencl_lab.words import duration
+from opencl_lab.wording import duration
 
 
 @pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
@@ -36,10 +37,10 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
 
     sort = get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: Slow())
+    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: Slow())
     problem = sort.problem(n=9)
     for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
-        slow = ReferenceRun(Task(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
+        slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
         monkeypatch.setattr(slow, "_estimate", lambda seconds=seconds: seconds)
         slow.attempt(slow.start)
         slow.check()
@@ -62,8 +63,8 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
 
     slow, sort = Slow(), get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.comparison.contestants.prepare", lambda *arguments: slow)
-    task = Task(sort, sort.problem(n=9), {}, {})
+    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: slow)
+    task = Workload(sort, sort.problem(n=9), {}, {})
     run = ReferenceRun(task, sort.references[0], 1, patient=patient)
     run.attempt(run.start)
     run.check()
@@ -171,7 +172,10 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
         def plan(self, problem, config, device):
             return OddEvenMerge.plan(self, replace(problem, descending=True), config, device)
 
-    monkeypatch.setattr(type(SORT), "algorithms", (Wrong(), OddEvenMerge()))
+    class Two(SortSolver):
+        homes = {"wrong": Wrong(), "odd-even-merge": OddEvenMerge()}  # noqa: RUF012
+
+    monkeypatch.setattr(type(SORT), "solver", Two())
     problem = SortProblem(100, np.dtype("int32"))
     keys = SORT.generate(problem, 0)
     for names, expected in (("all", {"sorted": np.sort(keys["keys"])}), ("wrong", {})):
@@ -183,8 +187,8 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
 
 
 def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.comparison.contestants.FEW_STEPS", 0)
-    monkeypatch.setattr("opencl_lab.comparison.contestants.PATIENCE", 0.0)
+    monkeypatch.setattr("opencl_lab.comparison.implementations.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.comparison.implementations.PATIENCE", 0.0)
     steps = []
     problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
     for row in ol.compare("conv2d", **problem):

@@ -90,7 +90,7 @@ def test_axes_of_real_results():
 
 
 def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
-    from opencl_lab.comparison.contestants import ReferenceRun, Task
+    from opencl_lab.comparison.implementations import ReferenceRun, Workload
     from opencl_lab.comparison.runner import check_comparison
 
     short, long = DftProblem(4096), DftProblem(441_000)
@@ -102,7 +102,7 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
         request = check_comparison(DFT, problem, device=device, algorithms=names)
         assert [name for name, _, _ in request.runs] == [expected]
     reference = DFT.references[0]
-    skipped = ReferenceRun(Task(DFT, long, {}, {}), reference, 1, patient=False)
+    skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, patient=False)
     skipped.attempt(skipped.start)
     assert skipped.status == "unavailable" and "--against c:seq runs it" in skipped.reason
     assert re.match(r"a run would take about \d+ (minute|hour)s?;", skipped.reason)
@@ -121,13 +121,13 @@ def test_auto_is_the_fastest_and_the_public_function_stays_direct(device, monkey
         assert DFT.choose(problem, device).name == name
     assert make_task("dft", device=device, n=65_536).algorithm_name == "fft"
     taken = []
-    choose = type(DFT).choose
+    choose = type(DFT.solver).choose
 
     def watched(self, *args):
         taken.append(choose(self, *args))
         return taken[-1]
 
-    monkeypatch.setattr(type(DFT), "choose", watched)
+    monkeypatch.setattr(type(DFT.solver), "choose", watched)
     ol.dft(np.zeros(64, np.complex64))
     assert taken[-1].name == "direct-tiled"
 

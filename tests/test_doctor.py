@@ -16,9 +16,12 @@ from opencl_lab import device as device_module
 from opencl_lab.cli.doctor import render_table
 from opencl_lab.device import Capabilities, Device, devices, probe_file
 from opencl_lab.doctor import diagnose, probes
-from opencl_lab.doctor.bench import Bench
-from opencl_lab.doctor.diagnose import PROBES, Finding, Probe, Report, examine, store
+from opencl_lab.doctor import examine as examining
+from opencl_lab.doctor.diagnose import PROBES, Report, store
+from opencl_lab.doctor.examine import examine
+from opencl_lab.doctor.findings import Finding, Probe
 from opencl_lab.doctor.peaks import Peaks
+from opencl_lab.doctor.probing import ProbeSession
 from opencl_lab.doctor.toolchain import toolchain
 
 PLANTED = """
@@ -145,7 +148,7 @@ def test_leaving_early_kills_the_children(planted: Path, device: Device) -> None
 def test_an_interrupt_while_it_asks_for_a_probe_does_not_hang(
     planted: Path, device: Device, check_end: Callable[..., None]
 ) -> None:
-    child = diagnose._Child(plant("hang"), device, planted, 60)
+    child = examining._Child(plant("hang"), device, planted, 60)
     check_end(child.process, child.kill)
 
 
@@ -165,10 +168,10 @@ def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
 def test_writes_that_others_do_not_see_are_told_from_those_that_come_late(
     device: Device, monkeypatch: pytest.MonkeyPatch, seen: int, old: int, told: str
 ) -> None:
-    def run(bench: Bench, *arguments: Any) -> None:
+    def run(session: ProbeSession, *arguments: Any) -> None:
         arguments[7][1:] = seen, old  # of the counts
 
-    monkeypatch.setattr(Bench, "run", run)
+    monkeypatch.setattr(ProbeSession, "run", run)
     *_, last = probes.visible_writes(device)
     assert not last["value"] and last["detail"].startswith(told)
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab import replay
-from opencl_lab.runtime import host_results
+from opencl_lab.runtime import host_results, replay
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.session import default_queue, session_of
 

@@ -11,11 +11,10 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab import replay
 from opencl_lab.errors import LaunchError
 from opencl_lab.operations.conv2d import filters
 from opencl_lab.plan import Buffer, Launch, Plan, Table
-from opencl_lab.runtime import kept
+from opencl_lab.runtime import kept, replay
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
 from opencl_lab.template import render
@@ -225,7 +224,7 @@ def test_only_small_filters_are_remembered(rng):
 def test_launches_of_a_plan_render_their_template_once(fresh, plan_of, monkeypatch):
     rendered = []
     monkeypatch.setattr(
-        "opencl_lab.runtime.session.render",
+        "opencl_lab.runtime.programs.render",
         lambda *args: rendered.append(args) or render(*args),
     )
     launch = plan_of().launches[0]

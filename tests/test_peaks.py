@@ -10,12 +10,12 @@ import pyopencl as cl
 import pytest
 from rich.console import Console
 
-from opencl_lab.cli.tune import _best_text
+from opencl_lab.cli.tune_progress import _best_text
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.table import comparison_table
 from opencl_lab.device import probe_file
-from opencl_lab.doctor.bench import Bench, Wrong
-from opencl_lab.doctor.diagnose import Finding, store
+from opencl_lab.doctor.diagnose import store
+from opencl_lab.doctor.findings import Finding
 from opencl_lab.doctor.peaks import (
     Peaks,
     above_peak,
@@ -25,6 +25,7 @@ from opencl_lab.doctor.peaks import (
     stored_peaks,
 )
 from opencl_lab.doctor.probes import throughput
+from opencl_lab.doctor.probing import ProbeSession, Wrong
 from opencl_lab.plan import Work
 from opencl_lab.registry import get_operation
 from opencl_lab.template import Source
@@ -199,36 +200,36 @@ def test_a_comparison_refuses_what_is_faster_than_the_peak(device, cache):
 
 
 @pytest.fixture(params=["cpu", "gpu"])
-def bench(device, request):
-    """A bench on the device under test, taken for a CPU and for a GPU."""
+def session(device, request):
+    """A session on the device under test, taken for a CPU and for a GPU."""
     small = replace(device, kind=request.param, compute_units=min(device.compute_units, 2))
-    return Bench(small)
+    return ProbeSession(small)
 
 
-def arithmetic(bench, dtype=np.float32):
-    return throughput._Arithmetic(bench, dtype, 4, 3)
+def arithmetic(session, dtype=np.float32):
+    return throughput._Arithmetic(session, dtype, 4, 3)
 
 
-def copying(bench):
+def copying(session):
     size = 1 << 18
-    buffers = tuple(cl.Buffer(bench.context, cl.mem_flags.READ_WRITE, size) for _ in range(2))
-    return throughput._Copy(bench, buffers, size, 4, 1024)
+    buffers = tuple(cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size) for _ in range(2))
+    return throughput._Copy(session, buffers, size, 4, 1024)
 
 
 @pytest.mark.parametrize("make", [arithmetic, copying])
 @pytest.mark.parametrize("rounds", [1, 7])
-def test_trials_compute_what_they_should(bench, make, rounds):
-    trial = make(bench)
+def test_trials_compute_what_they_should(session, make, rounds):
+    trial = make(session)
     trial.build()
     trial.rounds = rounds
     assert trial.launch() > 0 and trial.best > 0
     trial.verify()
 
 
-def test_arithmetic_in_double_precision(bench):
-    if not bench.device.capabilities.fp64:
+def test_arithmetic_in_double_precision(session):
+    if not session.device.capabilities.fp64:
         pytest.skip("no double precision")
-    trial = arithmetic(bench, np.float64)
+    trial = arithmetic(session, np.float64)
     trial.build()
     trial.launch()
     trial.verify()
@@ -244,7 +245,7 @@ def test_arithmetic_in_double_precision(bench):
         (copying, "] = v1;", "] = v0;"),
     ],
 )
-def test_work_that_is_left_out_is_seen(bench, make, whole, lazy, monkeypatch):
+def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
     render = throughput.render
 
     def cheat(template, parameters):
@@ -253,7 +254,7 @@ def test_work_that_is_left_out_is_seen(bench, make, whole, lazy, monkeypatch):
         return Source(template, text.replace(whole, lazy))
 
     monkeypatch.setattr(throughput, "render", cheat)
-    trial = make(bench)
+    trial = make(session)
     trial.build()
     trial.launch()
     with pytest.raises(Wrong):
@@ -265,10 +266,10 @@ def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
         pytest.skip("a simulator has no speed")
     monkeypatch.setattr(throughput, "PATIENCE", 0.05)
 
-    def trials(bench):
+    def trials(session):
         for chains in (1, 4):
-            yield throughput._Arithmetic(bench, np.float32, 4, chains)
-        lazy = throughput._Arithmetic(bench, np.float32, 4, 2)
+            yield throughput._Arithmetic(session, np.float32, 4, chains)
+        lazy = throughput._Arithmetic(session, np.float32, 4, 2)
         lazy.amount = 1e30  # it would win
         monkeypatch.setattr(lazy, "verify", fail)
         yield lazy

@@ -17,7 +17,7 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, check_plan, round_up
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.template import render
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 INT32 = np.dtype(np.int32)
 GPU = Device(

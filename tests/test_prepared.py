@@ -8,8 +8,8 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab import replay
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue
 
 

@@ -1,10 +1,8 @@
 """The public names."""
 
-import ast
 import re
 import subprocess
 import sys
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -79,50 +77,3 @@ assert not failures, failures
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-FACADES = {"opencl_lab.cli", "opencl_lab.doctor.probes", "opencl_lab.fft", "opencl_lab.files"}
-FACADES.add("opencl_lab.tuning.strategies")
-"""Packages that hand on the names of their modules, which nobody else imports."""
-
-
-def _parents(name):
-    """Return the packages around a module, but for the outermost one."""
-    parts = name.split(".")
-    return {".".join(parts[:count]) for count in range(2, len(parts))}
-
-
-def _imports(path, known):
-    """Return the modules that importing a module imports, and the packages around all of them."""
-    found = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.module in FACADES:
-            found.add(node.module)
-        elif isinstance(node, ast.ImportFrom):
-            names = {f"{node.module}.{item.name}" for item in node.names}
-            found |= (names & known.keys()) or {node.module}
-        elif isinstance(node, ast.Import):
-            found |= {item.name for item in node.names}
-    return {item for name in found for item in (name, *_parents(name)) if item in known}
-
-
-def test_no_modules_import_each_other_in_a_circle():
-    # Threads that enter a circle at different places wait for each other.
-    root = Path(opencl_lab.__file__).parent
-    known = {
-        ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(
-            ".__init__"
-        ): path
-        for path in root.rglob("*.py")
-    }
-    graph = {}
-    for name, path in known.items():
-        needed = _imports(path, known) | _parents(name)
-        inside = next(iter(FACADES & {name, *_parents(name)}), None)
-        for item in needed - {name}:
-            facade = next(iter(FACADES & _parents(item)), inside)
-            assert facade == inside, f"{name} reaches past {facade} for {item}"
-        if inside is not None:  # a facade and its modules count as one
-            needed = {item for item in needed if inside not in {item, *_parents(item)}}
-        graph.setdefault(inside or name, set()).update(needed - {name})
-    tuple(TopologicalSorter(graph).static_order())  # raises CycleError

@@ -9,11 +9,10 @@ from resident_rows import INT32
 from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.pyopencl_sorts import bitonic_sort, radix_sort
 from opencl_lab.reference import peers
 from opencl_lab.reference.execute import prepare
 from opencl_lab.reference.peers import Library, Resident, residents
-from opencl_lab.registry import calls_of
-from opencl_lab.runtime.pyopencl_sorts import bitonic_sort, radix_sort
 
 # --- PyOpenCL's own sorts -----------------------------------------------------------------------
 
@@ -59,7 +58,7 @@ def test_bitonic_sort_of_pyopencl_is_given_no_nan(device):
 
 
 def test_padding_is_said():
-    note = next(item.note for item in residents(calls_of(SORT)) if item.peer == "pyopencl:bitonic")
+    note = next(item.note for item in residents(SORT.calls) if item.peer == "pyopencl:bitonic")
     assert note(SortProblem(50_000, INT32)) == "padded to 65,536 keys"
     assert note(SortProblem(1 << 16, INT32)) == ""
 

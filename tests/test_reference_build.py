@@ -16,7 +16,9 @@ import pytest
 
 from opencl_lab.errors import BuildError, LaunchError, ReferenceUnavailable
 from opencl_lab.reference import build
-from opencl_lab.reference.build import compiler, describe, load
+from opencl_lab.reference import compiler as compilers
+from opencl_lab.reference.build import load
+from opencl_lab.reference.compiler import compiler, describe
 from opencl_lab.reference.descriptor import CReference
 from opencl_lab.reference.execute import prepare
 
@@ -140,7 +142,8 @@ def test_changed_source_and_header_are_compiled_again(place):
 
 def test_another_processor_does_not_take_our_library(place, monkeypatch):
     scaled()
-    monkeypatch.setattr(build, "_cpu", lambda: "another")
+    for module in (build, compilers):
+        monkeypatch.setattr(module, "cpu_text", lambda: "another")
     scaled()
     assert len(libraries(place)) == 2
     assert len(list(place.glob("compiler-*.json"))) == 2
@@ -392,7 +395,7 @@ def test_a_full_disk_of_temporary_files_is_no_missing_compiler(monkeypatch):
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(build, "_probe_once", full)
+    monkeypatch.setattr(compilers, "_probe_once", full)
     with pytest.raises(ReferenceUnavailable, match=r"No space left.*set TMPDIR") as refused:
-        build.compiler()
+        compiler()
     assert "install" not in str(refused.value)

@@ -14,7 +14,7 @@ import pytest
 
 import opencl_lab
 from opencl_lab.errors import LaunchError, ReferenceUnavailable
-from opencl_lab.reference import host
+from opencl_lab.operations.sort import references
 from opencl_lab.reference.child import ChildProcess
 from opencl_lab.reference.descriptor import HostReference
 from opencl_lab.reference.execute import prepare
@@ -252,13 +252,13 @@ def test_unavailable_and_failing_references():
 
 
 def test_numpy_without_avx512(monkeypatch):
-    reason = host.no_avx512_sort()
+    reason = references.no_avx512_sort()
     if reason:
-        assert not host._avx512_features() or "AVX2 sort" in reason
+        assert not references._avx512_features() or "AVX2 sort" in reason
         pytest.skip(reason)
-    monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", host._avx512_features()[-1])
-    environment = {**os.environ, **host.numpy_avx2_environment()}
-    script = "from opencl_lab.reference import host; print(host.no_avx512_sort())"
+    monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", references._avx512_features()[-1])
+    environment = {**os.environ, **references.numpy_avx2_environment()}
+    script = "from opencl_lab.operations.sort import references; print(references.no_avx512_sort())"
     for enabled in ("", "AVX2"):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", script],
@@ -284,10 +284,10 @@ def test_which_numpy_has_two_sorts(monkeypatch, version, found, words):
     monkeypatch.setattr(np, "__version__", version)
     monkeypatch.setattr(np, "show_config", lambda mode: {"SIMD Extensions": {"found": found}})
     monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES", raising=False)
-    reason = host.no_avx512_sort()
+    reason = references.no_avx512_sort()
     assert reason is None if words is None else words in reason
     names = [name for name in found if name not in ("AVX2", "X86_V3", "ASIMDHP")]
-    environment = host.numpy_avx2_environment()
+    environment = references.numpy_avx2_environment()
     assert environment.get("NPY_DISABLE_CPU_FEATURES", "").split() == names
 
 
@@ -296,4 +296,4 @@ def test_numpy_old_enough_to_have_no_config(monkeypatch):
         pass
 
     monkeypatch.setattr(np, "show_config", show_config)
-    assert host.numpy_avx2_environment() == {}
+    assert references.numpy_avx2_environment() == {}

@@ -13,7 +13,7 @@ import pytest
 from scipy import ndimage
 
 import opencl_lab as ol
-from opencl_lab import replay
+from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.tuned import database
 

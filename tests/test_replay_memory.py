@@ -9,7 +9,7 @@ import pyopencl.tools
 import pytest
 
 import opencl_lab as ol
-from opencl_lab import replay
+from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue, session_of
 
 pytestmark = pytest.mark.usefixtures("nothing_recorded")

@@ -8,7 +8,7 @@ from resident_rows import INT32, compared
 
 import opencl_lab as ol
 from opencl_lab.cli import main
-from opencl_lab.comparison import contestants
+from opencl_lab.comparison import implementations
 from opencl_lab.comparison.runner import check_comparison
 from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.operations.dft.operation import DFT
@@ -17,7 +17,6 @@ from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference import peers
 from opencl_lab.reference.peers import Library
-from opencl_lab.registry import calls_of
 
 # In this environment: those in C, and NumPy in its plain form.
 HERE = [item for item in SORT.references if getattr(item, "unavailable", lambda: None)() is None]
@@ -61,8 +60,8 @@ def there(monkeypatch):
         Library("torch", "numpy", "device", put, There.finish, get=get, opens=missing),
     )
     monkeypatch.setattr(peers, "LIBRARIES", fakes)
-    monkeypatch.setitem(calls_of(SORT).peers, "cupy", fake_sort)
-    monkeypatch.setattr(contestants, "ROW_MS", 0.5)
+    monkeypatch.setitem(SORT.calls.peers, "cupy", fake_sort)
+    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
     return found
 
 
@@ -89,12 +88,12 @@ def test_libraries_get_arrays_as_their_users_have_them(device, there):
     """CuPy sorts rows by another algorithm, and copies signals whose axis is not the last."""
     compared(device, resident=True, repeats=1, against="cupy")
     assert there.shapes == [(2000,)]
-    shaped = calls_of(SORT).shaped(SortProblem(5, INT32, 4), {"keys": np.zeros((4, 5), np.int32)})
+    shaped = SORT.calls.shaped(SortProblem(5, INT32, 4), {"keys": np.zeros((4, 5), np.int32)})
     assert shaped["keys"].shape == (4, 5)
     for inner, shape in ((1, (3, 8)), (2, (3, 8, 2))):
         signal = np.zeros((3, 8, inner), np.complex64)
         problem = DftProblem(8, signal.dtype, 3, inner=inner)
-        assert calls_of(DFT).shaped(problem, {"signal": signal})["signal"].shape == shape
+        assert DFT.calls.shaped(problem, {"signal": signal})["signal"].shape == shape
 
 
 def test_a_row_of_calls_is_waited_for_once(device, there):
@@ -149,7 +148,7 @@ def test_what_a_library_cannot_do_makes_it_unavailable(device, there, monkeypatc
     def refuses(problem, module, arrays):
         raise TypeError("no such keys\nat all")
 
-    monkeypatch.setitem(calls_of(SORT).peers, "cupy", refuses)
+    monkeypatch.setitem(SORT.calls.peers, "cupy", refuses)
     comparison = compared(device, resident=True, repeats=1)
     row = rows_of(comparison)["cupy@device"]
     assert row.status == "unavailable" and row.reason == "TypeError: no such keys"
@@ -157,17 +156,15 @@ def test_what_a_library_cannot_do_makes_it_unavailable(device, there, monkeypatc
 
 
 def test_a_wrong_result_of_the_device_is_seen(device, there, monkeypatch):
-    monkeypatch.setitem(
-        calls_of(SORT).peers, "cupy", lambda problem, module, arrays: arrays["keys"]
-    )
+    monkeypatch.setitem(SORT.calls.peers, "cupy", lambda problem, module, arrays: arrays["keys"])
     comparison = compared(device, resident=True, repeats=1)
     assert rows_of(comparison)["cupy@device"].status == "correctness"
 
 
 def test_slow_libraries_are_left_out_with_an_estimate(device, there, monkeypatch):
-    monkeypatch.setattr(contestants, "FEW_STEPS", 0)
-    monkeypatch.setattr(contestants, "PATIENCE", 0.0)
-    monkeypatch.setitem(calls_of(SORT).steps, "cupy", lambda problem: problem.n)
+    monkeypatch.setattr(implementations, "FEW_STEPS", 0)
+    monkeypatch.setattr(implementations, "PATIENCE", 0.0)
+    monkeypatch.setitem(SORT.calls.steps, "cupy", lambda problem: problem.n)
     row = rows_of(compared(device, resident=True, repeats=1))["cupy@device"]
     assert row.status == "unavailable" and row.reason.endswith("--against cupy@device runs it")
 

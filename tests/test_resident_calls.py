@@ -9,12 +9,12 @@ from resident_rows import INT32, compared
 
 import opencl_lab as ol
 from opencl_lab.comparison import ours
-from opencl_lab.comparison.contestants import Task
+from opencl_lab.comparison.implementations import Workload
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference.peers import OurCall
-from opencl_lab.registry import calls_of, operations
+from opencl_lab.registry import operations
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import default_queue
 
@@ -24,21 +24,21 @@ from opencl_lab.runtime.session import default_queue
 def contestant(device, algorithm="radix", **options):
     problem = SortProblem(2000, INT32)
     inputs = SORT.generate(problem, 0)
-    task = Task(SORT, problem, inputs, SORT.expected(problem, inputs))
-    options = {"calls": calls_of(SORT), **options}
+    task = Workload(SORT, problem, inputs, SORT.expected(problem, inputs))
+    options = {"calls": SORT.calls, **options}
     return OpenCL(task, device, algorithm, **options)
 
 
 def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
     """They are replayed, on a queue without events; runs with events are others."""
     ran = []
-    run = type(SORT).run
+    run = type(SORT.solver).run
 
     def watched(self, problem, inputs, **options):
         ran.append(options["queue"])
         return run(self, problem, inputs, **options)
 
-    monkeypatch.setattr(type(SORT), "run", watched)
+    monkeypatch.setattr(type(SORT.solver), "run", watched)
     (row,) = compared(device, n=2000, repeats=3, against="none").measurements
     plain, timed = default_queue(device), default_queue(device, profiling=True)
     assert row.ok and row.calls > 1 and row.total_ms.runs == 3
@@ -92,9 +92,7 @@ def test_calls_that_return_something_else_are_seen(device, returned, words):
     def other(a, *, queue=None):
         return returned(a)
 
-    chosen = replace(
-        calls_of(SORT), ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {})
-    )
+    chosen = replace(SORT.calls, ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {}))
     item = contestant(device, calls=chosen)
     item.attempt(item.start)
     item.check()
@@ -112,7 +110,7 @@ def test_wrong_results_of_calls_in_a_row_are_seen(device, data, monkeypatch):
         return a.copy()
 
     chosen = replace(
-        calls_of(SORT), ours=lambda _, arrays, name: OurCall(unsorted, (arrays["keys"],), {})
+        SORT.calls, ours=lambda _, arrays, name: OurCall(unsorted, (arrays["keys"],), {})
     )
     item = contestant(device, calls=chosen, data=data)
     item.attempt(item.start)
@@ -143,13 +141,13 @@ def test_public_calls_give_what_each_algorithm_gives(operation, device):
     complete = operation.with_defaults(SIZES.get(operation.name, {operation.size_option: 24}))
     problem = operation.problem(**complete)
     inputs = operation.generate(problem, 0, **complete)
-    task = Task(operation, problem, inputs, operation.expected(problem, inputs))
+    task = Workload(operation, problem, inputs, operation.expected(problem, inputs))
     tried = 0
     for algorithm in operation.algorithms:
         if algorithm.supports(problem, device) is not None:
             continue
         for data in ("host", "device"):
-            item = OpenCL(task, device, algorithm.name, calls=calls_of(operation), data=data)
+            item = OpenCL(task, device, algorithm.name, calls=operation.calls, data=data)
             item.attempt(item.start)
             assert item._call != item._whole_run, "there is a public call"
             item.attempt(item.settle)

@@ -14,8 +14,7 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab import replay
-from opencl_lab.runtime import results
+from opencl_lab.runtime import replay, results
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import pending
 from opencl_lab.runtime.kept import call_when_freeing

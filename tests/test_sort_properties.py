@@ -213,7 +213,7 @@ def test_selections_agree_with_sorting(queue, form, keys, share):
     np.testing.assert_array_equal(np.repeat(once, counts), row)
 
     values = given_keys[-1]
-    right = form == "groups"
+    right = form == "local-memory"
     problem = SearchProblem(n, values.size, row.dtype, right)
     search = {"WG_SIZE": config["WG_SIZE"], "VALUES": 4}
     arrays = {"keys": row, "values": values}

@@ -17,9 +17,9 @@ from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import document, entry_of, parse
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 pytestmark = pytest.mark.usefixtures("overlay")
 
@@ -31,8 +31,8 @@ STRANGER = replace(STRANGER, compute_capability=None)
 
 
 def ship(*entries):
-    database.SHIPPED.mkdir(exist_ok=True)
-    (database.SHIPPED / "gemm.json").write_text(json.dumps(document(entries)))
+    storage.SHIPPED.mkdir(exist_ok=True)
+    (storage.SHIPPED / "gemm.json").write_text(json.dumps(document(entries)))
     database.forget()
 
 
@@ -209,8 +209,11 @@ def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
 
 def test_the_files_of_the_package_are_valid(monkeypatch):
     monkeypatch.undo()
-    for name, operation in operations().items():
-        text = database.shipped_file(name).read_text()
+    paths = sorted(storage.shipped_file("sort").parent.glob("*.json"))
+    assert paths  # not every operation needs one
+    for path in paths:
+        name, text = path.stem, path.read_text()
+        operation = operations()[name]
         digests = {item.name: kernel_digest(item.templates) for item in operation.algorithms}
         for entry in parse(text, shipped=True):
             assert entry.operation == name and entry.algorithm in digests
@@ -283,15 +286,15 @@ def test_algorithms_name_their_operation_and_every_template_they_launch(device):
         names = set(problem.as_dict())
         assert set(problem.sizes) | set(problem.layout) <= names
         assert not set(problem.sizes) & set(problem.layout)
-        assert all(set(problem.sizes) <= set(changes) for changes in operation.awkward)
+        assert all(set(problem.sizes) <= set(changes) for changes in operation.check_cases)
 
 
 def test_every_algorithm_can_be_checked_with_awkward_sizes():
     for operation in operations().values():
         problem = operation.problem(**operation.with_defaults({operation.size_option: 256}))
         for algorithm in operation.algorithms:
-            task = Task(operation, algorithm.name, problem, GPU)
-            assert algorithm.supports(problem, GPU) or task.awkward_problems
+            task = TuningTask(operation, algorithm.name, problem, GPU)
+            assert algorithm.supports(problem, GPU) or task.check_problems
 
 
 def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
@@ -299,6 +302,6 @@ def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
         for algorithm in operation.algorithms:
             for parameter in algorithm.space.parameters:
                 size = parameter.name.removeprefix("TILE_").lower()
-                for changes in operation.awkward:
+                for changes in operation.check_cases:
                     for tile in parameter.values if size in changes else ():
                         assert changes[size] > tile and changes[size] % tile

@@ -14,15 +14,15 @@ from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.space import Config
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuning.adopt import adopt, task_of
 from opencl_lab.tuning.clblast import from_clblast
 from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.formats import read_recording
 from opencl_lab.tuning.interchange import (
     Recording,
     from_kernel_tuner,
     from_t4,
-    read_recording,
     to_kernel_tuner,
     to_t4,
     values_of,
@@ -312,7 +312,7 @@ def test_clblast_configurations_are_allowed_by_blocked():
 @pytest.fixture
 def overlay(tmp_path, monkeypatch):
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr(database, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr(storage, "SHIPPED", tmp_path / "none")
     database.forget()
     yield
     database.forget()

@@ -11,7 +11,7 @@ import pytest
 from tuning_runs import GPU, record, replay
 
 from opencl_lab.errors import OclabError
-from opencl_lab.tuning import tuner
+from opencl_lab.tuning import search
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal, journal_file
 from opencl_lab.tuning.runner import Replay
@@ -107,7 +107,7 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
 
         def evaluate(self, config, best_ms, seconds):
             if len(self.asked) == 1:
-                monkeypatch.setattr(tuner, "kernel_digest", lambda templates: "edited")
+                monkeypatch.setattr(search, "kernel_digest", lambda templates: "edited")
             return super().evaluate(config, best_ms, seconds)
 
     runner = Editing(record(task, lambda config: 1.0))

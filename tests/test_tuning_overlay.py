@@ -17,7 +17,7 @@ from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import document, entry_of, parse
 
 pytestmark = pytest.mark.usefixtures("overlay")
@@ -71,8 +71,8 @@ def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, capl
 
 
 def test_a_damaged_shipped_file_is_only_mentioned(caplog):
-    database.SHIPPED.mkdir()
-    path = database.SHIPPED / "gemm.json"
+    storage.SHIPPED.mkdir()
+    path = storage.SHIPPED / "gemm.json"
     path.write_text("{")
     assert used() == DEFAULT and path.read_text() == "{"
     assert len(caplog.records) == 1
@@ -113,7 +113,7 @@ WRITER = """
 import sys
 from dataclasses import replace
 from opencl_lab.space import Config
-from opencl_lab.tuned import database
+from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import parse
 with open(sys.argv[1]) as file:
     first = parse(file.read())[0]

@@ -19,7 +19,7 @@ from opencl_lab.runtime.session import default_queue
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.guarded import LEAST_GUARD, POISON, Guarded
 from opencl_lab.tuning.sandbox import Sandbox
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import make_task
 
 FOREVER = math.inf
@@ -170,12 +170,12 @@ def test_an_operation_without_a_name_cannot_be_sent():
 
 
 def test_a_task_travels_without_handles_of_opencl(task):
-    task.algorithm, task.awkward_problems  # noqa: B018  (cached, and not to be sent)
+    task.algorithm, task.check_problems  # noqa: B018  (cached, and not to be sent)
     copy = pickle.loads(pickle.dumps(task))
     assert copy.device.handle is None and copy.device.key == task.device.key
     assert copy.operation is planted.PLANTED and copy.problem == task.problem
-    assert [problem.n for problem in task.awkward_problems] == [1009]
-    assert isinstance(copy, Task)
+    assert [problem.n for problem in task.check_problems] == [1009]
+    assert isinstance(copy, TuningTask)
 
 
 def test_an_orphan_ends():

@@ -68,7 +68,7 @@ def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monke
             return super().again(config, seconds)
 
     runner = Slow(record(task, tile_time))
-    monkeypatch.setattr("opencl_lab.tuning.tuner.time.monotonic", lambda: runner.now)
+    monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: runner.now)
     result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner)
     assert result.stopped == "time" and len(runner.asked) == 9
     assert result.finalists and 9 < result.seconds <= 10
@@ -178,7 +178,7 @@ def test_what_is_above_the_peak_of_the_device_is_refused(task, monkeypatch):
         return 1e-6 if config["UNROLL"] == 2 else tile_time(config)
 
     peaks = Peaks(flops32=2 * 512**3 / 0.9e-3)
-    monkeypatch.setattr("opencl_lab.tuning.tuner.stored_peaks", lambda device: peaks)
+    monkeypatch.setattr("opencl_lab.tuning.search.stored_peaks", lambda device: peaks)
     result, _ = replay(task, time_of=unbelievable)
     refused = [item for item in result.evaluations if item.config["UNROLL"] == 2]
     assert refused and all(item.status == "runtime" for item in refused)
@@ -236,5 +236,5 @@ def test_what_makes_no_task_is_refused():
 def test_every_operation_can_be_sent_to_a_worker(name):
     for algorithm in get_operation(name).algorithms:
         made = make_task(name, device=GPU, algorithm=algorithm.name)
-        assert made.problem not in made.awkward_problems
+        assert made.problem not in made.check_problems
         assert journal_file(made).name.startswith(f"{name}-{algorithm.name}-")

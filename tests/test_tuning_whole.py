@@ -169,7 +169,7 @@ def test_a_field_without_a_default_is_refused():
     with pytest.raises(InvalidProblem, match="n needs a default"):
         planted.KernelOperation(
             "needy", problem=Needy, template="", space=None, default=None, plan=None,
-            inputs=None, reference=None, awkward={},
+            inputs=None, reference=None, check_cases={},
         )  # fmt: skip
 
 

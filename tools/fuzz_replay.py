@@ -34,8 +34,8 @@ import pyopencl.array
 import pyopencl.tools
 
 import opencl_lab as ol
-from opencl_lab import replay
 from opencl_lab.device import select_device
+from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue
 
 SIZES = (1, 2, 3, 4, 8, 12, 17)  # few, as kernels are built for each length of a transform

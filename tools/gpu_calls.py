@@ -25,7 +25,7 @@ import pyopencl.array
 import pyopencl.tools
 
 import opencl_lab as ol
-from opencl_lab.replay import Recipe, record
+from opencl_lab.runtime.replay import Recipe, record
 from opencl_lab.runtime.session import default_queue
 
 ROUNDS = 7

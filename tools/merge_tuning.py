@@ -23,8 +23,8 @@ from pathlib import Path
 from opencl_lab.paths import write_json
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
-from opencl_lab.tuned.database import shipped_file
 from opencl_lab.tuned.entry import Entry, document, parse
+from opencl_lab.tuned.storage import shipped_file
 
 
 def merged(operation: str, entries: list[Entry]) -> tuple[list[Entry], list[str]]:

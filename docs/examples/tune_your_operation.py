@@ -16,8 +16,8 @@ import numpy as np
 
 import opencl_lab as ol
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Problem
 from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.custom import KernelOperation
 
@@ -105,7 +105,7 @@ BLUR = KernelOperation(
     plan=plan,
     inputs=inputs,
     reference=reference,
-    awkward={"n": 10_007},
+    check_cases={"n": 10_007},
     tolerance=1e-4,
 )
 

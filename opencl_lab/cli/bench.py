@@ -29,8 +29,9 @@ from opencl_lab.cli.common import (
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import REPEATS, problem_options, run_options, used_options
 from opencl_lab.comparison.changes import THRESHOLD
+from opencl_lab.comparison.drawing import check_plot
 from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.plots import check_plot, plot_speedup, plot_throughput, plot_times
+from opencl_lab.comparison.plots import plot_speedup, plot_throughput, plot_times
 from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
 from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv

@@ -8,7 +8,7 @@ from opencl_lab.caches import remove_section, section_files, sections
 from opencl_lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import cache_dir
-from opencl_lab.words import counted, size_text
+from opencl_lab.wording import counted, size_text
 
 __all__ = ["cache_command"]
 

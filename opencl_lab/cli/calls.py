@@ -14,10 +14,10 @@ from opencl_lab.cli.common import document, print_json, progress_bar, settings, 
 from opencl_lab.comparison.calls import OURS, CallReport, measure_calls
 from opencl_lab.comparison.table import number
 from opencl_lab.device import Selection
-from opencl_lab.operation import Operation, Problem
+from opencl_lab.operation import Operation
 from opencl_lab.paths import write_target
-from opencl_lab.registry import calls_of
-from opencl_lab.words import counted, size_text
+from opencl_lab.solver import Problem
+from opencl_lab.wording import counted, size_text
 
 __all__ = ["CALL_RESULTS", "bench_calls"]
 
@@ -51,7 +51,7 @@ def bench_calls(
             try:
                 data = chosen.generate(problem, options["seed"], **complete)
                 report = measure_calls(
-                    chosen, calls_of(chosen), problem, data, selection.device, rounds=rounds
+                    chosen, chosen.calls, problem, data, selection.device, rounds=rounds
                 )
             except KeyboardInterrupt as error:  # what was measured is kept all the same
                 interrupt = error

@@ -15,7 +15,7 @@ from opencl_lab.cli.common import document, print_json, settings
 from opencl_lab.comparison.changes import Change, Changes, compare_results
 from opencl_lab.comparison.stored import Results, read_results
 from opencl_lab.comparison.table import number
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["compare_runs"]
 

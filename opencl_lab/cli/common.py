@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opencl_lab import __version__
+from opencl_lab._version import __version__
 from opencl_lab.errors import InvalidProblem, OclabError
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
     from rich.table import Column, Table
 
-    from opencl_lab.comparison.runner import Progress as Report
+    from opencl_lab.comparison.runner import StepReport as Report
     from opencl_lab.device import Selection
 
 __all__ = [

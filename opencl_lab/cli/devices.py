@@ -8,7 +8,7 @@ from rich.table import Table
 from opencl_lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.device import Device, choose_device, devices
 from opencl_lab.errors import DeviceNotFound
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 __all__ = ["devices_command"]
 

@@ -18,7 +18,8 @@ from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.errors import DeviceNotFound
 
 if TYPE_CHECKING:  # importing it needs pyopencl, whose absence is a finding
-    from opencl_lab.doctor.diagnose import Finding, Report
+    from opencl_lab.doctor.diagnose import Report
+    from opencl_lab.doctor.findings import Finding
 
 __all__ = ["doctor_command", "render_table"]
 

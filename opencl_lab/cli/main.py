@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from opencl_lab import __version__
+from opencl_lab._version import __version__
 from opencl_lab.cli.common import Settings, global_options
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.errors import BuildError, OclabError

@@ -22,7 +22,8 @@ from opencl_lab.cli.common import (
     write_files,
 )
 from opencl_lab.cli.parts import ByteCount, find_job, run_job
-from opencl_lab.comparison.plots import check_plot, plot_comparison, plot_curves
+from opencl_lab.comparison.drawing import check_plot
+from opencl_lab.comparison.plots import plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.device import Device, Selection
@@ -36,11 +37,11 @@ from opencl_lab.files import (
     summary,
     write_array,
 )
-from opencl_lab.operation import Operation, Option, Problem
+from opencl_lab.operation import Operation, Option
 from opencl_lab.paths import check_target
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.peers import residents
-from opencl_lab.registry import calls_of, in_parts_of
+from opencl_lab.solver import Problem
 
 __all__ = ["REPEATS", "operation_command", "problem_options", "run_options", "used_options"]
 
@@ -268,7 +269,7 @@ def _writers(
 
 def _help(chosen: Operation[Any]) -> str:
     names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
-    there = (item.name for item in residents(calls_of(chosen)))
+    there = (item.name for item in residents(chosen.calls))
     references = ", ".join([*(reference.name for reference in chosen.references), *there])
     return (
         f"{chosen.summary}\n\nRuns on random data, or on files ({' '.join(chosen.formats)}), and "
@@ -312,7 +313,7 @@ def _check_about_data(chosen: Operation[Any], options: Mapping[str, Any]) -> Non
 
 def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
     """Return a decorator that adds the option of what goes through large files in parts."""
-    if in_parts_of(chosen) is None:
+    if chosen.find_file_job is None:
         return lambda command: command
     return click.option(
         "--memory-limit",

@@ -16,11 +16,10 @@ from opencl_lab.comparison.table import write_csv
 from opencl_lab.comparison.wanted import references_of
 from opencl_lab.device import Device, Selection
 from opencl_lab.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
+from opencl_lab.file_jobs import FileJob, FileResult
 from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
-from opencl_lab.operations.in_parts import FileJob, FileResult
-from opencl_lab.registry import in_parts_of
-from opencl_lab.words import bytes_of
+from opencl_lab.wording import bytes_of
 
 __all__ = ["ByteCount", "find_job", "run_job"]
 
@@ -53,7 +52,7 @@ def find_job(
     """Return how the input files are gone through in parts, or None if they are read whole."""
     if limit is not None and not str(files[0]).lower().endswith(".npy"):
         raise click.UsageError("--memory-limit is for a .npy file; leave it out")
-    make = in_parts_of(chosen)
+    make = chosen.find_file_job
     if make is None or files[0] is None:
         return None
     one = "auto" if algorithm == "all" or "," in algorithm else algorithm

@@ -11,7 +11,7 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import check_target, write_target
 from opencl_lab.report.page import page_of
 from opencl_lab.report.sweeps import find_results
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["report_command"]
 

@@ -41,7 +41,7 @@ from opencl_lab.studies.descriptor import (
     printed_figures,
 )
 from opencl_lab.studies.run import run_study
-from opencl_lab.words import duration
+from opencl_lab.wording import duration
 
 __all__ = ["study_command"]
 

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Group
-from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
 
 from opencl_lab.cli.common import (
-    document,
     global_options,
     output_path,
     print_json,
@@ -27,29 +18,21 @@ from opencl_lab.cli.common import (
 )
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.operation import problem_options
-from opencl_lab.comparison.plots import check_plot
-from opencl_lab.comparison.table import number, peak_caption
+from opencl_lab.cli.tune_progress import watch
+from opencl_lab.cli.tune_result import print_result, result_document
+from opencl_lab.comparison.drawing import check_plot
 from opencl_lab.device import Selection
-from opencl_lab.doctor.peaks import share_text, stored_peaks
 from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
-from opencl_lab.registry import operations
-from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.plots import plot_tuning
-from opencl_lab.tuning.result import Progress as State
-from opencl_lab.tuning.result import TuneResult, share_of_peak
+from opencl_lab.tuning.result import TuneResult
 from opencl_lab.tuning.strategies import STRATEGIES
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
-from opencl_lab.words import counted
 
 __all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_operation_command"]
 
 INTERRUPTED = 130
-LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
-OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
-"""What a narrow terminal does without, in this order."""
-REASONS = 5  # of failures and of what was removed, before -v asks for all
 SEARCH_OPTIONS = (
     click.option(
         "--strategy",
@@ -136,7 +119,7 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
     def command(algorithm: str, **given: Any) -> int:
         search = {name: given.pop(name) for name in SEARCH}
 
-        def make(selection: Selection, seed: int) -> Task:
+        def make(selection: Selection, seed: int) -> TuningTask:
             problem = {name: value for name, value in given.items() if value is not None}
             device = selection.device
             return make_task(chosen, algorithm=algorithm, device=device, seed=seed, **problem)
@@ -153,7 +136,7 @@ def search_options(command: Any) -> Any:
     return command
 
 
-def run_search(make: Callable[[Selection, int], Task], given: dict[str, Any]) -> int:
+def run_search(make: Callable[[Selection, int], TuningTask], given: dict[str, Any]) -> int:
     """Tune and print what was found; return the exit status.
 
     Parameters
@@ -169,7 +152,7 @@ def run_search(make: Callable[[Selection, int], Task], given: dict[str, Any]) ->
     task = make(selection, given["seed"])
     settings().say(f"device: {selection.device}: {selection.reason}")
     settings().say(f"{_title(task)}")
-    with interrupt_at_termination(), _watch(task) as progress:
+    with interrupt_at_termination(), watch(task) as progress:
         result = run_tuning(
             task,
             strategy=given["strategy"],
@@ -185,9 +168,9 @@ def run_search(make: Callable[[Selection, int], Task], given: dict[str, Any]) ->
     failed = 0
     try:
         if settings().json:
-            print_json(_document(result, selection))
+            print_json(result_document(result, selection))
         else:
-            _print(result)
+            print_result(result)
     finally:  # also where nobody reads what is printed
         if plot_path is not None and result.evaluations:
             title = f"{_title(task)}\n{selection.device}"
@@ -206,219 +189,11 @@ def _status(result: TuneResult) -> int:
     return 4 if set(result.failures) - {"correctness", "constraints"} else 1
 
 
-def _title(task: Task) -> str:
+def _title(task: TuningTask) -> str:
     return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"
 
 
 # --------------------------------------------------------------------- live
 
 
-def _best_text(task: Task, best: Evaluation | None) -> str:
-    if best is None:
-        return "nothing correct yet"
-    share, why = share_of_peak(task, best.time_ms)
-    about = f", {why}" if why else ""
-    peak = "" if share is None else f" ({share_text(share)} % of peak{about})"
-    return f"best {number(best.time_ms)} ms{peak} {best.config}"
-
-
-def _counts(failures: Mapping[str, int]) -> str:
-    if not failures:
-        return ""
-    return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
-
-
-def _tried(state: State) -> str:
-    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}")
-
-
-class _Lines:
-    """Progress as plain lines: each improvement, else one now and then."""
-
-    def __init__(self, task: Task):
-        self._task = task
-        self._shown: Any = None
-        self._last = 0.0
-        self._notes = 0
-
-    def __call__(self, state: State) -> None:
-        for note in state.notes[self._notes :]:
-            settings().say(f"note: {note}")
-        self._notes = len(state.notes)
-        now = time.monotonic()
-        what = (state.phase, state.best and state.best.config)
-        if what == self._shown and now < self._last + LINE_INTERVAL:
-            return
-        self._shown, self._last = what, now
-        left = "" if state.seconds_left is None else f"{state.seconds_left:.0f} s left"
-        parts = (
-            f"{state.phase} {_tried(state)}",
-            _best_text(self._task, state.best),
-            _counts(state.failures),
-            left,
-        )
-        settings().say("; ".join(part for part in parts if part))
-
-
-class _Bar:
-    """Progress as a bar, with the best so far below it."""
-
-    def __init__(self, task: Task):
-        self._task = task
-        self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[tried]}")
-        )
-        self._row = self._bar.add_task("starting", total=None, tried="")
-        self._state: State | None = None
-        self._told = time.monotonic()
-
-    def __call__(self, state: State) -> None:
-        self._state, self._told = state, time.monotonic()
-
-    def __rich__(self) -> Group:
-        state = self._state
-        if state is None:
-            return Group(self._bar)
-        tried = _tried(state)
-        elapsed = time.monotonic() - self._told
-        shares = [0.0] if state.total is None else [state.evaluated / state.total]
-        if state.seconds_left is not None:
-            left = max(0.0, state.seconds_left - elapsed)
-            tried += f", {left:.0f} s left"
-            shares.append(1 - left / max(state.time_limit or 0.0, left, 1e-9))
-        known = state.total is not None or state.seconds_left is not None
-        self._bar.update(
-            self._row,
-            description=state.phase,
-            tried=tried,
-            completed=max(shares),
-            total=1.0 if known else None,
-        )
-        lines = (_best_text(self._task, state.best), _counts(state.failures), *state.notes)
-        return Group(self._bar, *(Text(line) for line in lines if line))
-
-
-@contextmanager
-def _watch(task: Task) -> Iterator[Any]:
-    """Yield what shows progress: a live bar on a terminal, else plain lines."""
-    if settings().quiet or settings().json:
-        yield None
-    elif not sys.stdout.isatty():
-        yield _Lines(task)
-    else:
-        bar = _Bar(task)
-        with Live(bar, console=settings().console, refresh_per_second=4, transient=True):
-            yield bar
-
-
 # ------------------------------------------------------------------- result
-
-
-def _document(result: TuneResult, selection: Selection) -> dict[str, Any]:
-    rows = [] if result.best is None else [result.as_row(result.best)]
-    default = None if result.default is None else result.as_row(result.default)
-    return document(
-        "tune",
-        device={**result.device.as_dict(), "reason": selection.reason},
-        problem={"operation": result.task.operation.name, **result.problem.as_dict()},
-        algorithm=result.task.algorithm_name,
-        results=rows,
-        default=default,
-        speedup_over_default=result.speedup,
-        finalists=[result.as_row(item) for item in result.finalists],
-        stable=result.stable,
-        stopped=result.stopped,
-        seconds=result.seconds,
-        resumed=result.resumed,
-        restarts=result.restarts,
-        stored=result.stored,
-        journal=None if result.journal is None else str(result.journal),
-        notes=list(result.notes),
-        removed=result.pruning.as_dict(),
-        failures=result.failures,
-        evaluations=[item.as_dict() for item in result.evaluations],
-    )
-
-
-def _print(result: TuneResult) -> None:
-    say, verbose = settings().say, settings().verbose
-    pruning = result.pruning
-    about = "" if pruning.exact else "about "
-    removed = "; removed:" if pruning.removed else ""
-    total = counted(pruning.total, "combination")
-    say(f"space: {total}, {about}{pruning.left} can run here{removed}")
-    for index, (reason, count) in enumerate(pruning.removed.items()):
-        if verbose or index < REASONS:
-            say(f"  {about}{count}: {reason}")
-    more = 0 if verbose else len(pruning.removed) - REASONS
-    if more > 0:
-        say(f"  and {counted(more, 'reason')} more, which -v shows")
-    why = {
-        "complete": "all that the strategy asked for",
-        "budget": "the budget",
-        "time": "the time limit",
-        "interrupted": "an interrupt",
-    }
-    resumed = f", {result.resumed} of them known from before" if result.resumed else ""
-    say(
-        f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
-        f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
-    )
-    failed = [item for item in result.evaluations if item.status != "correct"]
-    if failed:
-        say(f"{_counts(result.failures)}; replacements of the worker: {result.restarts}")
-        for item in failed if verbose else failed[-REASONS:]:
-            say(f"  {item.status}: {item.reason} {item.config}")
-    for note in result.notes:
-        say(f"note: {note}")
-    if result.best is None:
-        say("no configuration gave a right result" if failed else "there was no time to try any")
-        return
-    if stored_peaks(result.device) is None:
-        say("`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond")
-    settings().show(_table(result), OPTIONAL_COLUMNS)
-    stable = "" if result.stable else ", not yet stable: more time would tell"
-    default = result.task.operation.default_name
-    gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
-    if not result.gained:
-        gain = f", the {default} configuration: none is measurably faster"
-    say(f"winner: {result.best.config}{gain}{stable}")
-    if result.stored:
-        used = operations().get(result.task.operation.name) is result.task.operation
-        later = "uses it from now on" if used else "begins with it the next time it is tuned"
-        say(f"stored: {result.task.operation.name} {later}")
-
-
-def _table(result: TuneResult) -> Table:
-    finalists = result.finalists or (result.best,)
-    rows = [result.as_row(item) for item in finalists if item is not None]
-    rate = "gflops" if rows[0]["gflops"] else "gbps"
-    peaks = rows[0]["peak_fraction"] is not None
-    title = "Finals" if result.finalists else "The best so far, not measured again"
-    title += ", all by kernel time"
-    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
-    table.caption = peak_caption(row["peak_note"] for row in rows)
-    names = ["kernel ms", "min..max", "runs", {"gflops": "GFLOP/s", "gbps": "GB/s"}[rate]]
-    for name in (*names, *(["% peak"] if peaks else [])):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("configuration")
-    assert result.best is not None
-    for row in rows:
-        spread = row["kernel_spread_ms"]
-        default = result.default is not None and row["config"] == dict(result.default.config)
-        differs = {
-            name: value
-            for name, value in row["config"].items()
-            if value != result.best.config[name]
-        }
-        # One long line each would not fit: the winner stands below, in full.
-        shown = "the winner" if not differs else ", ".join(f"{n}={v}" for n, v in differs.items())
-        table.add_row(
-            number(row["kernel_ms"]),
-            f"{number(spread['min'], 3)}..{number(spread['max'], 3)}",
-            str(spread["runs"]),
-            number(row[rate]),
-            *([share_text(row["peak_fraction"])] if peaks else []),
-            Text(shown + (f" ({result.task.operation.default_name})" if default else "")),
-        )
-    return table

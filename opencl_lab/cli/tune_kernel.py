@@ -17,9 +17,10 @@ from opencl_lab.device import Selection
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import read_array
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
-from opencl_lab.tuning.kernel_file import KernelText, kernel_file
+from opencl_lab.tuning.kernel_file import kernel_file
+from opencl_lab.tuning.kernel_text import KernelText
 from opencl_lab.tuning.signature import Argument
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import make_task
 
 __all__ = ["tune_kernel_command"]
@@ -124,7 +125,7 @@ def tune_kernel_command(file: str) -> click.Command:
             options,
         )
 
-        def make(selection: Selection, seed: int) -> Task:
+        def make(selection: Selection, seed: int) -> TuningTask:
             known = text.signature(text.first).arguments
             values, outputs = _values(known, _pairs("--arg", arguments), text, seed)
             operation = kernel_file(

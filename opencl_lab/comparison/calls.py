@@ -17,14 +17,16 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Operation, Problem
+from opencl_lab.operation import Operation
 from opencl_lab.prepared import prepare
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.in_a_row import REST, calls_for, in_a_row
 from opencl_lab.reference.peers import Calls, libraries
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare
-from opencl_lab.runtime.session import Executable, default_queue
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.session import default_queue
+from opencl_lab.solver import Problem
 
 __all__ = ["CallCost", "CallReport", "measure_calls"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.comparison.contestants import Contestant, Task
+from opencl_lab.comparison.implementations import Implementation, Workload
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.device import Device
 from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, refusal, stored_peaks
@@ -29,7 +29,7 @@ KERNEL_MS = 50.0  # after which a round has no further one
 KERNELS_MS = 1000.0  # after which no further round has any, if there were two
 
 
-class OpenCL(Contestant):
+class OpenCL(Implementation):
     """An algorithm of the operation on an OpenCL device, by public calls as users repeat them.
 
     The first run takes the whole road, into poisoned outputs, and builds. Timed are calls of the
@@ -38,7 +38,7 @@ class OpenCL(Contestant):
 
     Parameters
     ----------
-    task : Task
+    workload : Workload
     device : Device
     algorithm : str
     config : mapping, optional
@@ -53,7 +53,7 @@ class OpenCL(Contestant):
 
     def __init__(
         self,
-        task: Task,
+        workload: Workload,
         device: Device,
         algorithm: str,
         config: Mapping[str, Any] | None = None,
@@ -63,17 +63,17 @@ class OpenCL(Contestant):
     ):
         name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
         name += "@device" * (data == "device")
-        super().__init__(task, name, "opencl", algorithm, data=data)
+        super().__init__(workload, name, "opencl", algorithm, data=data)
         self.device = device
         self.config: Mapping[str, Any] = dict(config or {})
         self._public = calls
         self._peaks = stored_peaks(device)
-        self._work = task.problem.work
-        self._dtype = getattr(task.problem, "dtype", None)
+        self._work = workload.problem.work
+        self._dtype = getattr(workload.problem, "dtype", None)
         self._kernel_ms: list[float] = []
         self._transfer_ms: list[float] = []
         self._spent_ms = 0.0
-        self._inputs: Mapping[str, Any] = task.inputs
+        self._inputs: Mapping[str, Any] = workload.inputs
         self._outputs: dict[str, Any] = {}
         self._result: Any = None
         self._called = False
@@ -84,15 +84,18 @@ class OpenCL(Contestant):
 
     def start(self) -> None:
         """Settle the configuration; the first run builds."""
-        operation, problem = self.task.operation, self.task.problem
+        operation, problem = self.workload.operation, self.workload.problem
         algorithm = operation.choose(problem, self.device, self.algorithm)
         given = self.config
         self.config = algorithm.configure(problem, self.device, given)
         self._work = algorithm.work(problem)
-        self._outputs = self.task.poisoned_outputs()
+        self._outputs = self.workload.poisoned_outputs()
         self._queue = default_queue(self.device)
         if self.data == "device":
-            self._inputs, self._outputs = self._there(self.task.inputs), self._there(self._outputs)
+            self._inputs, self._outputs = (
+                self._there(self.workload.inputs),
+                self._there(self._outputs),
+            )
         self._call = self._public_call(given) or self._whole_run
 
     def _there(self, arrays: Arrays) -> dict[str, Any]:
@@ -108,9 +111,9 @@ class OpenCL(Contestant):
         resident = self._public.resident
         arrays = {
             name: self._inputs[name] if name in resident else array
-            for name, array in self.task.inputs.items()
+            for name, array in self.workload.inputs.items()
         }
-        ours = self._public.ours(self.task.problem, arrays, self.algorithm)
+        ours = self._public.ours(self.workload.problem, arrays, self.algorithm)
         if ours is None:
             return None
         said = ours.said()
@@ -122,11 +125,11 @@ class OpenCL(Contestant):
 
     def _whole_run(self) -> Any:
         outputs = self._run(self._queue).outputs
-        return outputs[self.task.operation.output]
+        return outputs[self.workload.operation.output]
 
     def _run(self, queue: Any, out: Mapping[str, Any] | None = None) -> Execution:
-        return self.task.operation.run(
-            self.task.problem,
+        return self.workload.operation.run(
+            self.workload.problem,
             self._inputs,
             algorithm=self.algorithm,
             config=self.config,
@@ -197,8 +200,8 @@ class OpenCL(Contestant):
         """
         outputs = {name: _on_host(array) for name, array in self._outputs.items()}
         if self._called:
-            name = self.task.operation.output
-            right, result = self.task.expected[name], _on_host(self._result)
+            name = self.workload.operation.output
+            right, result = self.workload.expected[name], _on_host(self._result)
             if not isinstance(result, np.ndarray):
                 raise LaunchError(f"the call returned {type(result).__name__}, not an array")
             if (result.size, result.dtype) != (right.size, right.dtype):

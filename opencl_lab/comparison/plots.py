@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +11,19 @@ import numpy as np
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover
-from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Curves
-from opencl_lab.paths import check_target, write_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+from opencl_lab.comparison.drawing import (
+    large_number,
+    legend_beside,
+    plain_scale,
+    saved_figure,
+    set_title,
+)
 
 __all__ = [
-    "check_plot",
     "group_name",
     "legend_beside",
     "plain_scale",
@@ -34,117 +35,11 @@ __all__ = [
     "set_title",
 ]
 
-FORMATS = (".png", ".svg", ".pdf", ".jpg")
-PLOT_BYTES = 1 << 17  # about as many as a plot takes
-PICTURE_HEIGHT = 2.6  # inches
 WIDTH = 9.0  # inches, of a plot over sizes
-TITLE_POINTS = 10  # size of titles
 ROW = 9.0  # points between rows of numbers above a diagram
 LEAST_DISTANCE = 0.035  # between the labels of two sizes, as a share of the axis
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
 MARKERS = "os^Dv*<>pPX"
-
-
-def check_plot(path: Path) -> None:
-    """Check early that a plot can be written to `path`.
-
-    Raises
-    ------
-    InvalidProblem
-        If its format is unknown, or as from `check_target`.
-    """
-    _check_format(path)
-    check_target(path, PLOT_BYTES)
-
-
-def _check_format(path: Path) -> None:
-    if path.suffix.lower() not in FORMATS:
-        raise InvalidProblem(f"cannot plot to {path}: its name must end in {' '.join(FORMATS)}")
-
-
-def _figure(
-    path: Path,
-    draw: Callable[[Axes], None],
-    width: float,
-    height: float,
-    pictures: Mapping[str, Any] | None = None,
-) -> None:
-    """Draw one diagram, below a row of pictures if there are any."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as NewFigure
-
-    _check_format(path)
-    figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    if pictures:
-        ratios = PICTURE_HEIGHT, height
-        above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=ratios)[:, 0]
-        figure.set_figheight(height + PICTURE_HEIGHT)
-        _draw_pictures(above, pictures)
-        draw(below.add_subplot())
-    else:
-        draw(figure.add_subplot())
-    with write_target(path) as temporary:
-        figure.savefig(temporary)
-
-
-def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
-    """Put a title above, its lines broken where they would leave the picture."""
-    from matplotlib.textpath import TextPath
-
-    lines = []
-    for line in title.splitlines():
-        points = TextPath((0, 0), line, size=TITLE_POINTS, usetex=False).get_extents().width
-        width = len(line) * 72 * inches / max(points, 1.0)  # in characters of this line
-        lines.append(textwrap.fill(line, max(1, int(width))) if width < len(line) else line)
-    axes.set_title("\n".join(lines), loc="left", fontsize=TITLE_POINTS, pad=pad)
-
-
-def plain_number(value: float) -> str:
-    """Return 0.1 and not a power of ten."""
-    return f"{value:g}"
-
-
-def large_number(value: float) -> str:
-    """Return a number in thousands, millions or thousands of millions: 500 k, 2 M, 40 G."""
-    for factor, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if value >= factor:
-            return f"{value / factor:g}{letter}"
-    return f"{value:g}"
-
-
-def plain_scale(axes: Axes, unit: str = "", write: Callable[[float], str] = plain_number) -> None:
-    """Make the y axis logarithmic, with plain numbers: 0.1 and not a power of ten."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{write(value)}{unit}")
-    axes.yaxis.set_minor_formatter(partial(_minor_label, axes, unit, write))
-    axes.tick_params(axis="y", which="minor", labelsize=7)
-
-
-def _minor_label(axes: Axes, unit: str, write: Callable[[float], str], value: float, _: int) -> str:
-    """Return a label between the powers of ten where an axis spans hardly more than one."""
-    low, high = axes.get_ylim()
-    shown = "2346" if high < 10 * low else "25" if high < 50 * low else ""
-    text = write(value)
-    return f"{text}{unit}" if text.strip("0.")[0] in shown else ""
-
-
-def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
-    """Show images beside each other: colours as they are, numbers with a scale from 0."""
-    panels = figure.subplots(1, len(pictures), squeeze=False)[0]
-    for axes, (name, image) in zip(panels, pictures.items(), strict=True):
-        image = image.astype(float)
-        low, high = min(0.0, np.nanmin(image)), np.nanmax(image)
-        axes.set_title(name, fontsize=9)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        if image.ndim == 3:
-            scale = max(255.0 if high > 1 else 1.0, high)
-            axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
-        else:
-            high = high if high > low else low + 1  # a scale has a length
-            shown = axes.imshow(image, cmap="gray", vmin=low, vmax=high)
-            figure.colorbar(shown, ax=axes, shrink=0.7).ax.tick_params(labelsize=6)
 
 
 def plot_comparison(
@@ -193,7 +88,7 @@ def plot_comparison(
         axes.spines[["top", "right"]].set_visible(False)
         set_title(axes, title, 6.2)
 
-    _figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
+    saved_figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
 
 
 def plot_curves(path: Path, curves: Curves, title: str) -> None:
@@ -210,7 +105,7 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
             legend_beside(axes)
         set_title(axes, title, 7)
 
-    _figure(path, draw, 8, 4.5)
+    saved_figure(path, draw, 8, 4.5)
 
 
 def group_name(implementation: str, sizes: Sequence[int] = ()) -> str:
@@ -281,12 +176,6 @@ def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
         for label in axes.get_xticklabels():
             label.set_horizontalalignment("right")
             label.set_rotation_mode("anchor")
-
-
-def legend_beside(axes: Axes) -> None:
-    """Name the lines beside the diagram, where they hide nothing."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _total(row: Measurement) -> float | None:
@@ -365,7 +254,7 @@ def plot_times(
         legend_beside(axes)
         set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 
-    _figure(path, draw, WIDTH, 5)
+    saved_figure(path, draw, WIDTH, 5)
 
 
 def plot_throughput(
@@ -388,7 +277,7 @@ def plot_throughput(
         legend_beside(axes)
         set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 
-    _figure(path, draw, WIDTH, 5)
+    saved_figure(path, draw, WIDTH, 5)
 
 
 def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
@@ -404,4 +293,4 @@ def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, titl
         legend_beside(axes)
         set_title(axes, title, WIDTH - 1)
 
-    _figure(path, draw, WIDTH, 5)
+    saved_figure(path, draw, WIDTH, 5)

@@ -8,23 +8,24 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeAlias
 
-from opencl_lab.comparison.contestants import Contestant, ReferenceRun, Task
+from opencl_lab.comparison.implementations import Implementation, ReferenceRun, Workload
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.wanted import References, names_of, references_of, workers_of
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import Operation, Problem
+from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.peers import Calls
-from opencl_lab.registry import calls_of, get_operation
+from opencl_lab.registry import get_operation
+from opencl_lab.solver import Problem
 
 __all__ = [
     "BASELINE",
     "Comparison",
-    "Progress",
+    "StepReport",
     "check_comparison",
     "compare",
     "run_comparison",
@@ -33,7 +34,7 @@ __all__ = [
 BASELINE = "c:seq"
 MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
 
-Progress: TypeAlias = Callable[[int, int, str], None]
+StepReport: TypeAlias = Callable[[int, int, str], None]
 """Called with steps done, steps in all, and what comes next."""
 
 
@@ -78,7 +79,7 @@ def _algorithms(
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
         able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
-        practical = [name for name in able if chosen.algorithm(name).impractical(problem) is None]
+        practical = [name for name in able if chosen.algorithm(name).too_slow(problem) is None]
         return practical or able or [chosen.choose(problem, device).name]  # raises, saying why
     return [
         _first(chosen, problem, device)
@@ -90,9 +91,9 @@ def _algorithms(
 
 def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
     first = chosen.choose(problem, device)
-    if first.impractical(problem) is not None:
+    if first.too_slow(problem) is not None:
         for other in chosen.algorithms:
-            if other.supports(problem, device) is None and other.impractical(problem) is None:
+            if other.supports(problem, device) is None and other.too_slow(problem) is None:
                 return other.name
     return first.name
 
@@ -110,22 +111,24 @@ class _Request:
     """Whether the numbers of threads are those of ranks, too."""
 
     def steps(self, repeats: int) -> int:
-        """Return how many steps there are: of each contestant a start, runs, and two checks."""
+        """Return how many steps there are: of each implementation a start, runs, and two checks."""
         others = (*self.references.on_host, *self.references.on_device)
         rows = sum(len(workers_of(item, self.threads, self.ranks)) for item in others)
         return 2 + (len(self.runs) * len(self.sides) + rows) * (repeats + 3)
 
-    def contestants(self, task: Task, device: Device, calls: Calls) -> list[Contestant]:
+    def implementations(
+        self, workload: Workload, device: Device, calls: Calls
+    ) -> list[Implementation]:
         """Return all that take part: ours, then the others, first those on the host."""
-        found: list[Contestant] = []
+        found: list[Implementation] = []
         others = {"host": self.references.on_host, "device": self.references.on_device}
         for side in self.sides:
             found += [
-                OpenCL(task, device, name, values, label, calls, side)
+                OpenCL(workload, device, name, values, label, calls, side)
                 for name, label, values in self.runs
             ]
             found += [
-                ReferenceRun(task, item, workers, device, self.references.by_name, name)
+                ReferenceRun(workload, item, workers, device, self.references.by_name, name)
                 for item in others[side]
                 for name, workers in workers_of(item, self.threads, self.ranks).items()
             ]
@@ -135,7 +138,7 @@ class _Request:
 class _Steps:
     """Counts the steps of a comparison while it names each before it begins."""
 
-    def __init__(self, total: int, report: Progress):
+    def __init__(self, total: int, report: StepReport):
         self._numbers = count()
         self._total, self._report = total, report
 
@@ -205,7 +208,7 @@ def run_comparison(
     runs: Sequence[tuple[str, str, Mapping[str, Any]]] | None = None,
     lenient: bool = False,
     timed: bool = True,
-    progress: Progress | None = None,
+    progress: StepReport | None = None,
 ) -> Comparison:
     """Measure algorithms and references on one problem, taking turns.
 
@@ -275,40 +278,42 @@ def run_comparison(
     steps.next("input")
     inputs = make_inputs()
     steps.next("right result on the host")
-    task = Task(chosen, problem, inputs, chosen.expected(problem, inputs))
+    workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        contestants = request.contestants(task, device, calls_of(chosen))
-        for contestant in contestants:
-            contestant.timed = timed
-            stack.callback(contestant.close)
-            steps.next(f"{contestant.name}, start")
-            contestant.attempt(contestant.start)
+        implementations = request.implementations(workload, device, chosen.calls)
+        for implementation in implementations:
+            implementation.timed = timed
+            stack.callback(implementation.close)
+            steps.next(f"{implementation.name}, start")
+            implementation.attempt(implementation.start)
             if (
                 request.references.by_name
-                and contestant.status == "unavailable"
-                and contestant.error is not None
+                and implementation.status == "unavailable"
+                and implementation.error is not None
             ):
-                raise contestant.error
-        for contestant in contestants:
-            steps.next(f"{contestant.name}, first run")
-            contestant.check()
+                raise implementation.error
+        for implementation in implementations:
+            steps.next(f"{implementation.name}, first run")
+            implementation.check()
         for index in range(repeats):
-            for contestant in contestants:
-                steps.next(f"{contestant.name}, run {index + 1} of {repeats}")
-                contestant.measure()
-        for contestant in contestants:
-            steps.next(f"{contestant.name}, check of the last run")
-            contestant.verify()
+            for implementation in implementations:
+                steps.next(f"{implementation.name}, run {index + 1} of {repeats}")
+                implementation.measure()
+        for implementation in implementations:
+            steps.next(f"{implementation.name}, check of the last run")
+            implementation.verify()
         steps.next("done")
-        rows = [contestant.measurement() for contestant in contestants]
-        profiles = {c.name: c.profile() for c in contestants if isinstance(c, OpenCL)}
-        right = (c.outputs() for c in contestants if c.kind == "opencl" and c.status == "correct")
+        rows = [implementation.measurement() for implementation in implementations]
+        profiles = {c.name: c.profile() for c in implementations if isinstance(c, OpenCL)}
+        right = (
+            c.outputs() for c in implementations if c.kind == "opencl" and c.status == "correct"
+        )
         outputs = next(right, {})
     baseline = next((row for row in rows if row.implementation == BASELINE), None)
-    errors = [c.error for c in contestants if c.error is not None and c.kind == "opencl"]
+    errors = [c.error for c in implementations if c.error is not None and c.kind == "opencl"]
     measured = [row.against(baseline) for row in rows]
     return Comparison(
-        problem, device, measured, inputs, task.expected, outputs, list(errors), profiles
+        problem, device, measured, inputs, workload.expected, outputs, list(errors), profiles
     )
 
 

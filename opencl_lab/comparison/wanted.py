@@ -11,7 +11,6 @@ from opencl_lab.errors import InvalidConfig
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import CReference, MpiReference, Reference
 from opencl_lab.reference.peers import Resident, residents
-from opencl_lab.registry import calls_of
 
 __all__ = ["References", "names_of", "references_of", "workers_of"]
 
@@ -35,7 +34,7 @@ def references_of(
     chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
 ) -> References:
     """Return the references that `wanted` names, as `run_comparison` says."""
-    there = residents(calls_of(chosen))
+    there = residents(chosen.calls)
     here = () if resident else chosen.references
     names = [] if wanted is None else names_of(wanted)
     if not names and isinstance(wanted, str):

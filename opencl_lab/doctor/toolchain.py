@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from opencl_lab.errors import OclabError
-from opencl_lab.reference.build import FREE_DISK, INSTALL_COMPILER, INSTALL_OPENMP, describe, load
+from opencl_lab.reference.build import load
+from opencl_lab.reference.compiler import FREE_DISK, INSTALL_COMPILER, INSTALL_OPENMP, describe
 from opencl_lab.reference.descriptor import CReference
 from opencl_lab.reference.mpi import INSTALL_MPI, MPI_ENVIRONMENT, find_mpiexec, no_mpi
 

@@ -10,6 +10,7 @@ lengths with large prime factors, half-length transforms for real signals. Cosin
 transforms and `hfft2` and its kin, which NumPy does not have, have the signatures of `scipy.fft`.
 """
 
+import numpy  # noqa: F401  (as a whole: else its parts see a half of it in another thread)
 from numpy.fft import fftfreq, rfftfreq
 
 from opencl_lab.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn

@@ -16,8 +16,8 @@ from opencl_lab.operations.dft.transform import (
     rolled,
     to_real,
 )
-from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray, copied
+from opencl_lab.runtime.replay import replayed
 
 __all__ = [
     "fft",

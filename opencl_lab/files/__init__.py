@@ -16,7 +16,7 @@ from opencl_lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.files.sound import read_sound
 from opencl_lab.files.text import check_text, read_text, write_columns, write_text
 from opencl_lab.paths import check_target, write_target
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = [
     "FORMATS",

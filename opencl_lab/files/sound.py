@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["read_sound"]
 

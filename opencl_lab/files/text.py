@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["Table", "check_text", "read_text", "write_columns", "write_text"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ __all__ = [
     "MpiReference",
     "Reference",
     "needs",
+    "no_cupy",
 ]
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
@@ -159,6 +161,19 @@ def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
         return f"not installed; pip install {package or module}"
 
     return unavailable
+
+
+def no_cupy() -> str | None:
+    """Return why CuPy cannot serve, or None."""
+    reason = needs("cupy", "cupy-cuda12x")()
+    if reason is not None:
+        return reason
+    try:
+        if import_module("cupy").cuda.runtime.getDeviceCount():
+            return None
+    except Exception as error:  # of CUDA's own kinds
+        return f"CuPy finds no CUDA device: {error}"
+    return "CuPy finds no CUDA device"
 
 
 Reference: TypeAlias = CReference | HostReference | DeviceReference | MpiReference

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.reference.on_queue import OnQueue
 
 __all__ = ["LIBRARIES", "Call", "Calls", "Library", "OurCall", "Resident", "libraries", "residents"]
 
@@ -93,12 +94,6 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n")[0] or type(error).__name__
 
 
-def _on_queue(device: Any) -> Any:
-    """Return what PyOpenCL's own algorithms need, on the queue that our calls take."""
-    runtime = importlib.import_module("opencl_lab.runtime.pyopencl_sorts")
-    return runtime.OnQueue(device)
-
-
 def _torch_is_ready(torch: Any) -> bool:
     """Let cuDNN look for its fastest algorithm, in float32 where that is asked for."""
     if not torch.cuda.is_available():
@@ -139,7 +134,7 @@ LIBRARIES = (
         lambda there, array: there.put(array),
         lambda there: there.finish(),
         get=lambda there, result: there.get(result),
-        opens=_on_queue,
+        opens=OnQueue,
     ),
 )
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from opencl_lab import __version__
+from opencl_lab._version import __version__
 from opencl_lab.comparison.stored import Results
 from opencl_lab.report.figures import Figure, figures_of
 from opencl_lab.report.summary import Trouble, summary_of, troubles_of
 from opencl_lab.report.sweeps import Sweep, calls_of, sweeps_of
 from opencl_lab.report.tables import PageTable, calls_table, printed_table, table_of
 from opencl_lab.template import render
-from opencl_lab.words import counted, size_text
+from opencl_lab.wording import counted, size_text
 
 __all__ = ["Section", "page_of", "sections_of"]
 

@@ -20,7 +20,7 @@ from opencl_lab.runtime.arrays import (
     shares_memory,
 )
 from opencl_lab.runtime.copies import Copy, View
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["Rows"]
 

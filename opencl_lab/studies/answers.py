@@ -10,7 +10,7 @@ from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.device import Device
 from opencl_lab.processes import default_threads
 from opencl_lab.studies.descriptor import PartResult, Point
-from opencl_lab.words import counted, size_text
+from opencl_lab.wording import counted, size_text
 
 __all__ = [
     "all_right",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from opencl_lab.comparison.runner import Progress, check_comparison, run_comparison
+from opencl_lab.comparison.runner import StepReport, check_comparison, run_comparison
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.processes import default_threads
@@ -80,7 +80,7 @@ def run_study(
             yield result
 
 
-def _step(report: Progress, done: int, points: int, label: str) -> Progress:
+def _step(report: StepReport, done: int, points: int, label: str) -> StepReport:
     return lambda step, steps, name: report(
         done * 100 + step * 100 // max(steps, 1), points * 100, f"{label}, {name}"
     )

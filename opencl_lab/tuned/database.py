@@ -1,40 +1,42 @@
 """The tuned configurations of this user and of this package, and which of them to use.
 
 The user's own are kept in `data_dir("tuning")`, a file an operation; the
-package ships some in `tuned/data`. `opencl_lab.operation` asks here at every
+package ships some in `tuned/data`. `opencl_lab.solver` asks here at every
 call, so this module lies below it: it knows problems and algorithms only by
 what it asks of them.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from opencl_lab.device import Device
-from opencl_lab.errors import OclabError
-from opencl_lab.paths import data_dir, locked, write_json
+from opencl_lab.paths import data_dir
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
+from opencl_lab.tuned import storage
 from opencl_lab.tuned.entry import (
     Entry,
     Origin,
     Sized,
-    document,
     entry_of,
-    parse,
     to_bucket,
+)
+from opencl_lab.tuned.storage import (
+    overlay_file,
+    read_entries,
+    say_once,
+    shipped_file,
+    update_entries,
 )
 
 __all__ = [
@@ -46,10 +48,8 @@ __all__ = [
     "forget",
     "generation",
     "lookup",
-    "overlay_file",
     "remember",
     "same_unit",
-    "shipped_file",
     "staleness",
     "store",
 ]
@@ -65,14 +65,12 @@ REACH = 1
 CHECK_INTERVAL = 1.0
 """Seconds between two looks at whether a file has changed."""
 MAX_REMEMBERED = 4096
-SHIPPED = Path(str(files("opencl_lab.tuned"))) / "data"
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 
 class Tunable(Protocol):
-    """What is asked of an algorithm here; `opencl_lab.operation.Algorithm` is one."""
+    """What is asked of an algorithm here; `opencl_lab.solver.Algorithm` is one."""
 
     @property
     def name(self) -> str:
@@ -96,72 +94,13 @@ def enabled() -> bool:
     return os.environ.get("OCLAB_TUNING", "").lower() not in ("off", "0", "no")
 
 
-# -------------------------------------------------------------------- files
-
-
-def overlay_file(operation: str) -> Path:
-    """Return the file of the user's own entries for an operation."""
-    return data_dir("tuning", _file_name(operation))
-
-
-def shipped_file(operation: str) -> Path:
-    """Return the file of the package's entries for an operation."""
-    return SHIPPED / _file_name(operation)
-
-
-def _file_name(operation: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", operation) + ".json"
-
-
-def _say_once(text: str) -> None:
-    if text not in _said:
-        _said.add(text)
-        _log.warning(text)
-
-
-def _read_locked(path: Path) -> list[Entry]:
-    """Return the entries of a file whose lock is held; a damaged one is set aside."""
-    try:
-        return parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    except ValueError as error:
-        aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-        path.replace(aside)
-        _say_once(f"{path} is damaged and was set aside as {aside.name}: {error}")
-        return []
-
-
-def _read(path: Path, shipped: bool) -> list[Entry]:
-    """Return the entries of a file, none if it cannot be used, and say so."""
-    try:
-        return parse(path.read_text(encoding="utf-8"), shipped)
-    except FileNotFoundError:
-        return []
-    except (OSError, OclabError) as error:
-        _say_once(f"the tuned configurations in {path} are not used: {error}")
-        return []
-    except ValueError as error:
-        if shipped:
-            _say_once(f"the tuned configurations in {path} are not used: {error}")
-            return []
-    try:
-        with locked(path):  # it may have been replaced meanwhile: look again
-            return _read_locked(path)
-    except (OSError, OclabError) as error:
-        _say_once(f"the tuned configurations in {path} are damaged and not used: {error}")
-        return []
+# ------------------------------------------------------------------ changes
 
 
 def _update(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> None:
-    """Replace the entries of a file of the user's by what `change` makes of them."""
+    """Replace the entries of a file of the user's, and forget what was read of it."""
     try:
-        with locked(path):
-            write_json(path, document(change(_read_locked(path))))
-    except OSError as error:
-        raise OclabError(f"cannot write {path}: {error.strerror or error}") from error
-    except OclabError as error:
-        raise OclabError(f"cannot add to {path}: {error}") from error
+        update_entries(path, change)
     finally:
         forget()
 
@@ -250,7 +189,7 @@ def clear(chosen: Callable[[Entry], bool] = lambda entry: True) -> int:
 def entries() -> list[Entry]:
     """Return all entries, the user's own first."""
     found = []
-    for folder, shipped in ((data_dir("tuning"), False), (SHIPPED, True)):
+    for folder, shipped in ((data_dir("tuning"), False), (storage.SHIPPED, True)):
         for path in sorted(folder.glob("*.json")):
             found += _table(path, shipped)
     return found
@@ -346,7 +285,7 @@ def lookup(
     found.sort(key=lambda item: item[0])
     matches = [match for _, match in found]
     if stale and not any(match.entry.device.key == origin.key for match in matches):
-        _say_once(
+        say_once(
             f"the tuning of {operation} by {algorithm} on {device.name} is stale and not used: "
             f"{stale[0][1]}; run `oclab tune {operation} --algorithm {algorithm}` again"
         )
@@ -363,7 +302,6 @@ def _distance(entry: Entry, sizes: Mapping[str, int]) -> float:
 # Tables are read once and answers are kept, until a file is seen to change.
 
 _lock = threading.RLock()
-_said: set[str] = set()
 _tables: dict[Path, tuple[Any, list[Entry]]] = {}
 _remembered: dict[Hashable, Any] = {}
 _generation = 0
@@ -382,7 +320,7 @@ def _table(path: Path, shipped: bool) -> list[Entry]:
     with _lock:
         stamp = _stamp(path)
         if path not in _tables or _tables[path][0] != stamp:
-            _tables[path] = (stamp, _read(path, shipped))
+            _tables[path] = (stamp, read_entries(path, shipped))
         return _tables[path][1]
 
 

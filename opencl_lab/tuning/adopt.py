@@ -12,15 +12,16 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import Operation, Problem
+from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
 from opencl_lab.registry import get_operation
+from opencl_lab.solver import Problem
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording
 from opencl_lab.tuning.prune import Points
-from opencl_lab.tuning.result import Progress
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.result import TuningProgress
+from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import run_tuning
 
 __all__ = ["Adoption", "adopt", "problem_with", "task_of"]
@@ -32,7 +33,7 @@ class Adoption:
 
     Parameters
     ----------
-    task : Task
+    task : TuningTask
     evaluations : tuple of Evaluation
         The configuration in use before, then those that were tried.
     best : Evaluation or None
@@ -43,7 +44,7 @@ class Adoption:
         Whether the best is a new one, and now in the database.
     """
 
-    task: Task
+    task: TuningTask
     evaluations: tuple[Evaluation, ...]
     best: Evaluation | None
     refused: int
@@ -57,7 +58,7 @@ def task_of(
     operation: str | None = None,
     algorithm: str | None = None,
     changes: Mapping[str, Any] | None = None,
-) -> Task:
+) -> TuningTask:
     """Return the task that a recording is about.
 
     Parameters
@@ -90,7 +91,7 @@ def task_of(
     values = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
     values.update(about)
     values.update(changes or {})
-    return Task(chosen, chosen_algorithm, problem_with(chosen, values), device)
+    return TuningTask(chosen, chosen_algorithm, problem_with(chosen, values), device)
 
 
 def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Problem:
@@ -128,11 +129,11 @@ def _like(default: Any, name: str, value: Any) -> Any:
 
 def adopt(
     recording: Recording,
-    task: Task,
+    task: TuningTask,
     *,
     limit: int = 10,
     timeout: float | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TuningProgress], None] | None = None,
 ) -> Adoption:
     """Tune with nothing but the fastest configurations of a recording.
 
@@ -142,7 +143,7 @@ def adopt(
     Parameters
     ----------
     recording : Recording
-    task : Task
+    task : TuningTask
     limit : int
         How many to try.
     timeout, progress
@@ -182,7 +183,7 @@ def adopt(
     return Adoption(task, tuple(tried), best, len(correct) - len(allowed), result.stored and new)
 
 
-def _allowed(task: Task, config: Config) -> Config | None:
+def _allowed(task: TuningTask, config: Config) -> Config | None:
     """Return a configuration completed by the default one, None where something forbids it."""
     algorithm, problem, device = task.algorithm, task.problem, task.device
     default = algorithm.default_config(problem, device)

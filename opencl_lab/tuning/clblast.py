@@ -31,7 +31,7 @@ from typing import Any
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording, parse_json, values_of
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = ["from_clblast"]
 

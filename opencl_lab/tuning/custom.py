@@ -15,9 +15,10 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Algorithm, Difference, Operation, Option, Problem
+from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.plan import Plan, Work
 from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.solver import Algorithm, Problem, Solver
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["KernelOperation"]
@@ -33,7 +34,6 @@ class _KernelAlgorithm(Algorithm[P]):
     def __init__(
         self,
         name: str,
-        operation: str,
         space: SearchSpace,
         default: Config | Callable[[P, Device], Config],
         plan: Callable[[P, Config, Device], Plan],
@@ -41,7 +41,7 @@ class _KernelAlgorithm(Algorithm[P]):
         work: Callable[[P], Work] | None,
     ):
         # Class variables of the base: every operation of this kind has its own.
-        vars(self).update(name=name, space=space, templates=templates, operation=operation)
+        vars(self).update(name=name, space=space, templates=templates)
         self._default, self._plan, self._work = default, plan, work
 
     def work(self, problem: P) -> Work:
@@ -57,6 +57,14 @@ class _KernelAlgorithm(Algorithm[P]):
     def plan(self, problem: P, config: Config, device: Device) -> Plan:
         """Return what the user's function plans."""
         return self._plan(problem, config, device)
+
+
+class _Single(Solver[P]):
+    """What solves a problem by the one algorithm that there is."""
+
+    def __init__(self, name: str, algorithm: Algorithm[P]):
+        super().__init__()
+        vars(self).update(name=name, homes={algorithm.name: algorithm})
 
 
 class KernelOperation(Operation[P], Generic[P]):
@@ -84,7 +92,7 @@ class KernelOperation(Operation[P], Generic[P]):
         ``inputs(problem, rng)`` returns random input arrays by the names of the plan.
     reference : callable
         ``reference(problem, inputs)`` returns the right outputs.
-    awkward : mapping or sequence of mappings
+    check_cases : mapping or sequence of mappings
         Fields of the problem to replace for checks: small sizes, above those of any tile
         and no multiple of one; several, to check other options as well.
     tolerance : float
@@ -118,7 +126,7 @@ class KernelOperation(Operation[P], Generic[P]):
         plan: Callable[[P, Config, Device], Plan],
         inputs: Callable[[P, np.random.Generator], Arrays],
         reference: Callable[[P, Arrays], Arrays],
-        awkward: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        check_cases: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         tolerance: float = 0.0,
         summary: str = "",
         algorithm: str = "",
@@ -131,15 +139,14 @@ class KernelOperation(Operation[P], Generic[P]):
             Option(item.name, type(item.default), item.default, item.name)
             for item in fields(problem)
         )
-        only = _KernelAlgorithm(algorithm or name, name, space, default, plan, (template,), work)
+        only = _KernelAlgorithm(algorithm or name, space, default, plan, (template,), work)
         # Class variables of the base: every operation of this kind has its own.
         vars(self).update(
-            name=name,
+            solver=_Single(name, only),
             summary=summary,
             options=options,
             size_option=problem.sizes[0],
-            awkward=(awkward,) if isinstance(awkward, Mapping) else tuple(awkward),
-            algorithms=(only,),
+            check_cases=(check_cases,) if isinstance(check_cases, Mapping) else tuple(check_cases),
         )
         self._problem, self._inputs, self._reference = problem, inputs, reference
         self._tolerance = tolerance

@@ -18,14 +18,14 @@ from opencl_lab.paths import data_dir
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["Journal", "journal_file", "read_journal"]
 
 VERSION = 3
 
 
-def _identity(task: Task) -> dict[str, Any]:
+def _identity(task: TuningTask) -> dict[str, Any]:
     """Return all that an evaluation depends on; a change of any of it begins a new journal."""
     space = task.algorithm.space
     return {
@@ -39,11 +39,11 @@ def _identity(task: Task) -> dict[str, Any]:
         "plan": _plan_digest(task),
         "space": {parameter.name: list(parameter.values) for parameter in space.parameters},
         "constraints": [constraint.reason for constraint in space.constraints],
-        "checks": [problem.as_dict() for problem in task.awkward_problems],
+        "checks": [problem.as_dict() for problem in task.check_problems],
     }
 
 
-def _plan_digest(task: Task) -> str:
+def _plan_digest(task: TuningTask) -> str:
     """Return a digest of what is launched without tuning; constants count by their shapes."""
     algorithm, problem, device = task.algorithm, task.problem, task.device
     plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
@@ -51,7 +51,7 @@ def _plan_digest(task: Task) -> str:
     return hashlib.sha256(f"{buffers} {plan.launches}".encode()).hexdigest()[:16]
 
 
-def journal_file(task: Task) -> Path:
+def journal_file(task: TuningTask) -> Path:
     """Return the file of a task."""
     text = json.dumps(_identity(task), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -83,7 +83,7 @@ class Journal:
 
     Parameters
     ----------
-    task : Task
+    task : TuningTask
     fresh : bool
         Forget what is there.
 
@@ -95,7 +95,7 @@ class Journal:
         Why the last record could not be written; empty if all is well.
     """
 
-    def __init__(self, task: Task, fresh: bool = False):
+    def __init__(self, task: TuningTask, fresh: bool = False):
         self.path = journal_file(task)
         self.trouble = ""
         self._identity = _identity(task)

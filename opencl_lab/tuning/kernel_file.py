@@ -8,39 +8,31 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.device import Device, select_device
 from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
-from opencl_lab.operation import Difference, Option, Problem
+from opencl_lab.operation import Difference, Option
 from opencl_lab.plan import Argument as Passed
-from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, Work, check_plan, round_up
+from opencl_lab.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.session import default_queue
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
-from opencl_lab.template import kernel_digest, render
+from opencl_lab.solver import Problem
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.custom import KernelOperation
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.guarded import POISON, Guarded
-from opencl_lab.tuning.result import Progress, TuneResult
-from opencl_lab.tuning.signature import Argument, Signature, signature
-from opencl_lab.tuning.tuner import tune
+from opencl_lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
+from opencl_lab.tuning.kernel_text import KernelText
 
-__all__ = ["KernelFile", "KernelText", "kernel_file", "tune_kernel"]
+__all__ = ["KernelFile", "kernel_file"]
 
-PLAIN = "common/plain.cl.mako"
 MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 64 bits
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-ARGUMENTS = re.compile(r": arguments (?:missing ([\w, ]+?))?(?: and )?(?:unknown ([\w, ]+))?$")
-INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\"<>\n]+)[\">]", re.MULTILINE)
-FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
 OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
 
 
@@ -71,136 +63,13 @@ class KernelProblem(Problem):
         return {name: getattr(self, name) for name in (*self.sizes, *self.layout)}
 
 
-@dataclass(frozen=True)
-class KernelText:
-    """A kernel in a file: a Mako template, or plain OpenCL C that gets its parameters by ``-D``.
-
-    Parameters
-    ----------
-    path : Path
-        A name that ends in ``.mako`` is a template.
-    kernel : str or None
-        Name of the kernel; None if the file has one only.
-    params : mapping
-        Values of each parameter.
-    fixed : mapping
-        Parameters that do not vary.
-    options : tuple of str
-        Build options.
-    """
-
-    path: Path
-    kernel: str | None
-    params: Mapping[str, tuple[Value, ...]]
-    fixed: Mapping[str, Any]
-    options: tuple[str, ...] = ()
-
-    def launched(self, config: Mapping[str, Value]) -> tuple[str, dict[str, Any], tuple[str, ...]]:
-        """Return template, its arguments and build options of a configuration.
-
-        Raises
-        ------
-        BuildError, InvalidProblem
-            If the template does not render, or its folder cannot be an option of a build.
-        """
-        given = {**self.fixed, **config}
-        include = self._include_options(config)
-        if self.path.suffix == ".mako":
-            return str(self.path), given, (*self.options, *include)
-        macros = tuple(
-            f"-D{name}={int(value) if isinstance(value, bool) else value}"
-            for name, value in given.items()
-        )
-        return PLAIN, {"SOURCE": self._text}, (*self.options, *include, *macros)
-
-    def signature(self, config: Mapping[str, Value]) -> Signature:
-        """Return what the kernel says of itself.
-
-        Raises
-        ------
-        BuildError, InvalidProblem
-            If the template does not render, or has no such kernel.
-        """
-        return signature(self._rendered(config), self.kernel, self.path.name)
-
-    def included(self, config: Mapping[str, Value]) -> tuple[str, ...]:
-        """Return the paths of all files that ``#include`` brings in, as far as they are found."""
-        given = [Path(path.strip('"')) for path in FOLDER.findall(" ".join(self.options))]
-        folders = [*given, self.path.parent]
-        found: dict[Path, None] = {}
-        waiting = [(self.path.parent, self._rendered(config))]
-        while waiting:
-            folder, text = waiting.pop(0)
-            for name in INCLUDE.findall(text):
-                places = (place.resolve() / name for place in (folder, *folders))
-                path = next((place for place in places if place.is_file()), None)
-                if path is not None and path not in found:
-                    found[path] = None
-                    waiting.append((path.parent, _read(path)))
-        return tuple(map(str, found))
-
-    def _include_options(self, config: Mapping[str, Value]) -> tuple[str, ...]:
-        """Return options that say where included files are, and what is in them.
-
-        Neither a session nor the cache of a driver looks into them: a macro that nobody
-        uses makes a program with other contents another program.
-        """
-        if not INCLUDE.search(self._rendered(config)):
-            return ()
-        folder = str(self.path.parent)
-        if re.search(r"\s", folder):
-            raise InvalidProblem(
-                f"{self.path.name} includes files from {folder!r}, and OpenCL takes no folder "
-                "with a space in its name: rename it"
-            )
-        included = self.included(config)
-        digest = (f"-DOCLAB_INCLUDED=0x{kernel_digest(included)}",) if included else ()
-        return (f"-I{folder}", *digest)
-
-    def _rendered(self, config: Mapping[str, Value]) -> str:
-        """Return the OpenCL C of a configuration, before the preprocessor."""
-        text = self._text
-        if self.path.suffix != ".mako":
-            return text
-        try:
-            return render(str(self.path), {**self.fixed, **config}).text
-        except BuildError as error:
-            wrong = ARGUMENTS.search(error.sentence)
-            if wrong is None:
-                raise
-            parts = [f"it needs no parameter {wrong[2]}"] if wrong[2] else []
-            parts += [f"it {'also ' * bool(parts)}needs {wrong[1]}"] if wrong[1] else []
-            raise InvalidProblem(f"{self.path.name}: {', and '.join(parts)}") from error
-
-    @property
-    def first(self) -> dict[str, Value]:
-        """The first value of each parameter."""
-        return {name: values[0] for name, values in self.params.items()}
-
-    @property
-    def _text(self) -> str:
-        return _read(self.path)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidProblem(f"cannot read {path}: {reason}") from error
-
-
 @dataclass(frozen=True, eq=False)
 class _Description:
     """All that makes a `KernelFile`, as plain data that goes to the worker."""
 
     text: KernelText
     kernel: str
-    buffers: tuple[Buffer, ...]
-    data: Arrays
-    values: Mapping[str, Any]
-    local: Mapping[str, tuple[str, int]]
-    threes: tuple[str, ...]
+    bound: BoundArguments
     global_size: str
     local_size: str | None
     restrictions: tuple[str, ...]
@@ -229,9 +98,9 @@ class KernelFile(KernelOperation[KernelProblem]):
             space=SearchSpace(tuple(parameters), tuple(map(self._constraint, told.restrictions))),
             default=self._first,
             plan=self._planned,
-            inputs=lambda problem, rng: told.data,
+            inputs=lambda problem, rng: told.bound.data,
             reference=self._right,
-            awkward={},
+            check_cases={},
             tolerance=told.tolerance,
             summary=f"The kernel {told.kernel} in {text.path}.",
             work=lambda problem: Work(0.0, 0.0),  # it may need a part of its arrays only
@@ -248,15 +117,17 @@ class KernelFile(KernelOperation[KernelProblem]):
     def problem(self, **options: Any) -> KernelProblem:
         """Return the one problem that there is."""
         told = self._told
-        parts = [f"{b.name} {b.dtype}{list(b.shape)}" for b in told.buffers]
-        parts += [f"{name}={value}" for name, value in {**told.values, **told.text.fixed}.items()]
-        parts += [f"{name} local[{count}]" for name, (count, _) in told.local.items()]
+        parts = [f"{b.name} {b.dtype}{list(b.shape)}" for b in told.bound.buffers]
+        parts += [
+            f"{name}={value}" for name, value in {**told.bound.values, **told.text.fixed}.items()
+        ]
+        parts += [f"{name} local[{count}]" for name, (count, _) in told.bound.local.items()]
         launch = [told.global_size, *([told.local_size] if told.local_size else [])]
         return KernelProblem(
-            max((math.prod(buffer.shape) for buffer in told.buffers), default=0),
+            max((math.prod(buffer.shape) for buffer in told.bound.buffers), default=0),
             ", ".join(parts),
             " in groups of ".join(launch) + "".join(f" {option}" for option in told.text.options),
-            sum(buffer.nbytes for buffer in told.buffers),
+            sum(buffer.nbytes for buffer in told.bound.buffers),
         )
 
     @property
@@ -269,13 +140,13 @@ class KernelFile(KernelOperation[KernelProblem]):
         """Digest of what results depend on beside the kernel and its sizes."""
         told = self._told
         digest = hashlib.sha256(repr((told.tolerance, told.expected is None)).encode())
-        for array in (*told.data.values(), *(told.expected or {}).values()):
+        for array in (*told.bound.data.values(), *(told.expected or {}).values()):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:16]
 
     def names(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return what expressions may name: parameters, and arguments that are numbers."""
-        values = {name: value.item() for name, value in self._told.values.items()}
+        values = {name: value.item() for name, value in self._told.bound.values.items()}
         return {**values, **self._told.text.fixed, **config}
 
     def _constraint(self, restriction: str) -> Constraint:
@@ -319,10 +190,10 @@ class KernelFile(KernelOperation[KernelProblem]):
         arguments: dict[str, Passed] = {}
         for argument in known.arguments:
             name = argument.name
-            if name in told.values:
-                arguments[name] = told.values[name]
-            elif name in told.local:
-                count, itemsize = told.local[name]
+            if name in told.bound.values:
+                arguments[name] = told.bound.values[name]
+            elif name in told.bound.local:
+                count, itemsize = told.bound.local[name]
                 elements = whole_numbers_of(count, names)
                 if min(elements) < 1:
                     raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
@@ -334,7 +205,7 @@ class KernelFile(KernelOperation[KernelProblem]):
         launch = Launch(
             template, told.kernel, params, rounded, local_size, arguments, options=options
         )
-        return Plan(told.buffers, (launch,))
+        return Plan(told.bound.buffers, (launch,))
 
     def _right(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
         return self._told.expected if self._told.expected is not None else self._first_result
@@ -346,15 +217,15 @@ class KernelFile(KernelOperation[KernelProblem]):
         queue = default_queue(device, profiling=True)
         problem = self.problem()
         config = self._first(problem, device)
-        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._told.buffers}
+        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._told.bound.buffers}
         arrays = {name: guarded.array for name, guarded in placed.items()}
-        inputs = {name: arrays.pop(name) for name in self._told.data}
+        inputs = {name: arrays.pop(name) for name in self._told.bound.data}
         what = f"the first configuration {config}, with which all others are compared,"
 
         def results(pattern: int) -> Arrays:
             for guarded in placed.values():
                 guarded.poison(pattern)
-            for name, array in self._told.data.items():
+            for name, array in self._told.bound.data.items():
                 placed[name].set(array)
             try:
                 self.run(problem, inputs, config=config, queue=queue, out=arrays)
@@ -381,7 +252,7 @@ class KernelFile(KernelOperation[KernelProblem]):
                     f"{what} leaves {missed} elements of {name!r} unwritten; if it is only read, "
                     "declare it const, give its data, or leave it out of the outputs"
                 )
-        if not self.compare(problem, self._told.data, first, second).ok:
+        if not self.compare(problem, self._told.bound.data, first, second).ok:
             raise LaunchError(
                 "a kernel that reads what it writes cannot be tuned, as each run would find other "
                 f"data: {what} gives another result where {' and '.join(first)} held other "
@@ -399,7 +270,7 @@ class KernelFile(KernelOperation[KernelProblem]):
 
     def _counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the part of an array that a result is made of."""
-        return array[..., :3] if name in self._told.threes else array
+        return array[..., :3] if name in self._told.bound.threes else array
 
 
 class _Named(Mapping[str, Any]):
@@ -448,57 +319,18 @@ def kernel_file(
     OclabError
         Of the kind that says what is wrong.
     """
-    for name, choices in text.params.items():
-        if not choices:
-            raise InvalidProblem(f"the parameter {name} has no values")
-    for name in (*text.params, *text.fixed):
-        if not NAME.fullmatch(name):
-            raise InvalidProblem(f"{name!r} is no name of a parameter: take letters, digits and _")
-        if name in text.params and name in text.fixed:
-            raise InvalidProblem(f"the parameter {name} is fixed, and has values to try too")
+    text.check_names()
     known = text.signature(text.first)
-    by_name = {argument.name: argument for argument in known.arguments}
-    unknown = ", ".join(sorted({*arguments, *(outputs or ())} - set(by_name)))
-    missing = ", ".join(name for name in by_name if name not in arguments)
-    if unknown or missing:
-        wrong = f"has no argument {unknown}" if unknown else f"needs a value for {missing}"
-        told = ", ".join(argument.text for argument in known.arguments)
-        raise InvalidProblem(f"the kernel {known.kernel} {wrong}; it takes: {told}")
-    buffers: list[Buffer] = []
-    data: Arrays = {}
-    values: dict[str, Any] = {}
-    local: dict[str, tuple[str, int]] = {}
-    for name, argument in by_name.items():
-        given = arguments[name]
-        if argument.space == "local":
-            local[name] = (str(given), _itemsize(argument))
-        elif argument.space:
-            array = _array(argument, given)
-            writes = name in outputs if outputs is not None else not argument.const
-            buffers.append(Buffer(name, "out" if writes else "in", array.shape, array.dtype))
-            if not writes:
-                data[name] = np.ascontiguousarray(array)
-        else:
-            values[name] = _number(argument, given)
-    written = {buffer.name: buffer for buffer in buffers if buffer.role == "out"}
-    if not written:
-        raise InvalidProblem(
-            f"the kernel {known.kernel} writes to no array: there is no result to check"
-        )
-    threes = tuple(name for name, argument in by_name.items() if argument.width == 3)
+    bound = bind_arguments(known, arguments, outputs)
     if expected is not None:
-        expected = _expected(expected, written, threes)
+        expected = expected_for(expected, bound.written, bound.threes)
     if tolerance is None:
-        kinds = [buffer.dtype for buffer in written.values() if buffer.dtype.kind in "fc"]
+        kinds = [buffer.dtype for buffer in bound.written.values() if buffer.dtype.kind in "fc"]
         tolerance = max((math.sqrt(np.finfo(kind).eps) for kind in kinds), default=0.0)
     description = _Description(
         text,
         known.kernel,
-        tuple(buffers),
-        data,
-        values,
-        local,
-        threes,
+        bound,
         global_size,
         local_size,
         tuple(restrictions),
@@ -510,198 +342,3 @@ def kernel_file(
     for restriction in restrictions:  # a slip in one is told now, and not as an empty space
         evaluate(restriction, operation.names(text.first))
     return operation
-
-
-def _itemsize(argument: Argument) -> int:
-    if argument.dtype is None:
-        raise InvalidProblem(f"the type of {argument.text!r} is none of OpenCL's own")
-    return argument.dtype.itemsize * argument.stored
-
-
-def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
-    array = np.asarray(given)
-    if array.ndim == 0 or not array.size or array.dtype.kind not in "biufc":
-        raise InvalidProblem(f"{argument.text!r} needs an array of numbers that is not empty")
-    real = array.real.dtype
-    if argument.dtype is not None and (real.kind, real.itemsize) != (
-        argument.dtype.kind,
-        argument.dtype.itemsize,
-    ):
-        raise InvalidProblem(f"{argument.text!r} cannot be an array of {array.dtype}")
-    return _padded(array, argument.text) if argument.width == 3 else array
-
-
-def _padded(array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
-    """Return vectors of three numbers as OpenCL stores them, with a fourth one."""
-    if array.ndim < 2 or array.shape[-1] not in (3, 4):
-        raise InvalidProblem(
-            f"{what!r} needs an array of shape (..., 3), or (..., 4) as OpenCL stores vectors of "
-            f"three, not {array.shape}"
-        )
-    missing = [(0, 0)] * (array.ndim - 1) + [(0, 4 - array.shape[-1])]
-    return np.pad(array, missing)
-
-
-def _number(argument: Argument, given: Any) -> Any:
-    if argument.width > 1 or (argument.dtype is None and not isinstance(given, np.generic)):
-        raise InvalidProblem(
-            f"{argument.text!r} is no number of a type of OpenCL's own; pass vectors by a "
-            "pointer, and numbers of other types as a scalar of NumPy"
-        )
-    if argument.dtype is None:
-        return given
-    try:
-        number = argument.dtype.type(given)
-        exact = argument.dtype.kind == "f" or number == given
-    except (TypeError, ValueError, OverflowError):
-        exact = False
-    if not exact:
-        raise InvalidProblem(f"{argument.text!r} cannot be {given!r}")
-    return number
-
-
-def _expected(given: Any, written: Mapping[str, Buffer], threes: Sequence[str]) -> Arrays:
-    if not isinstance(given, Mapping):
-        if len(written) > 1:
-            names = ", ".join(written)
-            raise InvalidProblem(f"the kernel writes {names}: map each to its expected array")
-        given = {next(iter(written)): given}
-    arrays = {name: np.asarray(array) for name, array in given.items()}
-    if set(arrays) != set(written):
-        raise InvalidProblem(
-            f"expected results are given for {', '.join(arrays) or 'none'}, and the kernel "
-            f"writes {', '.join(written)}"
-        )
-    for name, array in arrays.items():
-        if name in threes:
-            arrays[name] = array = _padded(array, f"expected {name}")
-        if array.shape != written[name].shape:
-            raise InvalidProblem(
-                f"the expected {name} has shape {array.shape}, the array {written[name].shape}"
-            )
-    return {name: array.astype(written[name].dtype) for name, array in arrays.items()}
-
-
-def tune_kernel(
-    file: str | Path,
-    params: Mapping[str, Sequence[Value]],
-    arguments: Mapping[str, Any],
-    global_size: str | int | Sequence[str | int],
-    *,
-    local_size: str | int | Sequence[str | int] | None = None,
-    kernel: str | None = None,
-    fixed: Mapping[str, Any] | None = None,
-    restrictions: Sequence[str] = (),
-    outputs: Sequence[str] | None = None,
-    expected: Any = None,
-    tolerance: float | None = None,
-    options: Sequence[str] = (),
-    device: str | int | Device | None = None,
-    strategy: str = "local-search",
-    budget: int | None = None,
-    time_limit: float | None = None,
-    timeout: float | None = None,
-    seed: int = 0,
-    fresh: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-) -> TuneResult:
-    """Find the fastest parameters of a kernel of your own, in a file.
-
-    Each configuration is built, checked and timed in a process of its own, as `tune` does it
-    for the operations of the package. Sizes of the launch are expressions of parameters and of
-    arguments that are numbers, with ``+ - * // %``, `min`, `max`, ``ceil_div(a, b)`` and
-    ``round_up(a, multiple)``. Results are checked at the sizes that are timed: take sizes that no
-    tile divides, or a missing check of bounds stays unseen.
-
-    Parameters
-    ----------
-    file : str or Path
-        A Mako template, ``*.mako``; else OpenCL C that gets its parameters as macros.
-    params : mapping
-        The values to try for each parameter. The first ones make the configuration that
-        the gain is told against.
-    arguments : mapping
-        A value for each argument of the kernel by its name there: arrays of any shape, of outputs
-        only shape and type count; numbers; for ``__local`` pointers how many elements, which
-        may be an expression. Vectors of three numbers are arrays of shape ``(..., 3)``.
-    global_size, local_size : str, int or sequence of these
-        Work-items in all and per group, for one to three dimensions. The global size is rounded
-        up to a multiple of the local one. The local one defaults to ``reqd_work_group_size``.
-    kernel : str, optional
-        Name of the kernel; needed where the file has several.
-    fixed : mapping, optional
-        Parameters that do not vary.
-    restrictions : sequence of str
-        Conditions on parameters, such as ``"WG_SIZE * WORK <= 4096"``.
-    outputs : sequence of str, optional
-        The arrays that the kernel writes, every element of them, and does not read; by default
-        those whose pointer is not ``const``.
-    expected : array or mapping of arrays, optional
-        The right output, or outputs by name. Without it every configuration is compared with
-        the result of the first one, which must run.
-    tolerance : float, optional
-        How far a result may be from the right one, relative to the largest magnitude in it; by
-        default the square root of the type's precision. Integers must be equal.
-    options : sequence of str
-        Build options.
-    device, strategy, budget, time_limit, timeout, seed, fresh, progress
-        As for `tune`.
-
-    Returns
-    -------
-    TuneResult
-
-    Raises
-    ------
-    InvalidProblem
-        If the arguments are not those of the kernel.
-    OclabError
-        Of the kind that says what is wrong.
-    KeyboardInterrupt
-        After what was found so far has been stored.
-
-    Examples
-    --------
-    >>> result = tune_kernel(
-    ...     "scale.cl",
-    ...     {"WG": (16, 64, 256)},
-    ...     {"x": x, "y": np.empty_like(x), "n": x.size},
-    ...     "n",
-    ...     local_size="WG",
-    ... )  # doctest: +SKIP
-    """
-    text = KernelText(
-        Path(file).resolve(),
-        kernel,
-        {name: tuple(values) for name, values in params.items()},
-        dict(fixed or {}),
-        tuple(options),
-    )
-    operation = kernel_file(
-        text,
-        arguments,
-        _expression(global_size),
-        local_size=None if local_size is None else _expression(local_size),
-        restrictions=restrictions,
-        outputs=outputs,
-        expected=expected,
-        tolerance=tolerance,
-        device=device,
-    )
-    return tune(
-        operation,
-        device=device,
-        strategy=strategy,
-        budget=budget,
-        time_limit=time_limit,
-        timeout=timeout,
-        seed=seed,
-        fresh=fresh,
-        progress=progress,
-    )
-
-
-def _expression(sizes: str | int | Sequence[str | int]) -> str:
-    if isinstance(sizes, (str, int)):
-        return str(sizes)
-    return ", ".join(map(str, sizes))

@@ -8,13 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opencl_lab.comparison.drawing import check_plot, legend_beside, plain_scale, set_title
 from opencl_lab.comparison.plots import (
     OPENCL,
     OTHER,
-    check_plot,
-    legend_beside,
-    plain_scale,
-    set_title,
 )
 from opencl_lab.paths import write_target
 from opencl_lab.space import Value

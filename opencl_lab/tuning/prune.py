@@ -15,8 +15,8 @@ from typing import Any
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operation import Algorithm, Problem
 from opencl_lab.plan import Plan, check_plan
+from opencl_lab.solver import Algorithm, Problem
 from opencl_lab.space import Config, Constraint, SearchSpace, Value
 
 __all__ = ["Points", "Pruning", "points_of"]

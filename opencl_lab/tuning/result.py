@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias
 
 from opencl_lab.comparison.measure import Measurement, Times
 from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, stored_peaks
-from opencl_lab.operation import Problem
+from opencl_lab.solver import Problem
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Pruning
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
-__all__ = ["Progress", "Stopped", "TuneResult", "failures", "share_of_peak"]
+__all__ = ["Stopped", "TuneResult", "TuningProgress", "failures", "share_of_peak"]
 
 Stopped: TypeAlias = Literal["complete", "budget", "time", "interrupted"]
 
@@ -25,7 +25,7 @@ def failures(evaluations: Sequence[Evaluation]) -> dict[str, int]:
     return dict(Counter(item.status for item in evaluations if item.status != "correct"))
 
 
-def share_of_peak(task: Task, milliseconds: float) -> tuple[float | None, str]:
+def share_of_peak(task: TuningTask, milliseconds: float) -> tuple[float | None, str]:
     """Return a time's share of the device's roofline, and why it is above 1 if it is.
 
     None if `oclab doctor` has not run.
@@ -36,7 +36,7 @@ def share_of_peak(task: Task, milliseconds: float) -> tuple[float | None, str]:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TuningProgress:
     """How far tuning has come.
 
     Parameters
@@ -74,7 +74,7 @@ class TuneResult:
 
     Parameters
     ----------
-    task : Task
+    task : TuningTask
         Operation, algorithm, problem and device.
     best : Evaluation or None
         The winner with the times of the finals: the fastest, or the built-in configuration where
@@ -105,7 +105,7 @@ class TuneResult:
         What went wrong beside the configurations.
     """
 
-    task: Task
+    task: TuningTask
     best: Evaluation | None
     default: Evaluation | None
     finalists: tuple[Evaluation, ...]

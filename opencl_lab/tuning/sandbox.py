@@ -22,7 +22,7 @@ from opencl_lab.errors import InvalidProblem, LaunchError, OclabError
 from opencl_lab.processes import end, signal_name
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["Sandbox"]
 
@@ -131,7 +131,7 @@ class Sandbox:
 
     Parameters
     ----------
-    task : Task
+    task : TuningTask
     timeout : float, optional
         Seconds for each phase of a configuration. Without it the limits are
         generous at first; then a build may take ten times as long as usual, and
@@ -143,7 +143,7 @@ class Sandbox:
         If the operation cannot be sent to another process.
     """
 
-    def __init__(self, task: Task, timeout: float | None = None):
+    def __init__(self, task: TuningTask, timeout: float | None = None):
         self._timeout = timeout
         self._message = _opening(task)
         self._first: Config | None = None
@@ -273,7 +273,7 @@ def _failure(message: dict[str, Any] | None) -> OclabError:
     return LaunchError(f"the tuner's worker could not start: {reason}")
 
 
-def _opening(task: Task) -> bytes:
+def _opening(task: TuningTask) -> bytes:
     """Return what a new worker reads first."""
     try:
         content = pickle.dumps(task)

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm, Operation, Problem
+from opencl_lab.operation import Operation
+from opencl_lab.solver import Algorithm, Problem
 
-__all__ = ["Task"]
+__all__ = ["TuningTask"]
 
 
 @dataclass(frozen=True)
-class Task:
+class TuningTask:
     """One algorithm on one problem on one device.
 
     Parameters
@@ -42,9 +43,9 @@ class Task:
         return self.operation.algorithm(self.algorithm_name)
 
     @cached_property
-    def awkward_problems(self) -> tuple[Problem, ...]:
+    def check_problems(self) -> tuple[Problem, ...]:
         """The same problem with small sizes that no tile divides, and other options."""
-        changed = (replace(self.problem, **change) for change in self.operation.awkward)
+        changed = (replace(self.problem, **change) for change in self.operation.check_cases)
         return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,15 +13,16 @@ import numpy as np
 
 from opencl_lab.device import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
-from opencl_lab.operation import Problem
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
-from opencl_lab.runtime.session import Executable, default_queue, session_of
+from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.solver import Problem
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation, Status
 from opencl_lab.tuning.guarded import Guarded
-from opencl_lab.tuning.task import Task
+from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["NEAR", "Trial"]
 
@@ -44,7 +45,7 @@ class _Wrong(Exception):
 class _Stage:
     """One problem with its data on the device and the right results."""
 
-    def __init__(self, task: Task, problem: Problem, config: Config, queue: Any):
+    def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
         self.task, self.problem, self.queue = task, problem, queue
         self.inputs: Arrays = {
             name: np.ascontiguousarray(array)
@@ -116,13 +117,13 @@ class Trial:
 
     Parameters
     ----------
-    task : Task
+    task : TuningTask
     say : callable
         Called with the name of each phase before it begins; how long each may
         take is for the listener to decide.
     """
 
-    def __init__(self, task: Task, say: Callable[[str], None]):
+    def __init__(self, task: TuningTask, say: Callable[[str], None]):
         device = select_device(task.device.spec)
         if device.key != task.device.key:
             raise LaunchError(f"device {task.device.spec} is {device.key} here")
@@ -130,8 +131,8 @@ class Trial:
         self._say = say
         queue = default_queue(device, profiling=True)
         config = task.algorithm.default_config(task.problem, device)
-        self._awkward, *self._others = (
-            _Stage(task, problem, config, queue) for problem in task.awkward_problems
+        self._check_case, *self._others = (
+            _Stage(task, problem, config, queue) for problem in task.check_problems
         )
         self._timed = _Stage(task, task.problem, config, queue)
         self._passed: set[Config] = set()
@@ -141,7 +142,7 @@ class Trial:
 
         The first run that counts is enough for a configuration that takes more
         than three times as long as the best so far; one that may still win is
-        checked with the other awkward problems, and again after it was timed.
+        checked with the other check cases, and again after it was timed.
         """
         begin = time.perf_counter()
         build_ms = check_ms = 0.0
@@ -152,11 +153,11 @@ class Trial:
 
         try:
             self._say("building")
-            small, large = self._awkward.build(config), self._timed.build(config)
+            small, large = self._check_case.build(config), self._timed.build(config)
             # Drivers such as PoCL compile when a kernel is launched for the first time.
             self._say("launching")
-            self._awkward.poison()
-            self._awkward.run(small)
+            self._check_case.poison()
+            self._check_case.run(small)
             build_ms = _since(begin)
             self._gate(large)
             check_ms = _since(begin) - build_ms
@@ -169,7 +170,7 @@ class Trial:
         except InvalidConfig as error:
             return failed("constraints", error)
         except _Wrong as error:
-            for stage in (self._awkward, *self._others, self._timed):
+            for stage in (self._check_case, *self._others, self._timed):
                 stage.load()
             return failed("correctness", error)
         except MemoryError:
@@ -196,13 +197,13 @@ class Trial:
         return Evaluation(config, "correct", "", times, timestamp=_now())
 
     def _gate(self, large: Executable) -> None:
-        """Check the awkward problem, which has run, then the timed one; this warms it up too."""
+        """Check the check case, which has run, then the timed one; this warms it up too."""
         self._say("checking")
-        self._awkward.check()
+        self._check_case.check()
         self._checked_run(self._timed, large)
 
     def _prove(self, config: Config) -> None:
-        """Check what the gate left out: a later run, and the other awkward problems."""
+        """Check what the gate left out: a later run, and the other check cases."""
         self._say("checking")
         self._timed.check()
         for stage in self._others:

@@ -1,7 +1,7 @@
 """The process in which configurations are tried, so that none can harm the tuner.
 
 It reads from stdin: a pickled dict of what its interpreter needs to find modules,
-a pickled `Task`, then requests, each a line of JSON:
+a pickled `TuningTask`, then requests, each a line of JSON:
 
     {"do": "evaluate" | "again", "config": {...}, "best_ms": number | null, "alarm": seconds}
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.device import Device
-from opencl_lab.doctor.bench import Bench, Steps, Wrong, check, why
+from opencl_lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 from opencl_lab.template import render
 
 __all__ = ["barriers_in_loops", "event_timing", "forward_progress", "usable", "visible_writes"]
 
 
-def usable(device: Device) -> Steps:
+def usable(device: Device) -> Answers:
     """Probe whether anything at all builds, runs and gives the right result."""
     yield {"trying": "a vector addition"}
     source = """
@@ -23,10 +23,10 @@ def usable(device: Device) -> Steps:
       out[get_global_id(0)] = a[get_global_id(0)] + b[get_global_id(0)];
     }"""
     try:
-        bench = Bench(device)
-        a, b, out = (bench.words(4096) for _ in range(3))
+        session = ProbeSession(device)
+        a, b, out = (session.words(4096) for _ in range(3))
         begin = time.perf_counter()
-        bench.run(source, "add", 4096, bench.size(64), a, b, out)
+        session.run(source, "add", 4096, session.size(64), a, b, out)
         seconds = time.perf_counter() - begin
         check(out, a + b)
     except (cl.Error, Wrong) as error:
@@ -35,22 +35,22 @@ def usable(device: Device) -> Steps:
     yield {"verdict": "ok", "detail": f"built and run in {seconds * 1e3:.0f} ms", "value": True}
 
 
-def barriers_in_loops(device: Device) -> Steps:
+def barriers_in_loops(device: Device) -> Answers:
     """Probe a scan, a sort and a tile loop, each with barriers inside a loop."""
-    bench = Bench(device)
+    session = ProbeSession(device)
     groups, tile_count = 4, 5
-    for wg in sorted({bench.size(64), bench.size(256)}):
+    for wg in sorted({session.size(64), session.size(256)}):
         yield {"trying": f"loops with barriers, {wg} work-items"}
         try:
-            program = bench.build(render("doctor/barriers.cl.mako", {"WG_SIZE": wg}).text)
-            x, out = bench.words(groups * wg), bench.words(groups * wg)
-            bench.run(program, "scan", groups * wg, wg, x, out)
+            program = session.build(render("doctor/barriers.cl.mako", {"WG_SIZE": wg}).text)
+            x, out = session.words(groups * wg), session.words(groups * wg)
+            session.run(program, "scan", groups * wg, wg, x, out)
             check(out, np.cumsum(x.reshape(groups, wg), axis=1, dtype=np.uint32).ravel())
-            x, out = bench.words(2 * groups * wg), bench.words(2 * groups * wg)
-            bench.run(program, "sort", groups * wg, wg, x, out)
+            x, out = session.words(2 * groups * wg), session.words(2 * groups * wg)
+            session.run(program, "sort", groups * wg, wg, x, out)
             check(out, np.sort(x.reshape(groups, 2 * wg), axis=1).ravel())
-            x, out = bench.words(tile_count * wg), bench.words(groups * wg)
-            bench.run(program, "tiles", groups * wg, wg, x, out, np.uint32(tile_count))
+            x, out = session.words(tile_count * wg), session.words(groups * wg)
+            session.run(program, "tiles", groups * wg, wg, x, out, np.uint32(tile_count))
             position = np.arange(wg)
             around = x.reshape(tile_count, wg)[:, (position[:, None] + position) % wg]
             terms = around * (position + 1).astype(np.uint32)
@@ -63,7 +63,7 @@ def barriers_in_loops(device: Device) -> Steps:
     yield {"verdict": "ok", "value": True, "detail": "scan, sort and tile loops are right"}
 
 
-def event_timing(device: Device) -> Steps:
+def event_timing(device: Device) -> Answers:
     """Probe the event times of long launches against the clock of the host."""
     source = """
     __kernel void spin(__global uint *x, const uint rounds) {
@@ -71,17 +71,17 @@ def event_timing(device: Device) -> Steps:
       for (uint i = 0; i < rounds; i++) v = v * 1664525u + 1013904223u;
       x[get_global_id(0)] = v;
     }"""
-    bench = Bench(device)
-    program, wg = bench.build(source), bench.size(64)
+    session = ProbeSession(device)
+    program, wg = session.build(source), session.size(64)
     spin = cl.Kernel(program, "spin")
-    x = bench.words(wg * 2 * device.compute_units)
-    buffer = cl.Buffer(bench.context, cl.mem_flags.READ_WRITE, x.nbytes)
+    x = session.words(wg * 2 * device.compute_units)
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, x.nbytes)
 
     def measure(rounds: int) -> tuple[float, float]:
-        cl.enqueue_copy(bench.queue, buffer, x)
-        bench.queue.finish()
+        cl.enqueue_copy(session.queue, buffer, x)
+        session.queue.finish()
         begin = time.perf_counter()
-        event = spin(bench.queue, x.shape, (wg,), buffer, np.uint32(rounds))
+        event = spin(session.queue, x.shape, (wg,), buffer, np.uint32(rounds))
         event.wait()
         return time.perf_counter() - begin, (event.profile.end - event.profile.start) * 1e-9
 
@@ -93,7 +93,7 @@ def event_timing(device: Device) -> Steps:
         host, _ = measure(rounds)
     timed = [measure(rounds) for _ in range(5)]
     result = np.empty_like(x)
-    cl.enqueue_copy(bench.queue, result, buffer)
+    cl.enqueue_copy(session.queue, result, buffer)
     # The same recurrence in one step: v -> a**rounds * v + c * (1 + a + ... + a**(rounds-1)).
     scale, shift, power, offset, left = 1, 0, 1664525, 1013904223, rounds
     while left:
@@ -113,20 +113,20 @@ def event_timing(device: Device) -> Steps:
     yield {"verdict": "ok", "value": True, "detail": detail}
 
 
-def forward_progress(device: Device) -> Steps:
+def forward_progress(device: Device) -> Answers:
     """Probe whether a work-group may wait for another one of the same launch."""
-    bench = Bench(device)
-    program = bench.build(
+    session = ProbeSession(device)
+    program = session.build(
         render("doctor/progress.cl.mako", {"PTX": device.capabilities.inline_ptx}).text
     )
-    wg = bench.size(64)
+    wg = session.size(64)
 
     def chain(patience: int) -> bool:
         groups = 64 * min(device.compute_units, 64)
-        x, sums = bench.words(groups), bench.words(groups)
+        x, sums = session.words(groups), session.words(groups)
         ready, counter, gave_up = (np.zeros(size, np.uint32) for size in (groups, 1, 1))
         arrays = (x, sums, ready, counter, gave_up)
-        bench.run(program, "chain", groups * wg, wg, *arrays, np.uint32(patience))
+        session.run(program, "chain", groups * wg, wg, *arrays, np.uint32(patience))
         if not gave_up[0]:
             check(sums, np.cumsum(x, dtype=np.uint32))
         return not gave_up[0]
@@ -135,7 +135,7 @@ def forward_progress(device: Device) -> Steps:
         groups = max(2, device.compute_units)
         counter, gave_up = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
         arrays = (counter, gave_up)
-        bench.run(program, "rendezvous", groups * wg, wg, *arrays, np.uint32(patience))
+        session.run(program, "rendezvous", groups * wg, wg, *arrays, np.uint32(patience))
         return not gave_up[0]
 
     def holds(attempt: Callable[[int], bool]) -> bool:
@@ -166,22 +166,22 @@ def forward_progress(device: Device) -> Steps:
         yield {"verdict": "no", "value": False, "detail": detail}
 
 
-def visible_writes(device: Device) -> Steps:
+def visible_writes(device: Device) -> Answers:
     """Probe whether groups see what others of the same launch wrote before an atomic operation."""
     claimed = device.capabilities.visible_writes
     yield {"trying": "reading what other groups have written", "claimed": claimed}
     groups, size, rounds = max(2, 2 * device.compute_units), 256, 50
     try:
-        bench = Bench(device)
-        program = bench.build(
+        session = ProbeSession(device)
+        program = session.build(
             render("doctor/progress.cl.mako", {"PTX": device.capabilities.inline_ptx}).text
         )
         saw = wrong = blind = 0
         for _ in range(rounds):
             cells, sink = np.zeros(groups * size, np.uint32), np.zeros(groups, np.uint32)
-            x, counts = bench.words(groups * size), np.zeros(3, np.uint32)
+            x, counts = session.words(groups * size), np.zeros(3, np.uint32)
             sizes = np.uint32(size), np.uint32(1 << 12)
-            bench.run(program, "publish", groups, 1, x, cells, sink, counts, *sizes)
+            session.run(program, "publish", groups, 1, x, cells, sink, counts, *sizes)
             saw, wrong = saw + int(counts[1]), wrong + int(counts[2])
             blind += not counts[1]
         if wrong:

@@ -8,12 +8,12 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.device import Device
-from opencl_lab.doctor.bench import Bench, Steps, Wrong, check, why
+from opencl_lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 
 __all__ = ["fp16", "fp64", "inline_ptx", "int64_atomics", "subgroups"]
 
 
-def _feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> Steps:
+def _feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> Answers:
     """Yield the steps of an optional feature that `attempt` tries out."""
     yield {"trying": "a small kernel", "claimed": claimed}
     try:
@@ -30,13 +30,13 @@ def _feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> St
     }
 
 
-def fp64(device: Device) -> Steps:
+def fp64(device: Device) -> Answers:
     """Probe arithmetic in double precision."""
 
     def attempt() -> None:
-        bench = Bench(device)
-        a, b, c = (bench.reals(1024, np.float64) for _ in range(3))
-        out = bench.reals(1024, np.float64)
+        session = ProbeSession(device)
+        a, b, c = (session.reals(1024, np.float64) for _ in range(3))
+        out = session.reals(1024, np.float64)
         source = """
         #pragma OPENCL EXTENSION cl_khr_fp64 : enable
         __kernel void evaluate(__global const double *a, __global const double *b,
@@ -44,18 +44,18 @@ def fp64(device: Device) -> Steps:
           const size_t i = get_global_id(0);
           out[i] = fma(a[i], b[i], c[i]) / (2.0 + fabs(c[i])) + sqrt(fabs(a[i]));
         }"""
-        bench.run(source, "evaluate", 1024, bench.size(64), a, b, c, out)
+        session.run(source, "evaluate", 1024, session.size(64), a, b, c, out)
         check(out, (a * b + c) / (2 + np.abs(c)) + np.sqrt(np.abs(a)), 1e-14)
 
     yield from _feature(device.capabilities.fp64, "double precision is right to 1e-14", attempt)
 
 
-def fp16(device: Device) -> Steps:
+def fp16(device: Device) -> Answers:
     """Probe arithmetic in half precision."""
 
     def attempt() -> None:
-        bench = Bench(device)
-        a, b, out = (bench.reals(1024, np.float16) for _ in range(3))
+        session = ProbeSession(device)
+        a, b, out = (session.reals(1024, np.float16) for _ in range(3))
         source = """
         #pragma OPENCL EXTENSION cl_khr_fp16 : enable
         __kernel void evaluate(__global const half *a, __global const half *b,
@@ -64,14 +64,14 @@ def fp16(device: Device) -> Steps:
           const half product = a[i] * b[i];
           out[i] = product + a[i];
         }"""
-        bench.run(source, "evaluate", 1024, bench.size(64), a, b, out)
+        session.run(source, "evaluate", 1024, session.size(64), a, b, out)
         wide, expected = out.astype(np.float64), a.astype(np.float64) * b + a
         check(wide, expected, 4e-3)
 
     yield from _feature(device.capabilities.fp16, "half precision is right to 4e-3", attempt)
 
 
-def subgroups(device: Device) -> Steps:
+def subgroups(device: Device) -> Answers:
     """Probe the reduction and the broadcast of a sub-group."""
     source = """
     #ifdef cl_khr_subgroups
@@ -87,14 +87,14 @@ def subgroups(device: Device) -> Steps:
     }"""
 
     def attempt() -> str:
-        bench = Bench(device)
-        wg = bench.size(64)
-        x, group, lane, total, first = (bench.words(4 * wg) for _ in range(5))
+        session = ProbeSession(device)
+        wg = session.size(64)
+        x, group, lane, total, first = (session.words(4 * wg) for _ in range(5))
         failure: cl.Error | None = None
         for option in ("", "-cl-std=CL3.0", "-cl-std=CL2.0"):
             try:
-                program = bench.build(source, [option] if option else [])
-                bench.run(program, "reduce", 4 * wg, wg, x, group, lane, total, first)
+                program = session.build(source, [option] if option else [])
+                session.run(program, "reduce", 4 * wg, wg, x, group, lane, total, first)
                 break
             except cl.Error as error:
                 failure = failure or error
@@ -114,13 +114,13 @@ def subgroups(device: Device) -> Steps:
     yield from _feature(device.capabilities.subgroups, "", attempt)
 
 
-def int64_atomics(device: Device) -> Steps:
+def int64_atomics(device: Device) -> Answers:
     """Probe atomic addition and compare-and-exchange on 64 bits."""
 
     def attempt() -> None:
-        bench = Bench(device)
+        session = ProbeSession(device)
         n = 4096
-        x = bench.random.integers(0, 1 << 63, n, dtype=np.uint64)
+        x = session.random.integers(0, 1 << 63, n, dtype=np.uint64)
         total, largest = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
         source = """
         #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
@@ -135,19 +135,19 @@ def int64_atomics(device: Device) -> Steps:
             seen = before;
           }
         }"""
-        bench.run(source, "gather", n, bench.size(64), x, total, largest)
+        session.run(source, "gather", n, session.size(64), x, total, largest)
         check(total, x.sum(dtype=np.uint64, keepdims=True))
         check(largest, x.max(keepdims=True))
 
     yield from _feature(device.capabilities.int64_atomics, "add and cmpxchg are right", attempt)
 
 
-def inline_ptx(device: Device) -> Steps:
+def inline_ptx(device: Device) -> Answers:
     """Probe inline NVIDIA assembly."""
 
     def attempt() -> None:
-        bench = Bench(device)
-        a, b, out = (bench.words(1024) for _ in range(3))
+        session = ProbeSession(device)
+        a, b, out = (session.words(1024) for _ in range(3))
         source = """
         __kernel void merge(__global const uint *a, __global const uint *b, __global uint *out) {
           const size_t i = get_global_id(0);
@@ -155,7 +155,7 @@ def inline_ptx(device: Device) -> Steps:
           asm volatile("lop3.b32 %0, %1, %2, %1, 0x3c;" : "=r"(merged) : "r"(a[i]), "r"(b[i]));
           out[i] = merged;
         }"""
-        bench.run(source, "merge", 1024, bench.size(64), a, b, out)
+        session.run(source, "merge", 1024, session.size(64), a, b, out)
         check(out, a ^ b)  # 0x3c is the truth table of the first operand xor the second
 
     yield from _feature(device.capabilities.inline_ptx, "inline PTX runs", attempt)

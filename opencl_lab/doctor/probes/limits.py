@@ -8,19 +8,19 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.device import Device
-from opencl_lab.doctor.bench import Array, Bench, Step, Steps, Wrong, check, why
+from opencl_lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 from opencl_lab.template import render
 
 __all__ = ["local_memory", "max_work_group", "vector_bytes"]
 
 
-def _short(reached: int, said: str, error: Exception) -> Step:
+def _short(reached: int, said: str, error: Exception) -> Answer:
     """Return the last step of a search that ended before what the device claims."""
     verdict = "limited" if reached else "broken"
     return {"verdict": verdict, "value": reached, "detail": f"{said}: {why(error)}"}
 
 
-def max_work_group(device: Device) -> Steps:
+def max_work_group(device: Device) -> Answers:
     """Probe ever larger work-groups with a tree reduction in local memory."""
     source = """
     __kernel void reduce(__global const uint *x, __global uint *sums, __local uint *tile) {
@@ -34,16 +34,16 @@ def max_work_group(device: Device) -> Steps:
       if (l == 0) sums[get_group_id(0)] = tile[0];
     }"""
     claimed = min(device.max_work_group, device.max_work_items[0])
-    bench = Bench(device)
-    program = bench.build(source)
+    session = ProbeSession(device)
+    program = session.build(source)
     largest, groups = 0, 4
     # Small sizes are left out: every launch of another size may be a compilation.
     sizes = [1, 64, *(1 << bit for bit in range(8, 31))]
     for size in [*(size for size in sizes if size < claimed), claimed]:
         yield {"trying": f"{size} work-items", "value": largest}
-        x, sums = bench.words(groups * size), bench.words(groups)
+        x, sums = session.words(groups * size), session.words(groups)
         try:
-            bench.run(program, "reduce", groups * size, size, x, sums, cl.LocalMemory(4 * size))
+            session.run(program, "reduce", groups * size, size, x, sums, cl.LocalMemory(4 * size))
             check(sums, x.reshape(groups, size).sum(axis=1, dtype=np.uint32))
         except (cl.Error, Wrong) as error:
             yield _short(largest, f"{largest} of {claimed} work-items claimed; {size}", error)
@@ -60,18 +60,18 @@ def _hash(values: Array) -> Array:
     return mixed
 
 
-def local_memory(device: Device) -> Steps:
+def local_memory(device: Device) -> Answers:
     """Probe ever larger arrays in local memory, up to what the device claims."""
-    bench = Bench(device)
-    wg, groups, claimed = bench.size(64), 4, device.local_memory
+    session = ProbeSession(device)
+    wg, groups, claimed = session.size(64), 4, device.local_memory
     dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL
     place = "memory of its own" if dedicated else "carved out of ordinary memory"
     steps = [claimed // 4, claimed // 2, claimed - 1024, claimed]
     largest = 0
     for size in (size & ~3 for size in steps if size >= 1024):
         yield {"trying": f"{size} bytes", "value": largest}
-        words, seed = size // 4, int(bench.random.integers(1 << 31))
-        sums = bench.words(groups * wg)
+        words, seed = size // 4, int(session.random.integers(1 << 31))
+        sums = session.words(groups * wg)
         source = render("doctor/local_memory.cl.mako", {"WG_SIZE": wg, "WORDS": words})
         expected = np.zeros((groups, wg), np.uint32)
         position = np.arange(words, dtype=np.uint32)
@@ -80,7 +80,7 @@ def local_memory(device: Device) -> Steps:
             terms = np.roll(tile, -(words // 2)) * (position | np.uint32(1))
             np.add.at(expected[group], position % wg, terms)
         try:
-            bench.run(source.text, "fill_and_sum", groups * wg, wg, sums, np.uint32(seed))
+            session.run(source.text, "fill_and_sum", groups * wg, wg, sums, np.uint32(seed))
             check(sums, expected.ravel())
         except (cl.Error, Wrong) as error:
             said = f"{largest} of {claimed} bytes claimed, {place}; {size} bytes"
@@ -90,21 +90,21 @@ def local_memory(device: Device) -> Steps:
     yield {"verdict": "ok", "value": largest, "detail": f"{largest} bytes, {place}"}
 
 
-def vector_bytes(device: Device) -> Steps:
+def vector_bytes(device: Device) -> Answers:
     """Probe built-in functions on ever wider vectors."""
-    bench = Bench(device)
+    session = ProbeSession(device)
     types: dict[str, Any] = {"float": np.float32, "uint": np.uint32}
     if device.capabilities.fp64:
         types["double"] = np.float64
     elements = [(name, np.dtype(dtype).itemsize) for name, dtype in types.items()]
-    items, wg = 64, bench.size(16)
+    items, wg = 64, session.size(16)
     widest = 0
     for size in (16, 32, 64):
         attempt = f"a program with vectors of {size} bytes"
         try:
             yield {"trying": attempt, "value": widest}
             arguments = {"elements": elements, "size": size}
-            program = bench.build(render("doctor/vectors.cl.mako", arguments).text)
+            program = session.build(render("doctor/vectors.cl.mako", arguments).text)
             # Loads come last: where they fail the compiler hangs, the others end at once.
             for way in ("combine", "load"):
                 for element, dtype in types.items():
@@ -113,12 +113,12 @@ def vector_bytes(device: Device) -> Steps:
                     attempt = f"{builtins} on {element}{width}"
                     yield {"trying": attempt, "value": widest}
                     a, b, c, out = (
-                        bench.words(items * width)
+                        session.words(items * width)
                         if dtype is np.uint32
-                        else bench.reals(items * width, dtype)
+                        else session.reals(items * width, dtype)
                         for _ in range(4)
                     )
-                    bench.run(program, f"{way}_{element}", items, wg, a, b, c, out)
+                    session.run(program, f"{way}_{element}", items, wg, a, b, c, out)
                     expected = a + b * c
                     if way == "combine":
                         low, high = np.minimum(a, b), np.maximum(a, b)

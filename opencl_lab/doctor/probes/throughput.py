@@ -15,10 +15,10 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.device import Device
-from opencl_lab.doctor.bench import Array, Bench, Step, Steps, Wrong, check, why
 from opencl_lab.doctor.peaks import rate_text
+from opencl_lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 from opencl_lab.template import render
-from opencl_lab.words import size_text
+from opencl_lab.wording import size_text
 
 __all__ = ["cached_bytes", "copy_bytes", "flops32", "flops64"]
 
@@ -37,7 +37,7 @@ class _Trial(ABC):
 
     Parameters
     ----------
-    bench : Bench
+    session : ProbeSession
     label : str
         What is tried, in words.
     amount : float
@@ -49,8 +49,10 @@ class _Trial(ABC):
     items: int
     wg: int
 
-    def __init__(self, bench: Bench, label: str, amount: float, max_rounds: int = MAX_ROUNDS):
-        self.bench, self.label, self.amount, self.max_rounds = bench, label, amount, max_rounds
+    def __init__(
+        self, session: ProbeSession, label: str, amount: float, max_rounds: int = MAX_ROUNDS
+    ):
+        self.session, self.label, self.amount, self.max_rounds = session, label, amount, max_rounds
         self.rounds, self.best = 1, 0.0
 
     @abstractmethod
@@ -64,9 +66,9 @@ class _Trial(ABC):
     def launch(self) -> float:
         """Run `rounds` rounds and return the seconds."""
         self.kernel.set_arg(self.kernel.num_args - 1, np.uint32(self.rounds))
-        seconds = self.bench.clock(
+        seconds = self.session.clock(
             lambda: cl.enqueue_nd_range_kernel(
-                self.bench.queue, self.kernel, (self.items,), (self.wg,)
+                self.session.queue, self.kernel, (self.items,), (self.wg,)
             )
         )
         self.best = max(self.best, self.amount * self.rounds / seconds)
@@ -87,7 +89,7 @@ class _Trial(ABC):
         self.best = 0.0  # launches shorter than these measure the clock
 
 
-def _race(device: Device, unit: str, trials: Callable[[Bench], Iterator[_Trial]]) -> Steps:
+def _race(device: Device, unit: str, trials: Callable[[ProbeSession], Iterator[_Trial]]) -> Answers:
     """Yield the steps of the search for the fastest of several trials."""
     if device.simulated:
         yield {"verdict": "no", "detail": "a simulator has no speed of its own"}
@@ -96,8 +98,8 @@ def _race(device: Device, unit: str, trials: Callable[[Bench], Iterator[_Trial]]
     seconds = 1.5e-3 if device.kind == "cpu" else 4e-3
     finished: list[_Trial] = []
     failure = ""
-    reached: Step = {}
-    for trial in trials(Bench(device)):
+    reached: Answer = {}
+    for trial in trials(ProbeSession(device)):
         yield {"trying": trial.label, **reached}
         try:
             trial.start(seconds)
@@ -132,23 +134,23 @@ def _final(trials: Sequence[_Trial]) -> _Trial:
     return max(trials, key=lambda trial: trial.best)
 
 
-def _reached(trial: _Trial, unit: str) -> Step:
+def _reached(trial: _Trial, unit: str) -> Answer:
     return {"value": float(f"{trial.best:.4g}"), "reached": rate_text(trial.best, unit)}
 
 
 class _Arithmetic(_Trial):
     """Chains of multiply-adds on vectors."""
 
-    def __init__(self, bench: Bench, dtype: Any, width: int, chains: int):
+    def __init__(self, session: ProbeSession, dtype: Any, width: int, chains: int):
         self.dtype, self.width, self.chains = np.dtype(dtype), width, chains
-        cpu = bench.device.kind == "cpu"
-        self.unroll, self.wg = (4, 1) if cpu else (8, bench.size(256))
+        cpu = session.device.kind == "cpu"
+        self.unroll, self.wg = (4, 1) if cpu else (8, session.size(256))
         # A few tasks a core even out disturbances; a GPU wants many waves.
-        self.items = bench.device.compute_units * (8 if cpu else 4096)
+        self.items = session.device.compute_units * (8 if cpu else 4096)
         self.real = "float" if self.dtype.itemsize == 4 else "double"
         vector = f"{self.real}{width if width > 1 else ''}"
         amount = 2.0 * self.items * width * chains * self.unroll
-        super().__init__(bench, f"{chains} chains of {vector}", amount, MAX_STEPS // self.unroll)
+        super().__init__(session, f"{chains} chains of {vector}", amount, MAX_STEPS // self.unroll)
 
     def build(self) -> None:
         parameters = {
@@ -159,13 +161,13 @@ class _Arithmetic(_Trial):
             "WG_SIZE": self.wg,
         }
         source = render("doctor/peak_arithmetic.cl.mako", parameters)
-        self.kernel = cl.Kernel(self.bench.build(source.text), "multiply_add")
+        self.kernel = cl.Kernel(self.session.build(source.text), "multiply_add")
         shape = (self.chains, self.width)
-        self.start_values = self.bench.random.integers(0, 256, shape).astype(self.dtype)
+        self.start_values = self.session.random.integers(0, 256, shape).astype(self.dtype)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         self.sums = np.full((self.items, self.width), np.nan, self.dtype)
         self.buffers = [
-            cl.Buffer(self.bench.context, flags, hostbuf=array)
+            cl.Buffer(self.session.context, flags, hostbuf=array)
             for array in (self.start_values, self.sums)
         ]
         one = self.dtype.type(1)
@@ -173,7 +175,7 @@ class _Arithmetic(_Trial):
             self.kernel.set_arg(index, argument)
 
     def verify(self) -> None:
-        cl.enqueue_copy(self.bench.queue, self.sums, self.buffers[1])
+        cl.enqueue_copy(self.session.queue, self.sums, self.buffers[1])
         own = (np.arange(self.items) & 15)[:, None] + self.rounds * self.unroll
         check(self.sums, self.start_values.sum(axis=0) + self.chains * own, 1e-5)
 
@@ -182,18 +184,23 @@ class _Copy(_Trial):
     """Copying a part of two buffers."""
 
     def __init__(
-        self, bench: Bench, buffers: tuple[cl.Buffer, cl.Buffer], size: int, width: int, items: int
+        self,
+        session: ProbeSession,
+        buffers: tuple[cl.Buffer, cl.Buffer],
+        size: int,
+        width: int,
+        items: int,
     ):
         self.buffers, self.size, self.width = buffers, size, width
-        self.chunked = bench.device.kind == "cpu"
-        self.wg = 1 if self.chunked else bench.size(256)
+        self.chunked = session.device.kind == "cpu"
+        self.wg = 1 if self.chunked else session.size(256)
         self.items = items
         self.per_item = size // (4 * width * self.items)
         self.unroll = min(8 if self.chunked else 4, self.per_item)
         each = f"{size_text(size // self.items)} an item, " if self.chunked else ""
         vector = f"uint{width if width > 1 else ''}"
         label = f"{size_text(size)} in {vector}, {each}{self.items} items"
-        super().__init__(bench, label, 2.0 * size)
+        super().__init__(session, label, 2.0 * size)
 
     def build(self) -> None:
         parameters = {
@@ -202,10 +209,10 @@ class _Copy(_Trial):
             "UNROLL": self.unroll,
             "WG_SIZE": self.wg,
         }
-        program = self.bench.build(render("doctor/peak_copy.cl.mako", parameters).text)
+        program = self.session.build(render("doctor/peak_copy.cl.mako", parameters).text)
         fill = cl.Kernel(program, "fill")
         per_item = np.uint32(self.per_item)
-        fill(self.bench.queue, (self.items,), (self.wg,), *self.buffers, per_item).wait()
+        fill(self.session.queue, (self.items,), (self.wg,), *self.buffers, per_item).wait()
         self.kernel = cl.Kernel(program, "copy")
         # Somewhere else in each round, at the start of a block of the same kind.
         block = self.unroll if self.chunked else self.wg
@@ -218,10 +225,10 @@ class _Copy(_Trial):
     def verify(self) -> None:
         words = self.size // 4
         count = min(words, SAMPLE_WORDS)
-        starts = self.bench.random.integers(0, words - count + 1, SAMPLES)
+        starts = self.session.random.integers(0, words - count + 1, SAMPLES)
         for start in (0, words - count, *map(int, starts)):
             sample = np.empty(count, np.uint32)
-            cl.enqueue_copy(self.bench.queue, sample, self.buffers[1], src_offset=4 * start)
+            cl.enqueue_copy(self.session.queue, sample, self.buffers[1], src_offset=4 * start)
             check(sample, _word_at(np.arange(start, start + count, dtype=np.uint64)))
 
 
@@ -238,22 +245,24 @@ def _power_of_two(limit: int) -> int:
     return 1 << (limit.bit_length() - 1)
 
 
-def _arithmetic(bench: Bench, dtype: Any) -> Iterator[_Trial]:
+def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[_Trial]:
     """Yield as many vectors in flight as there may be registers, of all sizes there may be."""
-    if bench.device.kind != "cpu":
+    if session.device.kind != "cpu":
         for width, chains in ((1, 16), (2, 8), (4, 4), (4, 8)):
-            yield _Arithmetic(bench, dtype, width, chains)
+            yield _Arithmetic(session, dtype, width, chains)
         return
     for size, chains in ((16, 12), (16, 24), (32, 8), (32, 12), (64, 6), (64, 12), (64, 20)):
-        yield _Arithmetic(bench, dtype, size // np.dtype(dtype).itemsize, chains)
+        yield _Arithmetic(session, dtype, size // np.dtype(dtype).itemsize, chains)
 
 
-def _copies(bench: Bench, sizes: Sequence[int]) -> Iterator[_Trial]:
+def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[_Trial]:
     """Yield copies of several sizes, as far as the device allocates them, in several shapes."""
-    device = bench.device
+    device = session.device
     limit = min(device.max_allocation, device.global_memory // 8)
     sizes = sorted({min(size, _power_of_two(limit)) for size in sizes})
-    first, second = (cl.Buffer(bench.context, cl.mem_flags.READ_WRITE, sizes[-1]) for _ in range(2))
+    first, second = (
+        cl.Buffer(session.context, cl.mem_flags.READ_WRITE, sizes[-1]) for _ in range(2)
+    )
     units = _power_of_two(2 * device.compute_units - 1)
     if device.kind == "cpu":
         shapes = [(width, TASKS * units) for width in (4, 8, 16)]
@@ -261,29 +270,29 @@ def _copies(bench: Bench, sizes: Sequence[int]) -> Iterator[_Trial]:
         shapes = [(width, items) for width in (1, 2, 4) for items in (2048 * units, 1 << 62)]
     for size in sizes:
         for width, items in dict.fromkeys((w, min(i, size // (4 * w))) for w, i in shapes):
-            yield _Copy(bench, (first, second), size, width, items)
+            yield _Copy(session, (first, second), size, width, items)
 
 
-def flops32(device: Device) -> Steps:
+def flops32(device: Device) -> Answers:
     """Probe the peak of multiply-adds in float32."""
-    return _race(device, "FLOP/s", lambda bench: _arithmetic(bench, np.float32))
+    return _race(device, "FLOP/s", lambda session: _arithmetic(session, np.float32))
 
 
-def flops64(device: Device) -> Steps:
+def flops64(device: Device) -> Answers:
     """Probe the peak of multiply-adds in float64."""
     if not device.capabilities.fp64:
         return iter([{"verdict": "no", "detail": "the device has no double precision"}])
-    return _race(device, "FLOP/s", lambda bench: _arithmetic(bench, np.float64))
+    return _race(device, "FLOP/s", lambda session: _arithmetic(session, np.float64))
 
 
-def copy_bytes(device: Device) -> Steps:
+def copy_bytes(device: Device) -> Answers:
     """Probe the peak of copying within memory, in buffers much larger than any cache."""
     least = 256 * MIB if device.kind == "cpu" else 1024 * MIB
     size = _power_of_two(max(least, 8 * int(device.handle.global_mem_cache_size)))
-    return _race(device, "B/s", lambda bench: _copies(bench, [size]))
+    return _race(device, "B/s", lambda session: _copies(session, [size]))
 
 
-def cached_bytes(device: Device) -> Steps:
+def cached_bytes(device: Device) -> Answers:
     """Probe the peak of copying from cache to cache.
 
     The cores of a CPU keep data in caches of their own from one launch to the next; a GPU
@@ -294,4 +303,4 @@ def cached_bytes(device: Device) -> Steps:
         sizes = [tasks * each for each in (4 * KIB, 8 * KIB, 64 * KIB)]
     else:
         sizes = [4 * MIB, 16 * MIB]
-    return _race(device, "B/s", lambda bench: _copies(bench, sizes))
+    return _race(device, "B/s", lambda session: _copies(session, sizes))

@@ -7,8 +7,8 @@ from typing import Any
 
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.operations.conv2d.references import opencv_conv2d, scipy_conv2d, torch_sums
 from opencl_lab.processes import default_threads
-from opencl_lab.reference.host_conv2d import opencv_conv2d, scipy_conv2d, torch_sums
 from opencl_lab.reference.peers import Calls, OurCall
 
 __all__ = ["CALLS"]

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.conv2d.settle import result_shape, settle
-from opencl_lab.replay import replayed
+from opencl_lab.operations.conv2d.arguments import bind, result_shape
+from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -20,6 +19,7 @@ from opencl_lab.runtime.arrays import (
     to_device,
 )
 from opencl_lab.runtime.recording import note_constants
+from opencl_lab.runtime.replay import replayed
 
 __all__ = ["conv2d"]
 
@@ -122,7 +122,7 @@ def conv2d(
                 "weights are on the device and the image is not; use weights.get()"
             )
         queue_for(weights, queue)
-    problem, inputs = settle(
+    problem, inputs = bind(
         given,
         weights,
         mode=mode,
@@ -142,7 +142,7 @@ def conv2d(
         note_constants(array for name, array in inputs.items() if name != "image")
     shape = result_shape(problem, given.shape, channels_last)
     target = direct_target(out, shape, problem.dtype, (given, *inputs.values()))
-    run = CONV2D.run(
+    run = CONV2D_SOLVER.run(
         problem,
         inputs,
         algorithm=algorithm,

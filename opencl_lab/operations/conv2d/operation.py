@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, PICTURES, read_array
 from opencl_lab.kernels import host_c_type
-from opencl_lab.operation import Algorithm, Difference, Operation, Option
-from opencl_lab.operations.conv2d import host, host_fft
-from opencl_lab.operations.conv2d.algorithms import Naive, Tiled
-from opencl_lab.operations.conv2d.fft import Fft
+from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.operations.conv2d import expected, expected_fft, tolerance
+from opencl_lab.operations.conv2d.arguments import bind, weight_inputs
+from opencl_lab.operations.conv2d.calls import CALLS
 from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.operations.conv2d.problem import (
     BOUNDARIES,
@@ -25,21 +23,17 @@ from opencl_lab.operations.conv2d.problem import (
     MODES,
     Conv2dProblem,
 )
-from opencl_lab.operations.conv2d.register import Register, Separable
-from opencl_lab.operations.conv2d.settle import settle, weight_inputs
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
-from opencl_lab.reference.host_conv2d import (
+from opencl_lab.operations.conv2d.references import (
     opencv_conv2d,
     scipy_conv2d,
     torch_conv2d,
 )
+from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
 
 __all__ = ["CONV2D", "Conv2d"]
 
 COLOURS = (3, 4)
-MANY_TAPS = 49
-"""Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
-FFT = Fft()
 
 
 def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
@@ -80,19 +74,11 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
     )
 
 
-@lru_cache(maxsize=256)  # on the way of every call with a large filter
-def _fft_pays(problem: Conv2dProblem, device: Device) -> bool:
-    """Return whether transforms are probably faster than direct sums."""
-    if 0 in problem.result_shape or FFT.supports(problem, device) is not None:
-        return False
-    config = FFT.default_config(problem, device)
-    return FFT.operations(problem, config, device) < problem.work.flops
-
-
 class Conv2d(Operation[Conv2dProblem]):
     """Correlation and convolution of images with one filter."""
 
-    name = "conv2d"
+    solver = CONV2D_SOLVER
+    calls = CALLS
     summary = "Filter images: 2D correlation, or convolution with --flip."
     options = (
         Option("size", int, 1024, "rows and columns of square images"),
@@ -138,14 +124,13 @@ class Conv2d(Operation[Conv2dProblem]):
         ),
     )
     size_option = "size"
-    awkward = tuple(
+    check_cases = tuple(
         MappingProxyType({"height": 61, "width": 211, "batch": 2, **other})
         for other in ({"boundary": "constant"}, {"boundary": "reflect", "flip": True})
     )
     inputs = ("image",)
     formats = (*FORMATS, *PICTURES)
     output = "result"
-    algorithms = (Separable(), Register(), Tiled(), Naive(), FFT)
     references = (
         _c_reference("c:seq", "conv2d_seq"),
         _c_reference("c:omp", "conv2d_omp", threaded=True),
@@ -155,17 +140,6 @@ class Conv2d(Operation[Conv2dProblem]):
         ),
         HostReference("torch", torch_conv2d, needs("torch"), threaded=True, steps=_products),
     )
-
-    def choose(
-        self, problem: Conv2dProblem, device: Device, name: str = "auto"
-    ) -> Algorithm[Conv2dProblem]:
-        """Return an algorithm; for ``auto`` by the size of the filter."""
-        if name == "auto":
-            if problem.filter_height * problem.filter_width < MANY_TAPS:
-                name = Register.name  # two passes over memory would not save enough
-            elif _fft_pays(problem, device):
-                name = FFT.name
-        return super().choose(problem, device, name)
 
     def problem(self, **options: Any) -> Conv2dProblem:
         """Return the problem that the options describe."""
@@ -244,7 +218,7 @@ class Conv2d(Operation[Conv2dProblem]):
             image = image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)
         elif image.dtype.name not in IMAGE_TYPES:  # such as the int64 that text is read as
             image = image.astype(np.float64)
-        return settle(
+        return bind(
             image,
             weights,
             channels_last=_is_coloured(image),
@@ -303,14 +277,14 @@ class Conv2d(Operation[Conv2dProblem]):
         By transforms where the sums would take long, if the result is certain enough.
         """
         arrays = problem, inputs["image"], inputs["weights"]
-        result = host_fft.correlate(*arrays) if host_fft.pays(problem) else None
-        return {"result": host.correlate(*arrays) if result is None else result}
+        result = expected_fft.correlate(*arrays) if expected_fft.pays(problem) else None
+        return {"result": expected.correlate(*arrays) if result is None else result}
 
     def compare(
         self, problem: Conv2dProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Compare within the a-priori error bound of the sums; see `host.compare`."""
-        return host.compare(problem, inputs, expected["result"], actual["result"])
+        """Compare within the a-priori error bound of the sums; see `tolerance.compare`."""
+        return tolerance.compare(problem, inputs, expected["result"], actual["result"])
 
     def pictures(
         self, problem: Conv2dProblem, inputs: Arrays, expected: Arrays, outputs: Arrays

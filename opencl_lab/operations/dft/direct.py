@@ -6,14 +6,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.around import WIDEN, widened
-from opencl_lab.fourier.builder import Steps
+from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import root_table
-from opencl_lab.kernels import c_type, index_type, lacks_type, largest_power, positive, vector_width
-from opencl_lab.operation import Algorithm
-from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
+from opencl_lab.kernels import (
+    c_type,
+    index_type,
+    lacks_type,
+    largest_power,
+    positive,
+    vector_width,
+)
+from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.plan import Launch, Plan
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.widening import WIDEN
 
 __all__ = ["DirectNaive", "DirectTiled"]
 
@@ -32,7 +39,7 @@ class _Direct(Algorithm[DftProblem]):
             return "it transforms contiguous rows only"
         return lacks_type(device, problem.dtype)
 
-    def impractical(self, problem: DftProblem) -> str | None:
+    def too_slow(self, problem: DftProblem) -> str | None:
         """Return why few would wait for it: the sums of long transforms."""
         return too_many_terms(problem)
 
@@ -45,12 +52,12 @@ class _Direct(Algorithm[DftProblem]):
         local_bytes: int = 0,
     ) -> Plan:
         """Plan one launch; `span` is how many numbers of the result a work-group has."""
-        steps = Steps.of(problem)
+        builder = builder_of(problem)
         if problem.n * problem.batch == 0:
-            return steps.finish()
-        signal = widened(steps, problem, device)
+            return builder.finish()
+        signal = widened(builder, device, "signal")
         table = (problem.n, problem.inverse, problem.dtype)
-        roots = steps.table("roots", problem.n, problem.dtype, root_table, *table)
+        roots = builder.table("roots", problem.n, problem.dtype, root_table, *table)
         index = index_type(problem.n)  # powers of the root go up to 2n, which 32 bits hold
         wg_size = int(params["WG_SIZE"])
         (_, points, _), _ = problem.spectrum
@@ -59,7 +66,7 @@ class _Direct(Algorithm[DftProblem]):
             kernel=self.kernel,
             params={
                 **params,
-                "REAL_T": steps.real_t,
+                "REAL_T": builder.real_t,
                 "INDEX_T": c_type(index),
                 "KIND": problem.kind,
             },
@@ -75,8 +82,8 @@ class _Direct(Algorithm[DftProblem]):
             },
             local_bytes=local_bytes,
         )
-        steps.launches.append(launch)
-        return steps.finish()
+        builder.launches.append(launch)
+        return builder.finish()
 
 
 class DirectNaive(_Direct):
@@ -112,7 +119,7 @@ class DirectTiled(_Direct):
             Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "frequencies in a vector"),
             Parameter("TILE", (16, 32, 64, 128), "samples of a block"),
             Parameter("BLOCKS", (1, 2, 3, 4, 6, 8, 16), "blocks that share the roots"),
-            Parameter("RESEED", (0, 4, 8, 16, 32), "steps between exact roots; 0: all kept"),
+            Parameter("RESEED", (0, 4, 8, 16, 32), "builder between exact roots; 0: all kept"),
         ),
         (
             *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),

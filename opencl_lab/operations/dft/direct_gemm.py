@@ -9,24 +9,21 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.around import WIDEN, widened
-from opencl_lab.fourier.builder import Steps
+from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import roots_of_unity
-from opencl_lab.operation import Algorithm
-from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
+from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.operations.gemm.algorithms import Blocked
-from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import Launch, Plan
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
+from opencl_lab.widening import WIDEN
 
 __all__ = ["DirectGemm"]
 
 LONGEST = 512
 """Samples beyond which the rounding errors of a plain sum come near the tolerance."""
-
-MANY_ROWS, SHORT = 64, 256
-"""From so many rows on, of at most so many samples, a product is faster, as measured."""
 
 
 def product_table(n: int, inverse: bool, kind: str, real: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -65,11 +62,6 @@ class DirectGemm(Algorithm[DftProblem]):
     templates = (*Blocked.templates, WIDEN)
     space = Blocked.space
 
-    @staticmethod
-    def pays(problem: DftProblem) -> bool:
-        """Return whether a product is faster than `DirectTiled`, whose rows share no roots."""
-        return problem.batch >= MANY_ROWS and problem.n <= SHORT
-
     def supports(self, problem: DftProblem, device: Device) -> str | None:
         """Need rows that are short enough, and what the product needs."""
         if problem.inner != 1:
@@ -78,9 +70,9 @@ class DirectGemm(Algorithm[DftProblem]):
             return f"sums of more than {LONGEST} samples would not be accurate enough"
         return _blocked().supports(_product(problem), device)
 
-    def impractical(self, problem: DftProblem) -> str | None:
+    def too_slow(self, problem: DftProblem) -> str | None:
         """Return why few would wait for it: long sums, where it is not the best of the direct."""
-        return None if self.pays(problem) else too_many_terms(problem)
+        return None if problem.many_short_rows else too_many_terms(problem)
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return what `gemm` takes for this product."""
@@ -89,14 +81,14 @@ class DirectGemm(Algorithm[DftProblem]):
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan the product, its second matrix a table."""
         product = _product(problem)
-        steps = Steps.of(problem)
-        signal = widened(steps, problem, device)
+        builder = builder_of(problem)
+        signal = widened(builder, device, "signal")
         table = (problem.n, problem.inverse, problem.kind, problem.real)
-        roots = steps.table("roots", product.k * product.n, problem.real, product_table, *table)
+        roots = builder.table("roots", product.k * product.n, problem.real, product_table, *table)
         names = {"a": signal, "b": roots, "result": "spectrum"}
         launches = _blocked().plan(product, config, device).launches
-        steps.launches += [_renamed(launch, names) for launch in launches]
-        return steps.finish()
+        builder.launches += [_renamed(launch, names) for launch in launches]
+        return builder.finish()
 
 
 def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
@@ -109,7 +101,7 @@ def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
 
 
 def _blocked() -> Algorithm[Any]:
-    return GEMM.algorithm(Blocked.name)
+    return GEMM_SOLVER.algorithm(Blocked.name)
 
 
 def _product(problem: DftProblem) -> GemmProblem:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab.operations.dft.operation import DFT, DIRECT, complex_dtype
-from opencl_lab.operations.dft.problem import DftProblem, scale_of
+from opencl_lab.operations.dft.problem import DftProblem, complex_dtype, scale_of
+from opencl_lab.operations.dft.solver import DFT_SOLVER, DIRECT
 from opencl_lab.operations.dft.transform import (
     axis_of,
     complex_type,
@@ -14,8 +14,8 @@ from opencl_lab.operations.dft.transform import (
     real_type,
     whole_spectrum,
 )
-from opencl_lab.replay import replayed
 from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 
 __all__ = ["dft"]
@@ -90,7 +90,7 @@ def dft(
     forward = real or not inverse  # of a real signal, the inverse is the conjugate
     problem = DftProblem.of(n, dtype, rows.count, not forward, scale_of(n, norm, inverse))
     shape, _ = problem.signal
-    run = DFT.run(
+    run = DFT_SOLVER.run(
         problem,
         {"signal": rows.data.reshape(shape) if rows.data.size else rows.data},
         algorithm=DIRECT if algorithm == "auto" else algorithm,

@@ -5,53 +5,46 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device
-from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
-from opencl_lab.operation import Algorithm, Curves, Difference, Operation, Option, axis_of
-from opencl_lab.operations.dft.direct import DirectNaive, DirectTiled
-from opencl_lab.operations.dft.direct_gemm import DirectGemm
-from opencl_lab.operations.dft.fft import Fft
-from opencl_lab.operations.dft.host import compare
+from opencl_lab.fourier.builder import COMPLEX_TYPES
+from opencl_lab.operation import Curves, Difference, Operation, Option
+from opencl_lab.operations.dft.calls import CALLS
 from opencl_lab.operations.dft.problem import (
-    COMPLEX_TYPES,
     NORMS,
     SAMPLE_TYPES,
     DftProblem,
+    complex_dtype,
     scale_of,
 )
+from opencl_lab.operations.dft.references import (
+    cupy_dft,
+    fftw_dft,
+    numpy_dft,
+    scipy_dft,
+    torch_dft,
+)
+from opencl_lab.operations.dft.solver import DFT_SOLVER
+from opencl_lab.operations.dft.tolerance import compare
+from opencl_lab.operations.dft.vkfft import vkfft_dft
 from opencl_lab.reference.descriptor import (
     Arrays,
     CReference,
     DeviceReference,
     HostReference,
     needs,
+    no_cupy,
 )
-from opencl_lab.reference.host import no_cupy
-from opencl_lab.reference.host_dft import (
-    cupy_dft,
-    fftw_dft,
-    numpy_dft,
-    scipy_dft,
-    torch_dft,
-    vkfft_dft,
-)
-from opencl_lab.words import counted
+from opencl_lab.solver import axis_of
+from opencl_lab.wording import counted
 
-__all__ = ["DFT", "DIRECT", "TOLERANCE", "Dft", "complex_dtype"]
-
-DIRECT = "direct"
-"""Stands for the fastest algorithm that follows the definition."""
-FEW_TERMS = 1 << 20
-"""Terms of direct sums up to which they beat Bluestein's convolution, as measured: one row of
-about 1,000 samples, 64 of 127, 4,096 of 16."""
+__all__ = ["DFT", "TOLERANCE", "Dft"]
 
 TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
 """Greatest relative error of a row in the Euclidean norm."""
@@ -60,23 +53,6 @@ MOST_CURVES = 8
 OWN_AXES = ("frequency_hz", "time_s")
 OWN_COLUMN = r"(real|imaginary|magnitude)(_\d+)?"
 """The names of columns in a table with the result: the first one, and a pattern of the others."""
-
-
-def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the complex type that holds numbers of `dtype`.
-
-    float32, float16 and complex64 become complex64; all others, integers among
-    them, complex128, as in SciPy.
-
-    Raises
-    ------
-    InvalidProblem
-        For what is no number.
-    """
-    if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char == "g":
-        raise InvalidProblem(f"cannot transform values of dtype {dtype}")
-    single = dtype.kind in "fc" and np.finfo(dtype).bits <= 32
-    return np.dtype(np.complex64 if single else np.complex128)
 
 
 def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
@@ -133,7 +109,8 @@ class _Axis:
 class Dft(Operation[DftProblem]):
     """The discrete Fourier transform, by its definition and fast."""
 
-    name = "dft"
+    solver = DFT_SOLVER
+    calls = CALLS
     summary = "Transform signals to their spectra, by the definition or fast (FFT)."
     options = (
         Option("n", int, 4096, "samples of a transform"),
@@ -161,7 +138,7 @@ class Dft(Operation[DftProblem]):
         ),
     )
     size_option = "n"
-    awkward = (
+    check_cases = (
         MappingProxyType({"n": 6_006, "batch": 5, "inner": 1}),
         MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
         MappingProxyType({"n": 391, "batch": 205, "inner": 1}),  # where rows must be short
@@ -169,7 +146,6 @@ class Dft(Operation[DftProblem]):
     inputs = ("signal",)
     formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
-    algorithms = (Fft(), DirectTiled(), DirectNaive(), DirectGemm())
     references = (
         _c_reference("c:seq", "dft_seq"),
         _c_reference("c:omp", "dft_omp", threaded=True),
@@ -180,24 +156,6 @@ class Dft(Operation[DftProblem]):
         HostReference("torch", torch_dft, needs("torch"), threaded=True),
         HostReference("cupy", cupy_dft, no_cupy),
     )
-
-    def choose(
-        self, problem: DftProblem, device: Device, name: str = "auto"
-    ) -> Algorithm[DftProblem]:
-        """Return an algorithm: ``auto`` is the fastest, ``direct`` the fastest by the definition.
-
-        The fast transform loses where its length needs a convolution and the sums are short. Of
-        the direct ones, one product is the fastest for many short rows.
-        """
-        if name == "auto" and not problem.largest_prime and problem.terms <= FEW_TERMS:
-            with suppress(InvalidConfig):  # `fft` supports more
-                return self.choose(problem, device, DIRECT)
-        if name == DIRECT:
-            pays = DirectGemm.pays(problem)
-            names = [DirectGemm.name] * pays + [DirectTiled.name, DirectNaive.name]
-            able = (n for n in names if self.algorithm(n).supports(problem, device) is None)
-            name = next(able, DirectNaive.name)
-        return super().choose(problem, device, name)
 
     def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         chosen = self.with_defaults(options)

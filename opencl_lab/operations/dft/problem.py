@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.fourier.builder import COMPLEX_TYPES, PlanBuilder, real_dtype
 from opencl_lab.fourier.factors import largest_prime
-from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
+from opencl_lab.solver import Problem
 
 __all__ = [
-    "COMPLEX_TYPES",
     "KINDS",
     "NORMS",
     "SAMPLE_TYPES",
     "DftProblem",
-    "real_dtype",
+    "builder_of",
+    "complex_dtype",
     "scale_of",
     "too_many_terms",
 ]
 
-COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
-"""Types of the spectrum, and the OpenCL C types of their parts."""
 COMPLEX64 = np.dtype("complex64")
 SAMPLE_TYPES = {
     **{name: name for name in COMPLEX_TYPES},
@@ -36,13 +35,27 @@ SAMPLE_TYPES = {
 """Types of a signal's samples, and those of its spectrum."""
 NORMS = ("backward", "ortho", "forward")
 KINDS = ("c2c", "r2c", "c2r")
+MANY_ROWS, SHORT = 64, 256
+"""From so many rows on, of at most so many samples, a product is faster, as measured."""
 MANY_TERMS = 1 << 32
 """Terms of direct sums, above which one processor takes many seconds."""
 
 
-def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the real and the imaginary part of a complex type."""
-    return np.dtype(np.float32 if dtype == COMPLEX64 else np.float64)
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the complex type that holds numbers of `dtype`.
+
+    float32, float16 and complex64 become complex64; all others, integers among
+    them, complex128, as in SciPy.
+
+    Raises
+    ------
+    InvalidProblem
+        For what is no number.
+    """
+    if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char == "g":
+        raise InvalidProblem(f"cannot transform values of dtype {dtype}")
+    single = dtype.kind in "fc" and np.finfo(dtype).bits <= 32
+    return np.dtype(np.complex64 if single else np.complex128)
 
 
 def scale_of(n: int, norm: str | None, inverse: bool) -> float:
@@ -153,6 +166,11 @@ class DftProblem(Problem):
         )
 
     @property
+    def many_short_rows(self) -> bool:
+        """Whether one matrix product is the fastest way to sum them directly."""
+        return self.batch >= MANY_ROWS and self.n <= SHORT
+
+    @property
     def largest_prime(self) -> int:
         """Largest prime factor of `n`, 0 where one has no butterfly: it shapes the plan."""
         return largest_prime(self.n)
@@ -214,6 +232,14 @@ class DftProblem(Problem):
     @property
     def _ends(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         return self.signal, self.spectrum
+
+
+def builder_of(problem: DftProblem) -> PlanBuilder:
+    """Return the start of a plan: the input and the output."""
+    builder = PlanBuilder(problem.dtype)
+    builder.add("signal", "in", *problem.signal)
+    builder.add("spectrum", "out", *problem.spectrum)
+    return builder
 
 
 def too_many_terms(problem: DftProblem) -> str | None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.fourier.around import mirror
-from opencl_lab.operations.dft.operation import DFT, complex_dtype
-from opencl_lab.operations.dft.problem import DftProblem, real_dtype, scale_of
+from opencl_lab.fourier.builder import real_dtype
+from opencl_lab.fourier.rows import mirror
+from opencl_lab.operations.dft.problem import DftProblem, complex_dtype, scale_of
+from opencl_lab.operations.dft.solver import DFT_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -32,7 +33,7 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
-from opencl_lab.words import counted
+from opencl_lab.wording import counted
 
 __all__ = [
     "axes_and_lengths",
@@ -178,7 +179,9 @@ def _run(problem: DftProblem, data: AnyArray, queue: Any, target: AnyArray | Non
     """Transform contiguous data, to `target` if that is given."""
     shape, _ = problem.signal
     out = {} if target is None else {"spectrum": target.reshape(problem.spectrum[0])}
-    run = DFT.run(problem, {"signal": data.reshape(shape)}, algorithm="fft", queue=queue, out=out)
+    run = DFT_SOLVER.run(
+        problem, {"signal": data.reshape(shape)}, algorithm="fft", queue=queue, out=out
+    )
     return run.outputs["spectrum"]
 
 

@@ -17,9 +17,9 @@ from opencl_lab.kernels import (
     positive,
     vector_width,
 )
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Blocked", "Naive", "Tiled"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import settle
-from opencl_lab.replay import replayed
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
+from opencl_lab.runtime.replay import replayed
 
 __all__ = ["gemm"]
 
@@ -90,7 +90,7 @@ def gemm(
         queue=queue,
     )
     target = direct_target(out, (problem.m, problem.n), problem.dtype, matrices)
-    run = GEMM.run(
+    run = GEMM_SOLVER.run(
         problem,
         inputs,
         algorithm=algorithm,

@@ -11,12 +11,13 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import c_type
 from opencl_lab.operation import Difference, Operation, Option
-from opencl_lab.operations.gemm.algorithms import Blocked, Naive, Tiled
+from opencl_lab.operations.gemm.calls import CALLS
+from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, settle
+from opencl_lab.operations.gemm.references import blas_gemm
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, MpiReference
-from opencl_lab.reference.host_gemm import blas_gemm
 from opencl_lab.reference.mpi import no_mpi
-from opencl_lab.reference.mpi_gemm import KERNEL, gemm_ranks, gemm_task
 
 __all__ = ["GEMM", "Gemm"]
 
@@ -57,7 +58,8 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
 class Gemm(Operation[GemmProblem]):
     """The matrix product of BLAS, row-major."""
 
-    name = "gemm"
+    solver = GEMM_SOLVER
+    calls = CALLS
     summary = "Multiply matrices: alpha * op(A) @ op(B) + beta * C."
     options = (
         Option("size", int, 1024, "rows and columns of square matrices"),
@@ -72,13 +74,12 @@ class Gemm(Operation[GemmProblem]):
         Option("precision", str, "native", "how the arithmetic is done", PRECISIONS),
     )
     size_option = "size"
-    awkward = tuple(
+    check_cases = tuple(
         MappingProxyType({"m": 211, "n": 283, "k": 307, **scalars})
         for scalars in ({}, {"alpha": -0.5, "beta": 1.5})
     )
     inputs = ("a", "b")
     output = "result"
-    algorithms = (Blocked(), Tiled(), Naive())
     references = (
         _c_reference("c:seq", "gemm_seq"),
         _c_reference("c:blocked", "gemm_blocked"),

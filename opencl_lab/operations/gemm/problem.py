@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Problem, real_number
 from opencl_lab.plan import Work
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain
-from opencl_lab.words import counted
+from opencl_lab.solver import Problem, real_number
+from opencl_lab.wording import counted
 
 __all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "settle"]
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from opencl_lab.device import Device
-from opencl_lab.operation import Algorithm, Problem, Solver
 from opencl_lab.operations.select.problem import TopkProblem
 from opencl_lab.operations.sort import gather
 from opencl_lab.operations.sort.gather import GATHER, GatherProblem
-from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.plan import Plan
+from opencl_lab.solver import Algorithm, Problem, Solver
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["BySort"]
@@ -23,7 +23,7 @@ LAST = {"source": "keys", "order": "sorted_values", "target": "values", "places"
 
 
 class BySort(Algorithm[TopkProblem]):
-    """Sort places by their keys, and gather the first.
+    """Sort places by their keys, and take the first.
 
     What it gives is in order.
     """
@@ -41,7 +41,7 @@ class BySort(Algorithm[TopkProblem]):
         n, k, rows = problem.n, problem.k, problem.rows
         order = SortProblem(n, problem.dtype, rows, problem.largest, indices=True)
         first = GatherProblem(n, rows, problem.dtype.itemsize, k, places=True)
-        sorting = _plan_of(SORT, order, device)
+        sorting = _plan_of(SORT_SOLVER, order, device)
         taking = _plan_of(GATHER, first, device)
         if not rows * k:
             sorting = replace(sorting, launches=())

@@ -16,9 +16,8 @@ from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, Uni
 from opencl_lab.operations.select.search import SEARCH
 from opencl_lab.operations.select.topk import TOPK
 from opencl_lab.operations.select.unique import UNIQUE
-from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.replay import replayed
+from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -35,6 +34,7 @@ from opencl_lab.runtime.arrays import (
     to_device,
 )
 from opencl_lab.runtime.execute import explain
+from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 
@@ -165,7 +165,7 @@ def _topk(
         order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
         targets = {SORTED[name]: target for name, target in targets.items()}
         few = {"keys": values, "values": indices}
-        ordered = SORT.run(order, few, queue=how["queue"], out=targets).outputs
+        ordered = SORT_SOLVER.run(order, few, queue=how["queue"], out=targets).outputs
         values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
@@ -246,7 +246,9 @@ def _unique(
     """Return arrays as long as `a`, whose first elements are the results, and how many are."""
     rows = Rows.of(a, None, queue)
     problem = SortProblem(rows.length, a.dtype)
-    run = SORT.run(problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue)
+    run = SORT_SOLVER.run(
+        problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue
+    )
     keys = reshaped(run.outputs["sorted"], (rows.length,), queue)
     problem_of_runs = UniqueProblem(rows.length, a.dtype, counts)
     outputs = UNIQUE.run(problem_of_runs, {"keys": keys}, queue=queue).outputs

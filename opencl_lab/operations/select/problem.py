@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Problem
 from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.plan import Work
+from opencl_lab.solver import Problem
 
 __all__ = ["SearchProblem", "TopkProblem", "UniqueProblem"]
 

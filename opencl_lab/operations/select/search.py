@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, index_type, item_launch, positive
-from opencl_lab.operation import Algorithm, Solver
 from opencl_lab.operations.select.parts import largest_group
 from opencl_lab.operations.select.problem import SearchProblem
 from opencl_lab.plan import Argument, Buffer, Plan
+from opencl_lab.solver import Algorithm, Homes, Solver
 from opencl_lab.space import Config, Parameter, SearchSpace
 
 __all__ = ["SEARCH", "BinarySearch"]
@@ -76,7 +78,8 @@ class Search(Solver[SearchProblem]):
     """Where values would go among sorted keys."""
 
     name = "searchsorted"
-    algorithms = (BinarySearch(),)
+    homes: ClassVar[Homes] = {"binary-search": BinarySearch()}
+    tunable = False
 
 
 SEARCH = Search()

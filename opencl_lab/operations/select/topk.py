@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, index_type, lacks_groups
-from opencl_lab.operation import Algorithm, Solver
-from opencl_lab.operations.select.by_sort import BySort
 from opencl_lab.operations.select.parts import (
     PARAMETERS,
     POWER,
@@ -20,6 +18,7 @@ from opencl_lab.operations.select.parts import (
 )
 from opencl_lab.operations.select.problem import TopkProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.solver import AUTO, Algorithm, Homes, Solver
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["TOPK", "RadixSelect"]
@@ -203,21 +202,15 @@ class Topk(Solver[TopkProblem]):
     """The first k keys of rows, unsorted unless the algorithm is ``sort``."""
 
     name = "topk"
-    algorithms = (RadixSelect(), BySort())
+    homes: ClassVar[Homes] = {
+        "radix-select": RadixSelect(),
+        "sort": "opencl_lab.operations.select.by_sort:BySort",
+    }
+    tunable = False
 
-    def choose(
-        self, problem: TopkProblem, device: Device, name: str = "auto"
-    ) -> Algorithm[TopkProblem]:
-        """Return the algorithm `name`; ``auto`` sorts where that takes less time.
-
-        Raises
-        ------
-        InvalidConfig
-            If there is no such algorithm, or it does not support this problem here.
-        """
-        if name == "auto" and self._is_sorted(problem, device):
-            name = "sort"
-        return super().choose(problem, device, name)
+    def ranked(self, problem: TopkProblem, device: Device, group: str = AUTO) -> Iterable[str]:
+        """Return ``sort`` alone where that takes less time."""
+        return ("sort",) if self._is_sorted(problem, device) else self.homes
 
     @staticmethod
     def _is_sorted(problem: TopkProblem, device: Device) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, index_type, lacks_groups
-from opencl_lab.operation import Algorithm, Solver
 from opencl_lab.operations.select.parts import (
     PARAMETERS,
     POWER,
@@ -18,6 +17,7 @@ from opencl_lab.operations.select.parts import (
 )
 from opencl_lab.operations.select.problem import UniqueProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.solver import Algorithm, Homes, Solver
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["UNIQUE", "Heads"]
@@ -93,7 +93,8 @@ class Unique(Solver[UniqueProblem]):
     """Each of sorted keys once."""
 
     name = "unique"
-    algorithms = (Heads(),)
+    homes: ClassVar[Homes] = {"heads": Heads()}
+    tunable = False
 
 
 UNIQUE = Unique()

@@ -7,8 +7,8 @@ from typing import Any
 
 from opencl_lab.operations.sort.functions import sort
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
 from opencl_lab.reference.peers import Calls, OurCall
-from opencl_lab.runtime.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
 
 __all__ = ["CALLS"]
 

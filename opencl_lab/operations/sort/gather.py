@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.kernels import WORD_TYPES, item_launch, positive, word_size
-from opencl_lab.operation import Algorithm, Problem, Solver
 from opencl_lab.plan import Argument, Buffer, Plan, Work
+from opencl_lab.solver import Algorithm, Homes, Problem, Solver
 from opencl_lab.space import Config, Parameter, SearchSpace
 
 __all__ = ["GATHER", "GatherProblem"]
@@ -99,7 +100,8 @@ class Gather(Solver[GatherProblem]):
     """Elements in another order."""
 
     name = "gather"
-    algorithms = (Words(),)
+    homes: ClassVar[Homes] = {"words": Words()}
+    tunable = False
 
 
 GATHER = Gather()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import lacks_groups, positive
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort import merge_cpu, merge_gpu
 from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
 from opencl_lab.plan import Plan
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["MergePath"]

@@ -6,11 +6,11 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, index_type, lacks_type, largest_power, positive
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.half_keys import widened, with_half_keys
 from opencl_lab.operations.sort.problem import PARTIAL_KEYS, SortProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["OddEvenMerge"]

@@ -8,42 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import host_c_type
-from opencl_lab.operation import Algorithm, Difference, Operation, Option, axis_of
-from opencl_lab.operations.sort.merge_path import MergePath
-from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
+from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.operations.sort.calls import CALLS
+from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
-from opencl_lab.operations.sort.radix import Radix
-from opencl_lab.operations.sort.radix_gpu import in_one_launch
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
-from opencl_lab.reference.host import (
+from opencl_lab.operations.sort.references import (
     cupy_sort,
     no_avx512_sort,
-    no_cupy,
     numpy_avx2_environment,
     numpy_sort,
     torch_sort,
 )
+from opencl_lab.operations.sort.solver import SORT_SOLVER
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs, no_cupy
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
+from opencl_lab.solver import axis_of
 
 __all__ = ["ORDERS", "SORT", "Sort"]
 
 ORDERS = ("random", "sorted", "reversed", "nearly-sorted", "few-unique", "equal", "organ-pipe")
-MERGED = {4: 1 << 17, 8: 1 << 21}
-"""Keys of a row up to which merging takes a GPU less time than radix, which has a launch a byte of
-a key: on an H200 49 us for 50,000 int32 in place of 59, 126 for 10^6 int64 in place of 142."""
-SHORTEST = {1: 128, 2: 256, 4: 1024, 8: 2048}
-"""Keys of a row up to which a GPU merges rows in one launch."""
 SAMPLE_KEYS = 1 << 18
-SHORT, SHORT_FLOATS, SHORT_NARROW = 112, 96, 24
-"""Keys of a row up to which CPUs merge: integers of 4 and 8 bytes, floats of these, and all types
-of less. 6,250 rows of 64 int32 take a core of a Xeon 1.9 ms in place of 5.0."""
-FEW = 128
-"""Keys that take a CPU less than what a launch with more arguments adds: 25 take 12 us, not 15."""
 
 
 def _c_defines(problem: SortProblem) -> dict[str, str]:
@@ -69,7 +57,9 @@ def _c_threaded(
 class Sort(Operation[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
-    name = "sort"
+    solver = SORT_SOLVER
+    calls = CALLS
+    find_file_job = staticmethod(sort_file)
     summary = "Sort numbers, stably and in NumPy's order."
     options = (
         Option("n", int, 50_000, "how many keys"),
@@ -79,13 +69,12 @@ class Sort(Operation[SortProblem]):
         Option("axis", int, None, "axis of an input file to sort along; default: the last, -1"),
     )
     size_option = "n"
-    awkward = tuple(
+    check_cases = tuple(
         MappingProxyType({"n": 20_011, "rows": 3, "descending": descending})
         for descending in (False, True)
     )
     inputs = ("keys",)
     output = "sorted"
-    algorithms = (Radix(), MergePath(), OddEvenMerge())
     references = (
         CReference("c:seq", "sort.c", "sort_merge_seq", _c_defines, _c_arguments),
         CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_threaded, threaded=True),
@@ -95,41 +84,6 @@ class Sort(Operation[SortProblem]):
         HostReference("torch", torch_sort, needs("torch"), threaded=True),
         HostReference("cupy", cupy_sort, no_cupy),
     )
-
-    def choose(
-        self, problem: SortProblem, device: Device, name: str = "auto"
-    ) -> Algorithm[SortProblem]:
-        """Return the algorithm `name`; ``auto`` is the fastest by measurements.
-
-        That is radix, but for short rows on CPUs, and for what takes it longer to launch.
-
-        Raises
-        ------
-        InvalidConfig
-            If there is no such algorithm, or it does not support this problem here.
-        """
-        if name == "auto":
-            name = self._fastest(problem, device)
-            if self.algorithm(name).supports(problem, device) is not None:
-                name = "auto"
-        return super().choose(problem, device, name)
-
-    @staticmethod
-    def _fastest(problem: SortProblem, device: Device) -> str:
-        keys = problem.rows * problem.n
-        if device.kind == "cpu":
-            if keys <= FEW and problem.dtype != np.float16:  # which takes three launches
-                return "odd-even-merge"
-            short = SHORT_FLOATS if problem.dtype.kind == "f" else SHORT
-            short = short if problem.dtype.itemsize >= 4 else SHORT_NARROW
-            return "merge-path" if 3 <= problem.n <= short else "radix"
-        size = problem.dtype.itemsize
-        if problem.n <= SHORTEST[size]:
-            return "merge-path"
-        most = MERGED.get(size, 0)
-        if problem.n > most or keys > 2 * most or (size < 8 and in_one_launch(problem, device)):
-            return "radix"
-        return "odd-even-merge" if size == 4 else "merge-path"
 
     def problem(self, **options: Any) -> SortProblem:
         """Return the problem that the options describe."""

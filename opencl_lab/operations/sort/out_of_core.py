@@ -21,9 +21,9 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.operations.sort.codes import last_key
 from opencl_lab.operations.sort.multiway_split import Samples
-from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.part_sizes import Parts, parts_of
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.runtime.staging import Bytes
@@ -259,7 +259,7 @@ def _sort(parts: Parts, queue: Any, given: Any, out: Any) -> Execution:
     """Sort one part and wait for it."""
     with session_of(queue).alone(queue):
         try:
-            return SORT.run(
+            return SORT_SOLVER.run(
                 parts.part,
                 {"keys": given},
                 algorithm=parts.algorithm.name,

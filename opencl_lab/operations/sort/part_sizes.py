@@ -9,14 +9,14 @@ from typing import Any
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Algorithm
-from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.plan import check_plan
 from opencl_lab.processes import host_memory
 from opencl_lab.runtime.streams import SLOTS
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
-from opencl_lab.words import bytes_of, size_text
+from opencl_lab.wording import bytes_of, size_text
 
 __all__ = ["LIMIT", "Parts", "memory_limit", "needs_parts", "parts_of"]
 
@@ -96,7 +96,7 @@ def memory_limit(device: Device) -> float:
 def _chosen(
     problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> tuple[Algorithm[SortProblem], Config]:
-    chosen = SORT.choose(problem, device, algorithm)
+    chosen = SORT_SOLVER.choose(problem, device, algorithm)
     return chosen, chosen.configure(problem, device, config)
 
 

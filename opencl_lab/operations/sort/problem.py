@@ -9,9 +9,9 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.kernels import C_TYPES, WORD_TYPES
-from opencl_lab.operation import Problem
 from opencl_lab.plan import Work
-from opencl_lab.words import counted
+from opencl_lab.solver import Problem
+from opencl_lab.wording import counted
 
 __all__ = ["KEY_TYPES", "PARTIAL_KEYS", "SortProblem"]
 

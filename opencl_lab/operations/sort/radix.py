@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import lacks_groups, not_negative, positive
-from opencl_lab.operation import Algorithm
 from opencl_lab.operations.sort import radix_cpu, radix_gpu
 from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Plan
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Radix"]

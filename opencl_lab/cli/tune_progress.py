@@ -1,0 +1,126 @@
+"""What `oclab tune` shows while it runs: plain lines, or a bar with the best so far."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from opencl_lab.cli.common import (
+    settings,
+)
+from opencl_lab.comparison.table import number
+from opencl_lab.doctor.peaks import share_text
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.result import TuningProgress, share_of_peak
+from opencl_lab.tuning.task import TuningTask
+
+__all__ = ["failure_counts", "watch"]
+
+LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
+
+
+def _best_text(task: TuningTask, best: Evaluation | None) -> str:
+    if best is None:
+        return "nothing correct yet"
+    share, why = share_of_peak(task, best.time_ms)
+    about = f", {why}" if why else ""
+    peak = "" if share is None else f" ({share_text(share)} % of peak{about})"
+    return f"best {number(best.time_ms)} ms{peak} {best.config}"
+
+
+def failure_counts(failures: Mapping[str, int]) -> str:
+    """Return how many failed, and by what, in words."""
+    if not failures:
+        return ""
+    return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
+
+
+def _tried(state: TuningProgress) -> str:
+    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}")
+
+
+class _Lines:
+    """Progress as plain lines: each improvement, else one now and then."""
+
+    def __init__(self, task: TuningTask):
+        self._task = task
+        self._shown: Any = None
+        self._last = 0.0
+        self._notes = 0
+
+    def __call__(self, state: TuningProgress) -> None:
+        for note in state.notes[self._notes :]:
+            settings().say(f"note: {note}")
+        self._notes = len(state.notes)
+        now = time.monotonic()
+        what = (state.phase, state.best and state.best.config)
+        if what == self._shown and now < self._last + LINE_INTERVAL:
+            return
+        self._shown, self._last = what, now
+        left = "" if state.seconds_left is None else f"{state.seconds_left:.0f} s left"
+        parts = (
+            f"{state.phase} {_tried(state)}",
+            _best_text(self._task, state.best),
+            failure_counts(state.failures),
+            left,
+        )
+        settings().say("; ".join(part for part in parts if part))
+
+
+class _Bar:
+    """Progress as a bar, with the best so far below it."""
+
+    def __init__(self, task: TuningTask):
+        self._task = task
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[tried]}")
+        )
+        self._row = self._bar.add_task("starting", total=None, tried="")
+        self._state: TuningProgress | None = None
+        self._told = time.monotonic()
+
+    def __call__(self, state: TuningProgress) -> None:
+        self._state, self._told = state, time.monotonic()
+
+    def __rich__(self) -> Group:
+        state = self._state
+        if state is None:
+            return Group(self._bar)
+        tried = _tried(state)
+        elapsed = time.monotonic() - self._told
+        shares = [0.0] if state.total is None else [state.evaluated / state.total]
+        if state.seconds_left is not None:
+            left = max(0.0, state.seconds_left - elapsed)
+            tried += f", {left:.0f} s left"
+            shares.append(1 - left / max(state.time_limit or 0.0, left, 1e-9))
+        known = state.total is not None or state.seconds_left is not None
+        self._bar.update(
+            self._row,
+            description=state.phase,
+            tried=tried,
+            completed=max(shares),
+            total=1.0 if known else None,
+        )
+        lines = (_best_text(self._task, state.best), failure_counts(state.failures), *state.notes)
+        return Group(self._bar, *(Text(line) for line in lines if line))
+
+
+@contextmanager
+def watch(task: TuningTask) -> Iterator[Any]:
+    """Yield what shows progress: a live bar on a terminal, else plain lines."""
+    if settings().quiet or settings().json:
+        yield None
+    elif not sys.stdout.isatty():
+        yield _Lines(task)
+    else:
+        bar = _Bar(task)
+        with Live(bar, console=settings().console, refresh_per_second=4, transient=True):
+            yield bar

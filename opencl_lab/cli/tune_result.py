@@ -1,0 +1,139 @@
+"""What `oclab tune` tells in the end: words, a table, a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.cli.common import (
+    document,
+    settings,
+)
+from opencl_lab.cli.tune_progress import failure_counts
+from opencl_lab.comparison.table import number, peak_caption
+from opencl_lab.device import Selection
+from opencl_lab.doctor.peaks import share_text, stored_peaks
+from opencl_lab.registry import operations
+from opencl_lab.tuning.result import TuneResult
+from opencl_lab.wording import counted
+
+__all__ = ["print_result", "result_document"]
+
+OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
+"""What a narrow terminal does without, in this order."""
+
+REASONS = 5  # of failures and of what was removed, before -v asks for all
+
+
+def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
+    """Return the JSON document of a result."""
+    rows = [] if result.best is None else [result.as_row(result.best)]
+    default = None if result.default is None else result.as_row(result.default)
+    return document(
+        "tune",
+        device={**result.device.as_dict(), "reason": selection.reason},
+        problem={"operation": result.task.operation.name, **result.problem.as_dict()},
+        algorithm=result.task.algorithm_name,
+        results=rows,
+        default=default,
+        speedup_over_default=result.speedup,
+        finalists=[result.as_row(item) for item in result.finalists],
+        stable=result.stable,
+        stopped=result.stopped,
+        seconds=result.seconds,
+        resumed=result.resumed,
+        restarts=result.restarts,
+        stored=result.stored,
+        journal=None if result.journal is None else str(result.journal),
+        notes=list(result.notes),
+        removed=result.pruning.as_dict(),
+        failures=result.failures,
+        evaluations=[item.as_dict() for item in result.evaluations],
+    )
+
+
+def print_result(result: TuneResult) -> None:
+    """Print what was tried, the finals and the winner."""
+    say, verbose = settings().say, settings().verbose
+    pruning = result.pruning
+    about = "" if pruning.exact else "about "
+    removed = "; removed:" if pruning.removed else ""
+    total = counted(pruning.total, "combination")
+    say(f"space: {total}, {about}{pruning.left} can run here{removed}")
+    for index, (reason, count) in enumerate(pruning.removed.items()):
+        if verbose or index < REASONS:
+            say(f"  {about}{count}: {reason}")
+    more = 0 if verbose else len(pruning.removed) - REASONS
+    if more > 0:
+        say(f"  and {counted(more, 'reason')} more, which -v shows")
+    why = {
+        "complete": "all that the strategy asked for",
+        "budget": "the budget",
+        "time": "the time limit",
+        "interrupted": "an interrupt",
+    }
+    resumed = f", {result.resumed} of them known from before" if result.resumed else ""
+    say(
+        f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
+        f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
+    )
+    failed = [item for item in result.evaluations if item.status != "correct"]
+    if failed:
+        say(f"{failure_counts(result.failures)}; replacements of the worker: {result.restarts}")
+        for item in failed if verbose else failed[-REASONS:]:
+            say(f"  {item.status}: {item.reason} {item.config}")
+    for note in result.notes:
+        say(f"note: {note}")
+    if result.best is None:
+        say("no configuration gave a right result" if failed else "there was no time to try any")
+        return
+    if stored_peaks(result.device) is None:
+        say("`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond")
+    settings().show(_table(result), OPTIONAL_COLUMNS)
+    stable = "" if result.stable else ", not yet stable: more time would tell"
+    default = result.task.operation.default_name
+    gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
+    if not result.gained:
+        gain = f", the {default} configuration: none is measurably faster"
+    say(f"winner: {result.best.config}{gain}{stable}")
+    if result.stored:
+        used = operations().get(result.task.operation.name) is result.task.operation
+        later = "uses it from now on" if used else "begins with it the next time it is tuned"
+        say(f"stored: {result.task.operation.name} {later}")
+
+
+def _table(result: TuneResult) -> Table:
+    finalists = result.finalists or (result.best,)
+    rows = [result.as_row(item) for item in finalists if item is not None]
+    rate = "gflops" if rows[0]["gflops"] else "gbps"
+    peaks = rows[0]["peak_fraction"] is not None
+    title = "Finals" if result.finalists else "The best so far, not measured again"
+    title += ", all by kernel time"
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = peak_caption(row["peak_note"] for row in rows)
+    names = ["kernel ms", "min..max", "runs", {"gflops": "GFLOP/s", "gbps": "GB/s"}[rate]]
+    for name in (*names, *(["% peak"] if peaks else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("configuration")
+    assert result.best is not None
+    for row in rows:
+        spread = row["kernel_spread_ms"]
+        default = result.default is not None and row["config"] == dict(result.default.config)
+        differs = {
+            name: value
+            for name, value in row["config"].items()
+            if value != result.best.config[name]
+        }
+        # One long line each would not fit: the winner stands below, in full.
+        shown = "the winner" if not differs else ", ".join(f"{n}={v}" for n, v in differs.items())
+        table.add_row(
+            number(row["kernel_ms"]),
+            f"{number(spread['min'], 3)}..{number(spread['max'], 3)}",
+            str(spread["runs"]),
+            number(row[rate]),
+            *([share_text(row["peak_fraction"])] if peaks else []),
+            Text(shown + (f" ({result.task.operation.default_name})" if default else "")),
+        )
+    return table

@@ -1,0 +1,307 @@
+"""The implementations that a comparison runs in turn, behind one small interface."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from opencl_lab.comparison.measure import Measurement, Side, Status, Times
+from opencl_lab.device import Device
+from opencl_lab.errors import (
+    BuildError,
+    InvalidConfig,
+    OclabError,
+    ReferenceUnavailable,
+)
+from opencl_lab.operation import Difference, Operation
+from opencl_lab.processes import default_threads
+from opencl_lab.reference.descriptor import Arrays, Reference
+from opencl_lab.reference.execute import Prepared, poisoned, prepare
+from opencl_lab.reference.in_a_row import calls_for
+from opencl_lab.reference.peers import Resident
+from opencl_lab.solver import Problem
+from opencl_lab.wording import counted, duration
+
+__all__ = ["Implementation", "ReferenceRun", "Workload"]
+
+FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
+SAMPLE_RUNS = 3
+PATIENCE = 5.0  # seconds that all runs of a reference may take that nobody asked for by name
+ROW_MS = 10.0  # that a row of calls takes
+LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
+WARMED_MS = 50.0  # nor is one that takes longer made once more before each row
+PAUSE = 0.005  # seconds before a row: threads of OpenMP spin for 3 to 4 ms
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One problem with its inputs and the right outputs."""
+
+    operation: Operation[Any]
+    problem: Problem
+    inputs: Arrays
+    expected: Arrays
+
+    def poisoned_outputs(self) -> Arrays:
+        """Return output arrays full of a byte that no right result is made of."""
+        return {name: poisoned(array.shape, array.dtype) for name, array in self.expected.items()}
+
+
+@dataclass
+class Implementation(ABC):
+    """Something that solves the workload again and again; a failure ends its part, not the run."""
+
+    workload: Workload
+    name: str
+    kind: str
+    algorithm: str
+    status: Status = "correct"
+    reason: str = ""
+    totals: list[float] = field(default_factory=list)
+    difference: Difference | None = None
+    error: OclabError | None = None
+    data: Side = "host"
+    calls: int = 1
+    timed: bool = True
+    """Whether its times matter; else a checked result is all that is wanted."""
+    call_ms: float = math.inf
+    """What a call takes, as far as that was settled."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Get ready: build, load, start a process. May run beside the start of others."""
+
+    @abstractmethod
+    def first(self) -> float:
+        """Solve the workload for the first time; return the total time in milliseconds."""
+
+    @abstractmethod
+    def row(self, calls: int) -> float:
+        """Solve the workload so many times in a row; return the total time in milliseconds."""
+
+    @abstractmethod
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last run."""
+
+    @abstractmethod
+    def measurement(self) -> Measurement:
+        """Return what was measured."""
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to free)
+        """Free what `start` took."""
+
+    def attempt(self, step: Any) -> Any:
+        """Run one step; an error becomes the status of this implementation."""
+        if self.status != "correct":
+            return None
+        try:
+            return step()
+        except OclabError as error:
+            self.error = error
+            self.reason = error.sentence.removeprefix(f"{self.name}: ")
+            self.status = _status_of(error)
+            return None
+
+    def check(self) -> None:
+        """Run once with poisoned outputs, compare the result with the right one, and warm up."""
+        self.attempt(self.first)
+        self.verify()
+        if self.timed:
+            self.attempt(self.settle)
+
+    def settle(self) -> None:
+        """Warm up, and settle how many calls make a row.
+
+        By the faster of two: a busy moment would leave a row of few calls.
+        """
+        self.call_ms = self.row(1)
+        if self.call_ms < LONG_MS:
+            self.call_ms = min(self.call_ms, self.row(1))
+        self.calls = calls_for(ROW_MS, self.call_ms)
+
+    def verify(self) -> None:
+        """Compare the outputs of the last run with the right ones."""
+        if self.status != "correct":
+            return
+        workload = self.workload
+        self.difference = self.attempt(
+            lambda: workload.operation.compare(
+                workload.problem, workload.inputs, workload.expected, self.outputs()
+            )
+        )
+        if self.difference is not None and not self.difference.ok:
+            self.status = "correctness"
+            self.reason = f"wrong result: {self.difference}"
+
+    def measure(self) -> None:
+        """Make a row of calls and keep the time of one."""
+        total = self.attempt(self._timed_row)
+        if total is not None:
+            self.totals.append(total)
+
+    def _timed_row(self) -> float:
+        """Return the milliseconds of a call in a row, after one that warms up.
+
+        A row of one call needs that as well: threads of a device that have slept since its last
+        turn make 300,000 keys take twice as long.
+        """
+        time.sleep(PAUSE)
+        if self.call_ms <= WARMED_MS:
+            self.row(1)
+        return self.row(self.calls) / self.calls
+
+    def _measurement(self, **more: Any) -> Measurement:
+        """Return the fields that every kind shares, with `more`."""
+        return Measurement(
+            self.name,
+            self.kind,
+            self.algorithm,
+            self.status,
+            self.reason,
+            data=self.data,
+            calls=self.calls,
+            total_ms=Times.of(self.totals) if self.totals else None,
+            work=self.workload.problem.work,
+            difference=self.difference,
+            **more,
+        )
+
+
+def _status_of(error: OclabError) -> Status:
+    if isinstance(error, ReferenceUnavailable):
+        return "unavailable"
+    if isinstance(error, BuildError):
+        return "compile"
+    if isinstance(error, InvalidConfig):
+        return "constraints"
+    return "runtime"
+
+
+class ReferenceRun(Implementation):
+    """A reference implementation of the operation; a patient one runs however long it takes.
+
+    The runs of the others take no longer than `PATIENCE` together: they are fewer than asked
+    for, or none where that is not enough for the checked run and a timed one.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        reference: Reference | Resident,
+        threads: int,
+        device: Device | None = None,
+        patient: bool = True,
+        name: str = "",
+    ):
+        super().__init__(workload, name or reference.name, reference.kind, reference.name)
+        self.reference = reference
+        self.threads = threads if reference.threaded else 1
+        self.device = device
+        self.patient = patient
+        self.data = "device" if isinstance(reference, Resident) else "host"
+        self._spent = self._first_ms = 0.0
+        self._prepared: Prepared | None = None
+
+    def start(self) -> None:
+        """Compile, or start the child process."""
+        seconds = 0.0 if self.patient else self._estimate()
+        if 2 * seconds > PATIENCE:
+            name = self.reference.name
+            raise ReferenceUnavailable(
+                f"a run would take about {duration(seconds)}; --against {name} runs it"
+            )
+        like = {name: (array.shape, array.dtype) for name, array in self.workload.expected.items()}
+        self._prepared = prepare(
+            self.reference,
+            self.workload.problem,
+            self.workload.inputs,
+            like,
+            self.threads,
+            self.device,
+        )
+
+    def _estimate(self) -> float:
+        """Return how many seconds a run will take, from runs on a small problem.
+
+        0 where the reference needs few steps, so that it is not worth trying.
+        """
+        operation, problem, steps = (
+            self.workload.operation,
+            self.workload.problem,
+            self.reference.steps,
+        )
+        if steps is None or steps(problem) <= FEW_STEPS:
+            return 0.0
+        small = operation.sample(problem)
+        inputs = operation.generate(small, 0)
+        expected = operation.expected(small, inputs)
+        like = {name: (array.shape, array.dtype) for name, array in expected.items()}
+        with closing(
+            prepare(self.reference, small, inputs, like, self.threads, self.device)
+        ) as prepared:
+            seconds = min(prepared.run() for _ in range(SAMPLE_RUNS))
+        return seconds * steps(problem) / steps(small)
+
+    @property
+    def prepared(self) -> Prepared:
+        """The reference, ready to run."""
+        if self._prepared is None:
+            raise ReferenceUnavailable(f"{self.name} was not started")
+        return self._prepared
+
+    def first(self) -> float:
+        """Solve once, into poisoned outputs where the reference does not make its own."""
+        self._first_ms = self.row(1)
+        return self._first_ms
+
+    def settle(self) -> None:
+        """Warm up, unless that takes long: the first run was a run as any other."""
+        if self._first_ms < LONG_MS:
+            super().settle()
+
+    def row(self, calls: int) -> float:
+        """Solve so many times in a row."""
+        seconds = self.prepared.run(calls)
+        self._spent += seconds
+        return seconds * 1e3
+
+    def measure(self) -> None:
+        """Make one more row and keep the time, unless there is one and patience ends.
+
+        It has ended where a first run took longer than was estimated: then that is the one.
+        """
+        if not self.patient and not self.totals and self._first_ms > PATIENCE * 1e3:
+            if self.status == "correct":
+                self.totals.append(self._first_ms)
+        elif self.patient or not self.totals or self._spent + self.totals[-1] / 1e3 <= PATIENCE:
+            super().measure()
+
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last run."""
+        return self.prepared.outputs()
+
+    def measurement(self) -> Measurement:
+        """Return the row."""
+        note = getattr(self.reference, "note", None)
+        return self._measurement(
+            threads=self.threads,
+            workers=self.threads,
+            note=note(self.workload.problem) if note and self.totals else self._crowd(),
+        )
+
+    def _crowd(self) -> str:
+        """Return that processors were shared, which costs more than the work that is shared."""
+        processors = default_threads()
+        if self.threads <= processors or not self.totals:
+            return ""
+        workers = "ranks" if self.kind == "mpi" else "threads"
+        return f"{self.threads} {workers} on {counted(processors, 'processor')}"
+
+    def close(self) -> None:
+        """Stop a child process."""
+        if self._prepared is not None:
+            self._prepared.close()

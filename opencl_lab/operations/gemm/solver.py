@@ -1,0 +1,24 @@
+"""What multiplies matrices."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.solver import Homes, Solver
+
+__all__ = ["GEMM_SOLVER", "GemmSolver"]
+
+
+class GemmSolver(Solver[GemmProblem]):
+    """The matrix product of BLAS, row-major."""
+
+    name = "gemm"
+    homes: ClassVar[Homes] = {
+        "blocked": "opencl_lab.operations.gemm.algorithms:Blocked",
+        "tiled": "opencl_lab.operations.gemm.algorithms:Tiled",
+        "naive": "opencl_lab.operations.gemm.algorithms:Naive",
+    }
+
+
+GEMM_SOLVER = GemmSolver()

@@ -1,0 +1,380 @@
+"""Calls that are repeated: what the first of a kind has settled, the next ones only enqueue.
+
+A public function is written once, as a user would read it: it checks its arguments, looks for a
+configuration, makes views, and runs executables. All of this depends on shapes, strides, types
+and options, and not on values. So the first call of a kind is recorded while it runs: which
+executables it runs, on which of the caller's arrays and on which new ones. A further call takes new
+memory, puts its own arrays into the places of the earlier ones, and enqueues.
+
+What the recording cannot see is never replayed: it is thrown away as soon as an executable reads
+memory that neither belongs to the caller nor was written by an earlier executable, such as a
+result of NumPy or of pyopencl's own kernels. ``OCLAB_REPLAY=off`` in the environment, when the
+package is imported, lets every call settle everything anew.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.device import check_fork
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.bound import BoundSteps
+from opencl_lab.runtime.executable import is_in_order
+from opencl_lab.runtime.execute import explain, pending
+from opencl_lab.runtime.host import HostSteps
+from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
+from opencl_lab.runtime.kinds import MOST_CONSTANT, Signature
+from opencl_lab.runtime.recording import LOCAL, Recorder, recording
+from opencl_lab.runtime.results import PooledArray, memory_of
+from opencl_lab.runtime.session import session_of
+from opencl_lab.template import LOOK_INTERVAL
+from opencl_lab.tuned import database
+
+__all__ = [
+    "Recipe",
+    "data_and_values",
+    "forget",
+    "free_memory",
+    "is_replayed",
+    "record",
+    "replayed",
+]
+
+MOST_RECIPES = 1024
+ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class _Result:
+    """One array that a call returns: one of the caller's, or a view of a new one."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
+    pooled: bool = False
+    as_made: bool = False  # of the shape and type in which it was made, or the caller's own
+
+
+class Recipe:
+    """What calls of one kind do.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Of the first call.
+    arrays : sequence of arrays
+        Its own.
+    results : sequence of _Result
+    several : bool
+        Whether the call returns a tuple.
+    generation : int
+        Of the tuned configurations that were asked.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        arrays: Sequence[Any],
+        results: Sequence[_Result],
+        several: bool,
+        generation: int,
+    ):
+        assert recorder.queue is not None
+        self.looked = time.monotonic()
+        self.queue = recorder.queue
+        self.steps = tuple(recorder.steps)
+        self.fresh = tuple(recorder.fresh)
+        self._results = tuple(results)
+        self._several = several
+        self._generation = generation
+        self._conditions = tuple(recorder.conditions)
+        self.constants = tuple(reversed(recorder.constants))
+        self._on_device = is_device_array(arrays[0])
+        self._own_events: list[cl.Event] = []
+        if self._on_device:
+            places = len(arrays) + len(self.fresh)
+            memory = [array.base_data for array in self.constants]
+            self._bound = BoundSteps(self.queue, self.steps, places, memory)
+            self._pool = session_of(self.queue).results(self.queue)
+            self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
+            returned = {item.place for item in results}
+            self._passing = [
+                (place, item.nbytes)
+                for place, item in enumerate(self.fresh, len(arrays))
+                if place not in returned and item.allocator is None
+            ]
+        else:
+            returned = {item.place for item in results}
+            self._host = HostSteps(
+                self.queue, self.steps, arrays, self.fresh, self.constants, returned
+            )
+
+    def current(self, now: float) -> bool:
+        """Return whether a call would settle the same at this moment, by `time.monotonic`."""
+        if self._generation != database.generation():
+            return False
+        for holds in self._conditions:
+            if not holds():
+                return False
+        if now > self.looked + LOOK_INTERVAL:
+            return all(step.executable.current for step in self.steps)
+        return True
+
+    def run(self, arrays: Sequence[Any]) -> Any:
+        """Do it again with other arrays of the caller's.
+
+        Raises
+        ------
+        LaunchError
+            As the first call; also in a process that was forked after it.
+        """
+        check_fork()
+        run = self._run_device if self._on_device else self._run_host
+        try:
+            try:
+                return run(arrays)
+            except cl.MemoryError:
+                free_kept(PATIENCE)
+                return run(arrays)
+        except cl.Error as error:
+            raise explain(error, self.queue) from error
+
+    def _run_host(self, arrays: Sequence[Any]) -> Any:
+        everything = [*arrays, *self._host.run(arrays)]
+        if not self._several:
+            return _host_result(self._results[0], everything)
+        return tuple(_host_result(item, everything) for item in self._results)
+
+    def _run_device(self, arrays: Sequence[Any]) -> Any:
+        queue, pool = self.queue, self._pool
+        memory, waits = [], []
+        for array in arrays:
+            memory.append(memory_of(array, queue))
+            # What is still in the pool's hands was written by a command of this queue, as is what
+            # the last of these calls has written.
+            events = array.events
+            if events and type(array) is not PooledArray and events != self._own_events:
+                waits += pending((array,), queue)
+        for allocator, nbytes in self._allocations:
+            memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
+        event = self._bound.enqueue(memory, waits)
+        self._own_events = [event]
+        for place, nbytes in self._passing:
+            pool.give(nbytes, memory[place])
+        if not self._several:
+            return self._device_result(self._results[0], arrays, memory, event)
+        return tuple(self._device_result(item, arrays, memory, event) for item in self._results)
+
+    def _device_result(
+        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: cl.Event
+    ) -> Any:
+        place = result.place
+        if place < len(arrays):
+            # The command has waited for all that this array did.
+            arrays[place].events[:] = [event]
+            return arrays[place]
+        if result.pooled:
+            return PooledArray.of(self._pool, memory[place], result.attributes, event)
+        array = cl.array.Array.__new__(cl.array.Array)
+        vars(array).update(result.attributes, base_data=memory[place], events=[event])
+        return array
+
+
+def _host_result(result: _Result, arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    array = arrays[result.place]
+    return array if result.as_made else array.view(result.dtype).reshape(result.shape)
+
+
+_signatures: dict[Callable[..., Any], Signature] = {}
+_recipes: OrderedDict[Hashable, Recipe] = OrderedDict()
+_lock = threading.Lock()
+
+
+def forget() -> None:
+    """Drop everything that was recorded."""
+    with _lock:
+        _recipes.clear()
+
+
+def free_memory() -> None:
+    """Give back the memory of devices that is kept for further calls and not in use.
+
+    The next calls take a little longer.
+    """
+    free_kept()
+
+
+def _forget_what_runs(dropped: Any) -> None:
+    """Drop the recordings that would keep an executable alive."""
+    with _lock:
+        for kind, recipe in list(_recipes.items()):
+            if any(step.executable is dropped for step in recipe.steps):
+                del _recipes[kind]
+
+
+call_when_dropped(_forget_what_runs)
+call_when_freeing(lambda patience: forget())
+
+
+def replayed(*values: str) -> Callable[[F], F]:
+    """Return a decorator that lets further calls of a kind enqueue what the first has settled.
+
+    Parameters
+    ----------
+    *values : str
+        Arguments, on the host and small, whose values make a difference to what is run. Arrays
+        that are made of them are told by `recording.note_constants`.
+    """
+
+    def decorate(function: F) -> F:
+        signature = Signature(function, values)
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            # Inside of another call each step of its own is recorded.
+            if not ENABLED or LOCAL.recorder is not None:
+                return function(*args, **kwargs)
+            try:
+                kind, arrays = signature.kind(args, kwargs)
+            except Exception:  # the function refuses it in its own words
+                return function(*args, **kwargs)
+            recipe = _recipes.get(kind)
+            if recipe is not None and _is_current(kind, recipe):
+                return recipe.run(arrays)
+            result, made = _recorded(function, args, kwargs, arrays)
+            if made is not None:
+                _keep(kind, made)
+            return result
+
+        _signatures[call] = signature
+        return cast(F, call)
+
+    return decorate
+
+
+def is_replayed(function: Callable[..., Any]) -> bool:
+    """Return whether calls of a function are replayed."""
+    return function in _signatures
+
+
+def data_and_values(
+    function: Callable[..., Any], options: Mapping[str, Any]
+) -> tuple[list[Any], list[str]]:
+    """Return the arrays among options that are data of a call, and the names of other arrays.
+
+    The values of these are part of the kind of a call.
+    """
+    return _signatures[function].data_and_values(options)
+
+
+def record(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, Recipe | None, list[Any]]:
+    """Call a function that is replayed.
+
+    Returns
+    -------
+    result
+        Of the call.
+    recipe : Recipe or None
+        What it did, if that is known.
+    arrays : list of arrays
+        Those that `Recipe.run` takes the like of.
+    """
+    inner = inspect.unwrap(function)
+    try:
+        _, arrays = _signatures[function].kind(tuple(args), kwargs)
+    except Exception:  # the function refuses it in its own words
+        return inner(*args, **kwargs), None, []
+    if LOCAL.recorder is not None:
+        return inner(*args, **kwargs), None, []
+    return *_recorded(inner, args, kwargs, arrays), arrays
+
+
+def _recorded(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    arrays: Sequence[Any],
+) -> tuple[Any, Recipe | None]:
+    generation = database.generation()
+    with recording(arrays) as recorder:
+        result = function(*args, **kwargs)
+    return result, _recipe(recorder, arrays, result, generation)
+
+
+def _is_current(kind: Hashable, recipe: Recipe) -> bool:
+    now = time.monotonic()
+    if not recipe.current(now):
+        return False
+    if now > recipe.looked + LOOK_INTERVAL:
+        recipe.looked = now
+        _keep(kind, recipe)
+        for step in recipe.steps:
+            session_of(recipe.queue).touch(step.executable)
+    return True
+
+
+def _keep(kind: Hashable, recipe: Recipe) -> None:
+    with _lock:
+        _recipes[kind] = recipe
+        _recipes.move_to_end(kind)
+        if len(_recipes) > MOST_RECIPES:
+            _recipes.popitem(last=False)
+
+
+def _recipe(
+    recorder: Recorder, arrays: Sequence[Any], result: Any, generation: int
+) -> Recipe | None:
+    """Return what was recorded, or None if it cannot be replayed."""
+    several = isinstance(result, tuple)
+    returned = result if several else (result,)
+    if recorder.lost or not recorder.steps or recorder.queue is None:
+        return None
+    if not is_in_order(recorder.queue) or not recorder.steps[-1].executable.plan.launches:
+        return None
+    if sum(array.nbytes for array in recorder.constants) > MOST_CONSTANT:
+        return None
+    results = []
+    for array in returned:
+        if not (isinstance(array, np.ndarray) or is_device_array(array)):
+            return None  # a number
+        same_side = is_device_array(array) == is_device_array(arrays[0])
+        place = recorder.place(array) if same_side else None
+        if place is None:
+            return None
+        if place < len(arrays):
+            written = any(place in step.outputs.values() for step in recorder.steps)
+            if not written or array is not arrays[place]:
+                return None
+            results.append(_Result(place, tuple(array.shape), array.dtype, as_made=True))
+            continue
+        fresh = recorder.fresh[place - len(arrays)]
+        if array.nbytes != fresh.nbytes:
+            return None
+        attributes = {}
+        if is_device_array(array):
+            attributes = dict(vars(array))
+            del attributes["base_data"], attributes["events"]
+        pooled = fresh.allocator is None
+        shape, dtype = tuple(array.shape), array.dtype
+        as_made = (shape, dtype) == (fresh.shape, fresh.dtype)
+        results.append(_Result(place, shape, dtype, attributes, pooled, as_made))
+    if len({item.place for item in results}) < len(results):
+        return None
+    return Recipe(recorder, arrays, results, several, generation)
