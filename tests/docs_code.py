@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-NOT_CODE = ("c", "html", "json", "mermaid", "text", "toml")
+NOT_CODE = ("c", "html", "json", "layers", "mermaid", "text", "toml")
 SESSION = ("", "console", "sh")
 KNOWN = (*SESSION, *NOT_CODE, "pycon", "python")
 VERBS = ("not run", "output varies")

@@ -15,8 +15,9 @@ from opencl_lab.device import select_device
 from opencl_lab.fourier import fusion
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import Executable, default_queue, session_of
+from opencl_lab.runtime.session import default_queue, session_of
 
 
 def joined(problem, units, patience=None, **config):

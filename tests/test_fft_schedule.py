@@ -9,6 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.fourier.bluestein import any_length
+from opencl_lab.fourier.builder import PlanBuilder
+from opencl_lab.fourier.forms import default_config, planner_of
 from opencl_lab.fourier.layout import BatchedLayout, Strides
 from opencl_lab.fourier.local_schedule import GroupSchedule, LocalStep, gap_of, items_of
 from opencl_lab.fourier.schedule import Schedule
@@ -202,3 +206,57 @@ def test_tables_between_steps_multiply_to_every_power():
     np.testing.assert_allclose(
         high[powers >> bits] * low[powers & 31], roots_of_unity(powers, order), atol=1e-14
     )
+
+
+# ------------------------------------- what the documentation of the package says
+
+
+SHARED = Capabilities(fp64=True, visible_writes=True)
+GPU = Device(
+    "GPU", "gpu", compute_units=132, local_memory=48 << 10, max_work_group=1024,
+    max_allocation=1 << 38, global_memory=1 << 40, max_work_items=(1024,) * 3,
+    capabilities=replace(SHARED, max_work_group=1024, local_memory=48 << 10, inline_ptx=True),
+)  # fmt: skip
+CPU = Device(
+    "CPU", "cpu", compute_units=2, local_memory=256 << 10, max_work_group=4096,
+    max_allocation=1 << 38, global_memory=1 << 40, max_work_items=(4096,) * 3,
+    capabilities=replace(SHARED, max_work_group=4096, local_memory=256 << 10),
+)  # fmt: skip
+
+
+def launches(n, device):
+    builder = PlanBuilder(np.dtype(np.complex64))
+    layout = BatchedLayout.rows(n, 1, builder.add("a", "in", (n,)), builder.add("b", "out", (n,)))
+    config = default_config(n, builder.real, device)
+    any_length(planner_of(config, device), builder, layout)
+    return builder.finish().launches
+
+
+def test_a_million_points_on_a_gpu():
+    columns, rows = launches(1 << 20, GPU)
+    (first,), (second,) = columns.params["STEPS"], rows.params["STEPS"]
+    for step, transforms in ((first, 8), (second, 4)):
+        group = step.group
+        assert group.schedule.radices == (32, 32) and group.exchange == "two-phase"
+        assert group.transforms == transforms and group.items == 32
+        assert [group.rounds(each) for each in group.passes] == [1, 1]
+    assert columns.local_size == (256,) and columns.local_bytes == 32 << 10
+    assert rows.local_size == (128,) and second.group.gap == 128
+    assert first.step_twiddle_bits == 10 and not second.step_twiddle_bits
+
+
+def test_a_million_points_on_a_cpu():
+    (launch,) = launches(1 << 20, CPU)
+    assert launch.kernel == "fft_vector" and len(launch.params["STEPS"]) == 2
+    assert launch.params["VECTOR_WIDTH"] == 8
+    assert launch.arguments["lanes_0"] == 512 and launch.arguments["lanes_1"] == 2048
+
+
+def test_a_prime_length_is_a_convolution():
+    (launch,) = launches(1009, GPU)
+    (step,) = launch.params["STEPS"]
+    assert step.convolved == 1009 and step.group.schedule.radices == (16, 16, 8)
+    assert launch.local_size == (128,)
+    assert [launch.kernel for launch in launches(1009, CPU)] == [
+        "chirp_in", "fft_vector", "chirp_multiply", "fft_vector", "chirp_out",
+    ]  # fmt: skip

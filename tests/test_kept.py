@@ -224,7 +224,7 @@ def test_only_small_filters_are_remembered(rng):
 def test_launches_of_a_plan_render_their_template_once(fresh, plan_of, monkeypatch):
     rendered = []
     monkeypatch.setattr(
-        "opencl_lab.runtime.session.render",
+        "opencl_lab.runtime.programs.render",
         lambda *args: rendered.append(args) or render(*args),
     )
     launch = plan_of().launches[0]

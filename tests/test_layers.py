@@ -28,7 +28,7 @@ BY_COMPUTED_NAME = {
 """Modules that import what they are told; elsewhere a name is written where it is imported."""
 NOT_LOADED = ("cli", "comparison", "files", "operation", "reference", "registry", "tuning")
 MOST_LOADED = {"sort": 50, "gemm": 50, "conv2d": 50, "dft": 54, "topk": 54, "fft": 71}
-"""Modules that a public name may load: before there was a solver they were 55 to 80."""
+"""Modules that a public name may load; before there was a solver they were 55 to 80."""
 
 pytestmark = pytest.mark.skipif(not DOCUMENT.exists(), reason="the documents are not installed")
 

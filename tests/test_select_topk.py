@@ -200,6 +200,6 @@ def test_planted_faults_in_topk_are_seen(fault, rng, queue, monkeypatch):
             pytest.skip("kernels for this device have no such line")
         return replace(source, text=source.text.replace(found, planted))
 
-    monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
+    monkeypatch.setattr("opencl_lab.runtime.programs.render", faulty)
     _, _, places = run_select(problem, keys, queue, fault, **config)
     assert not np.array_equal(places[0], chosen)

@@ -212,7 +212,7 @@ def test_planted_faults(form, found, planted, rng, queue, monkeypatch):
         assert found in source.text
         return replace(source, text=source.text.replace(found, planted))
 
-    monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
+    monkeypatch.setattr("opencl_lab.runtime.programs.render", faulty)
     keys = rng.integers(0, 9, (1, 1001)).astype(np.int32)
     plan = planned(form, SortProblem(1001, INT32, indices=True), queue)
     executable = session_of(queue).executable(("fault", found), lambda: plan)

@@ -221,7 +221,7 @@ def test_planted_faults_in_the_look_back(found, planted, right, rng, queue, monk
         assert text != source.text
         return replace(source, text=text)
 
-    monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
+    monkeypatch.setattr("opencl_lab.runtime.programs.render", faulty)
     # One pass, so that wrong places stay inside the arrays.
     keys = rng.integers(0, 256, (1, 3001), np.uint8)
     form = "impatient" if right else "onesweep"
@@ -250,7 +250,7 @@ def test_planted_faults_in_the_scatter(fault, rng, queue, monkeypatch):
         seen.append(found in source.text)
         return replace(source, text=source.text.replace(found, planted))
 
-    monkeypatch.setattr("opencl_lab.runtime.session.render", faulty)
+    monkeypatch.setattr("opencl_lab.runtime.programs.render", faulty)
     monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.KEYS_OF_CHUNK", 4096)
     keys = (rng.integers(0, 2**12, (1, N)) << 18).astype(np.int32)
     plan = planned("streamed", SortProblem(N, keys.dtype, indices=True), queue)

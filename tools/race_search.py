@@ -309,7 +309,7 @@ def run_inside(name: str) -> None:
 
     from opencl_lab import template
     from opencl_lab.device import select_device
-    from opencl_lab.runtime import session
+    from opencl_lab.runtime import programs, session
     from opencl_lab.runtime.execute import execute
 
     case = CASES[name]
@@ -325,7 +325,7 @@ def run_inside(name: str) -> None:
             seen.append(found in source.text)
             return replace(source, text=source.text.replace(found, instead))
 
-        session.render = edited
+        programs.render = edited
     device = select_device()
     queue = session.default_queue(device)
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))

@@ -38,10 +38,9 @@
  * number of its types 2, after, and 3, before; the last one of the sine transform.
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, TYPE, SINE, PADDED"/>\
+<%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${INDEX_T} index_t;
+${complex_numbers.types(REAL_T, INDEX_T)}\
 <%include file="/fourier/grid.mako" args="WG_SIZE=WG_SIZE"/>\
 <%
     packed = TYPE == 4 and not PADDED  # pairs of reals on both sides are complex numbers
@@ -50,11 +49,7 @@ typedef ${INDEX_T} index_t;
 %>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
-static inline complex_t times(const complex_t a, const complex_t b)
-{
-    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
-
+${complex_numbers.times()}
 /* Where sample or frequency j of a cosine transform lies in a row, and with which sign. */
 #define REVERSED(j) ${"(n - 1 - (j))" if SINE else "(j)"}
 #define NEGATED(j, x) ${"((j) & 1 ? -(x) : (x))" if SINE else "(x)"}

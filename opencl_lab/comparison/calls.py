@@ -24,7 +24,8 @@ from opencl_lab.reference.in_a_row import REST, calls_for, in_a_row
 from opencl_lab.reference.peers import Calls, libraries
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare
-from opencl_lab.runtime.session import Executable, default_queue
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.session import default_queue
 from opencl_lab.solver import Problem
 
 __all__ = ["CallCost", "CallReport", "measure_calls"]

@@ -38,7 +38,7 @@ def any_length(
     """Add transforms of any length; the parameters are those of `Planner.transform`.
 
     A smooth length is the planner's. For every other one it may have a convolution in one launch;
-    else there are seven steps around and between two of its transforms.
+    else there are launches before, between and after two of its transforms.
     """
     if is_smooth(layout.n):
         planner.transform(builder, layout, inverse, scale, halved)

@@ -12,11 +12,12 @@ from opencl_lab.fourier.local_memory import TEMPLATE as LOCAL_MEMORY_TEMPLATE
 from opencl_lab.fourier.local_memory import LocalMemoryPlanner
 from opencl_lab.fourier.planner import Planner
 from opencl_lab.fourier.real_transforms import REAL
-from opencl_lab.fourier.rows import ROWS, SCALES, WIDEN
+from opencl_lab.fourier.rows import ROWS, SCALES
 from opencl_lab.fourier.vector import TEMPLATE as VECTOR_TEMPLATE
 from opencl_lab.fourier.vector import VectorPlanner
 from opencl_lab.kernels import not_negative, one_of, positive, vector_width
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.widening import WIDEN
 
 __all__ = [
     "LOCAL_MEMORY_PARAMETERS",

@@ -4,7 +4,7 @@ A planner may have them in one launch (`Planner.real`). Else they are complex tr
 launch before or after:
 
 * Even n: two neighbours are one complex number, and the spectrum is made of that of n / 2
-  numbers, or they of it (``real_split`` and ``real_join`` in ``real.cl.mako``).
+  numbers, or they of it (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
 * Odd n: two rows are the parts of complex numbers, in a transform of full length. So that the
   rounding errors of a large row do not drown a small one, each is scaled first.
 
@@ -96,7 +96,7 @@ class _RealRows:
         half = builder.scratch("half_rows", h * batch)
         packed = BatchedLayout.rows(h, batch, source, half)
         any_length(self.planner, builder, packed, False, scale, halved=True)
-        self._halves("real_split", {"half_rows": half, "spectrum": target})
+        self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
 
     def packed_back(self, source: str, target: str, scale: float) -> None:
         """Make the spectrum of numbers of two neighbours; then transform these."""
@@ -105,7 +105,7 @@ class _RealRows:
         if self.planner.real(builder, layout, "c2r-packed", scale):
             return
         half = builder.scratch("half_rows", h * batch)
-        self._halves("real_join", {"spectrum": source, "half_rows": half})
+        self._halves("c2r_packed", {"spectrum": source, "half_rows": half})
         packed = BatchedLayout.rows(h, batch, half, target)
         any_length(self.planner, builder, packed, True, scale)
 

@@ -13,17 +13,16 @@ from opencl_lab.fourier.layout import BatchedLayout
 from opencl_lab.fourier.planner import Planner
 from opencl_lab.kernels import c_type
 from opencl_lab.plan import Argument, Launch, Plan, round_up
-from opencl_lab.runtime.copies import WIDEN, widening
+from opencl_lab.widening import widening
 
 __all__ = [
     "ROWS",
     "SCALES",
-    "WIDEN",
     "Arguments",
     "columns_as_rows",
     "mirror",
     "over_rows",
-    "product",
+    "pointwise_product",
     "scales_of",
     "widened",
 ]
@@ -212,7 +211,7 @@ def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Dev
     return builder.finish()
 
 
-def product(count: int, dtype: np.dtype[Any], device: Device) -> Plan:
+def pointwise_product(count: int, dtype: np.dtype[Any], device: Device) -> Plan:
     """Return the plan that multiplies ``first`` by ``second``, each of `count` complex numbers."""
     builder = PlanBuilder(dtype)
     builder.add("first", "in", (count,))

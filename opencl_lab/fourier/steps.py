@@ -11,10 +11,10 @@ w_n^(j2 k1), and the second one transforms rows, of length b, and writes them as
     x     [j1][j2]  --step 0: columns, in their places-->  [k1][j2]
     then  [k1][j2]  --step 1: rows to columns----------->  [k2][k1]   the spectrum
 
-More lengths make a box: each step but the last turns one digit j of the position into a digit k of
-the frequency in its place, and the last one writes the digits of the frequency in reverse order.
-Of 2^20 points, with 4,096 of a group at most, the two steps have 1,024 each; of 2^24, three have
-256. `opencl_lab.fourier.splits` chooses the lengths.
+More lengths make a box: each step but the last transforms one digit j of the position to a digit k
+of the frequency in its place, and the last one writes the digits of the frequency in reverse order.
+`opencl_lab.fourier.splits` chooses the lengths: on an H200, 2^20 points have two steps of 1,024,
+and 2^24 points three of 128, 256 and 512.
 
 Source: D. H. Bailey, "FFTs in external or hierarchical memory", The Journal of Supercomputing 4,
 1990.

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyopencl as cl
 
-from opencl_lab.runtime.session import Executable, session_of
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.session import session_of
 
 __all__ = ["Bare"]
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
+from opencl_lab.runtime.executable import DeviceMemory
 from opencl_lab.runtime.recording import Step
-from opencl_lab.runtime.session import DeviceMemory, session_of
+from opencl_lab.runtime.session import session_of
 
 __all__ = ["BoundSteps"]
 

@@ -20,14 +20,14 @@ from opencl_lab.kernels import (
     real_type,
     word_size,
 )
-from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import Buffer, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
+from opencl_lab.widening import widening
 
-__all__ = ["WIDEN", "Copy", "View", "dense_strides", "widening"]
+__all__ = ["Copy", "View", "dense_strides"]
 
 TEMPLATE = "common/copy.cl.mako"
-WIDEN = "common/widen.cl.mako"
 CONVERTED = ("float32", "float64", "complex64", "complex128")
 """What numbers are converted to."""
 COPY_GROUP = 256
@@ -76,16 +76,6 @@ class View:
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides in elements of an array in C order."""
     return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-
-
-def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
-    """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
-    arguments: dict[str, Argument] = {
-        "source": source,
-        "target": target,
-        "count": np.uint64(count),
-    }
-    return item_launch(WIDEN, "widen", -(-count // 8), {"WG_SIZE": wg_size}, arguments)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,11 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.errors import LaunchError
+from opencl_lab.runtime.executable import DeviceMemory, Executable, KernelInfo, is_in_order
 from opencl_lab.runtime.host import run_host
 from opencl_lab.runtime.kept import with_room
 from opencl_lab.runtime.recording import note_step
-from opencl_lab.runtime.session import (
-    DeviceMemory,
-    Executable,
-    KernelInfo,
-    Session,
-    is_in_order,
-    session_of,
-)
+from opencl_lab.runtime.session import Session, session_of
 
 COMPLETE = cl.command_execution_status.COMPLETE
 

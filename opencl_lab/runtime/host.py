@@ -11,9 +11,10 @@ import pyopencl as cl
 
 from opencl_lab.runtime import staging
 from opencl_lab.runtime.bound import BoundSteps
+from opencl_lab.runtime.executable import DeviceMemory, Executable
 from opencl_lab.runtime.pointers import takes_pointers
 from opencl_lab.runtime.recording import Fresh, Step
-from opencl_lab.runtime.session import DeviceMemory, Executable, Session, session_of
+from opencl_lab.runtime.session import Session, session_of
 
 __all__ = ["HostMemory", "HostSteps", "run_host"]
 

@@ -14,7 +14,7 @@ import pyopencl as cl
 import pyopencl.array
 
 if TYPE_CHECKING:
-    from opencl_lab.runtime.session import Executable
+    from opencl_lab.runtime.executable import Executable
 
 __all__ = [
     "LOCAL",

@@ -31,13 +31,14 @@ import pyopencl.array
 from opencl_lab.device import check_fork
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
+from opencl_lab.runtime.executable import is_in_order
 from opencl_lab.runtime.execute import explain, pending
 from opencl_lab.runtime.host import HostSteps
 from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
 from opencl_lab.runtime.kinds import MOST_CONSTANT, Signature
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, memory_of
-from opencl_lab.runtime.session import is_in_order, session_of
+from opencl_lab.runtime.session import session_of
 from opencl_lab.template import LOOK_INTERVAL
 from opencl_lab.tuned import database
 

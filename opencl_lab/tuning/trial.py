@@ -15,8 +15,9 @@ from opencl_lab.device import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
-from opencl_lab.runtime.session import Executable, default_queue, session_of
+from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.solver import Problem
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation, Status

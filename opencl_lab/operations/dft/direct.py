@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.rows import WIDEN, widened
+from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import root_table
 from opencl_lab.kernels import (
     c_type,
@@ -21,6 +21,7 @@ from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_t
 from opencl_lab.plan import Launch, Plan
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.widening import WIDEN
 
 __all__ = ["DirectNaive", "DirectTiled"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.rows import WIDEN, widened
+from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import roots_of_unity
 from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.operations.gemm.algorithms import Blocked
@@ -18,6 +18,7 @@ from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import Launch, Plan
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
+from opencl_lab.widening import WIDEN
 
 __all__ = ["DirectGemm"]
 

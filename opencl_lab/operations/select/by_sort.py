@@ -23,7 +23,7 @@ LAST = {"source": "keys", "order": "sorted_values", "target": "values", "places"
 
 
 class BySort(Algorithm[TopkProblem]):
-    """Sort places by their keys, and gather the first.
+    """Sort places by their keys, and take the first.
 
     What it gives is in order.
     """

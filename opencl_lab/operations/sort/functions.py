@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import select_device
+from opencl_lab.device import Device, select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.kernels import WORD_TYPES
-from opencl_lab.operations.sort.gather import GATHER, GatherProblem
-from opencl_lab.operations.sort.out_of_core import sort_array
-from opencl_lab.operations.sort.part_sizes import needs_parts
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.arrays import (
@@ -98,14 +95,14 @@ def sort(
     how: dict[str, Any] = {"algorithm": algorithm, "config": config}
     how["queue"] = default_queue(select_device()) if queue is None else queue
     device = session_of(how["queue"]).device
-    large = not is_device_array(array) and needs_parts(problem, device, algorithm, config)
-    if large and bits is None:
+    if bits is None and not is_device_array(array) and _is_large(problem, device, how):
+        from opencl_lab.operations.sort.out_of_core import sort_array
+
         result = sort_array(problem, rows.data, target, **how)
     else:
         out_rows = {} if target is None else {"sorted": target}
-        result = SORT_SOLVER.run(problem, {"keys": rows.data}, out=out_rows, **how).outputs[
-            "sorted"
-        ]
+        run = SORT_SOLVER.run(problem, {"keys": rows.data}, out=out_rows, **how)
+        result = run.outputs["sorted"]
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
     return rows.restore(result, out, queue)
@@ -271,6 +268,13 @@ def _pair(bits: Any) -> tuple[int, int] | None:
     return low, high
 
 
+def _is_large(problem: SortProblem, device: Device, how: Mapping[str, Any]) -> bool:
+    """Return whether keys do not fit into the device's memory."""
+    from opencl_lab.operations.sort.part_sizes import needs_parts
+
+    return needs_parts(problem, device, how["algorithm"], how["config"])
+
+
 def _travelling(
     problem: SortProblem,
     keys: AnyArray,
@@ -294,6 +298,8 @@ def _by_index(
     *targets: AnyArray | None,
 ) -> tuple[AnyArray, AnyArray]:
     """Sort positions, and bring keys and values of any size in their order."""
+    from opencl_lab.operations.sort.gather import GATHER, GatherProblem
+
     order = SORT_SOLVER.run(replace(problem, indices=True), {"keys": keys}, **options).outputs
     results = []
     for source, target in zip((keys, values), targets, strict=True):

@@ -1,0 +1,232 @@
+"""Plans with their kernels built: what is enqueued."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan
+from opencl_lab.template import recent_digest
+
+__all__ = [
+    "MOST_QUEUES",
+    "BoundLaunch",
+    "Builder",
+    "DeviceMemory",
+    "DeviceTable",
+    "Executable",
+    "KernelInfo",
+    "is_in_order",
+]
+
+MOST_QUEUES = 16
+"""Queues whose pools and counters are kept, where they are idle."""
+
+DeviceMemory: TypeAlias = Any
+"""A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
+
+
+BoundLaunch: TypeAlias = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...], list[tuple[int, int]]]
+"""A kernel, its global and local size, and the places of the buffers that its arguments are."""
+
+
+def is_in_order(queue: cl.CommandQueue) -> bool:
+    """Return whether each command of a queue waits for the one before."""
+    return not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """A launch and what the driver says of its kernel.
+
+    Parameters
+    ----------
+    kernel : str
+    global_size, local_size : tuple of int
+    max_work_group : int
+        The driver's limit for this kernel, in work-items.
+    preferred_multiple : int
+        What a work-group's size should be a multiple of.
+    local_bytes, private_bytes : int
+        Memory of a work-group and of a work-item.
+    """
+
+    kernel: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    max_work_group: int
+    preferred_multiple: int
+    local_bytes: int
+    private_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kernel} {self.global_size} by {self.local_size}, group at most "
+            f"{self.max_work_group}, multiple of {self.preferred_multiple} preferred, "
+            f"{self.local_bytes} bytes local, {self.private_bytes} private"
+        )
+
+
+def _kernel_info(kernel: cl.Kernel, launch: Launch) -> KernelInfo:
+    device = kernel.context.devices[0]
+
+    def info(name: int) -> int:
+        value: Any = kernel.get_work_group_info(name, device)
+        return int(value)
+
+    names = cl.kernel_work_group_info
+    return KernelInfo(
+        launch.kernel,
+        launch.global_size,
+        launch.local_size,
+        info(names.WORK_GROUP_SIZE),
+        info(names.PREFERRED_WORK_GROUP_SIZE_MULTIPLE),
+        info(names.LOCAL_MEM_SIZE),
+        info(names.PRIVATE_MEM_SIZE),
+    )
+
+
+class DeviceTable:
+    """A table on the device, which lives as long as an executable uses it."""
+
+    def __init__(self, memory: DeviceMemory):
+        self.memory = memory
+        self.nbytes = int(memory.size)
+
+
+class Builder(Protocol):
+    """What builds programs and kernels, and puts tables onto the device: a `Session`."""
+
+    def programs(self, launches: Sequence[Launch]) -> list[cl.Program]:
+        """Return the program of each launch."""
+
+    def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
+        """Return a new kernel object for a launch."""
+
+    def table(self, spec: Buffer) -> DeviceTable:
+        """Return the contents of a buffer of role ``table`` on the device."""
+
+
+class Executable:
+    """A plan with its kernels built for one context, ready to enqueue again and again."""
+
+    def __init__(self, plan: Plan, builder: Builder):
+        begin = time.perf_counter()
+        self.plan = plan
+        self._templates = tuple(dict.fromkeys(launch.template for launch in plan.launches))
+        self._digest = recent_digest(self._templates)  # before they are rendered
+        self.lock = threading.Lock()  # arguments are state of the kernel objects
+        self.dropped = False
+        self.key: Hashable = None
+        self.programs = builder.programs(plan.launches)  # it keeps none itself
+        self._kernels = [
+            builder.kernel(program, launch)
+            for program, launch in zip(self.programs, plan.launches, strict=True)
+        ]
+        self._tables = {spec.name: builder.table(spec) for spec in plan.with_role("table")}
+        memory = {name: table.memory for name, table in self._tables.items()}
+        for kernel, launch in zip(self._kernels, plan.launches, strict=True):
+            _set_constant_arguments(kernel, launch, memory)
+        # The others are set anew each time: buffers of the user, or from a pool.
+        self._variable = [
+            [
+                (index, argument)
+                for index, argument in enumerate(launch.arguments.values())
+                if isinstance(argument, str) and argument not in memory
+            ]
+            for launch in plan.launches
+        ]
+        self._zeros: dict[int, dict[str, DeviceMemory]] = {}
+        self.build_seconds = time.perf_counter() - begin
+
+    @property
+    def current(self) -> bool:
+        """Whether it is still kept, and its templates are still what it was built from."""
+        return not self.dropped and recent_digest(self._templates) == self._digest
+
+    @property
+    def memory(self) -> dict[Hashable, int]:
+        """The bytes of each table on the device, and of the counters of one queue."""
+        zeros = sum(spec.nbytes for spec in self.plan.with_role("zeros"))
+        held: dict[Hashable, int] = {table: table.nbytes for table in self._tables.values()}
+        return held | {self: zeros} if zeros else held
+
+    def kernel_info(self) -> list[KernelInfo]:
+        """Return what the device says of each launch's kernel, in order."""
+        return [
+            _kernel_info(kernel, launch)
+            for kernel, launch in zip(self._kernels, self.plan.launches, strict=True)
+        ]
+
+    def enqueue(
+        self,
+        queue: cl.CommandQueue,
+        buffers: Mapping[str, DeviceMemory],
+        wait_for: Sequence[cl.Event] = (),
+    ) -> list[cl.Event]:
+        """Enqueue every launch in order and return their events."""
+        events: list[cl.Event] = []
+        in_order = is_in_order(queue)
+        waits = list(wait_for)
+        with self.lock:
+            given = {**buffers, **self.zeros_of(queue)}
+            if not in_order:  # scratch memory may still serve earlier commands
+                waits.append(cl.enqueue_barrier(queue))
+            for kernel, launch, variable in zip(
+                self._kernels, self.plan.launches, self._variable, strict=True
+            ):
+                for index, name in variable:
+                    kernel.set_arg(index, given[name])
+                event = cl.enqueue_nd_range_kernel(
+                    queue, kernel, launch.global_size, launch.local_size, wait_for=waits or None
+                )
+                events.append(event)
+                waits = [] if in_order else [event]
+        return events
+
+    def bound(self, places: Mapping[str, int]) -> list[BoundLaunch]:
+        """Return the launches with their arguments by the places of buffers instead of names."""
+        return [
+            (
+                kernel,
+                launch.global_size,
+                launch.local_size,
+                [(index, places[name]) for index, name in variable],
+            )
+            for kernel, launch, variable in zip(
+                self._kernels, self.plan.launches, self._variable, strict=True
+            )
+        ]
+
+    def zeros_of(self, queue: cl.CommandQueue) -> dict[str, DeviceMemory]:
+        """Return the buffers of role ``zeros`` of one queue, whose commands take turns."""
+        specs = self.plan.with_role("zeros")
+        if not specs:
+            return {}
+        if queue.int_ptr not in self._zeros:
+            if len(self._zeros) >= MOST_QUEUES:  # what still runs holds its own
+                self._zeros.clear()
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            self._zeros[queue.int_ptr] = {
+                spec.name: cl.Buffer(queue.context, flags, hostbuf=np.zeros(spec.shape, spec.dtype))
+                for spec in specs
+            }
+        return self._zeros[queue.int_ptr]
+
+
+def _set_constant_arguments(
+    kernel: Any, launch: Launch, tables: Mapping[str, DeviceMemory]
+) -> None:
+    for index, argument in enumerate(launch.arguments.values()):
+        if isinstance(argument, LocalMemory):
+            kernel.set_arg(index, cl.LocalMemory(argument.nbytes))
+        elif isinstance(argument, np.generic):
+            kernel.set_arg(index, argument)
+        elif isinstance(argument, str) and argument in tables:
+            kernel.set_arg(index, tables[argument])

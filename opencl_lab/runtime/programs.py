@@ -1,0 +1,166 @@
+"""Programs of one context, built from sources, and their kernels."""
+
+from __future__ import annotations
+
+import linecache
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pyopencl as cl
+
+from opencl_lab.device import Device
+from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.intel import adapted, is_intel_cpu
+from opencl_lab.plan import Launch
+from opencl_lab.pocl import linker_missing, no_room, restore_cache
+from opencl_lab.runtime.declarations import with_declarations
+from opencl_lab.template import Source, render
+from opencl_lab.wording import counted
+
+__all__ = ["MAKING", "Programs"]
+
+# Two threads at once would each make a session or a queue, and pyopencl, which
+# generates code for each new kernel object, warns of a clash.
+MAKING = threading.RLock()
+
+
+@contextmanager
+def _forgotten_lines() -> Iterator[None]:
+    """Drop the code that pyopencl generates inside from the cache of source lines.
+
+    It is there for tracebacks alone. Each new kernel object would look through all of it for a
+    name, which takes milliseconds after some hundreds.
+    """
+    before = set(linecache.cache)
+    try:
+        yield
+    finally:
+        for name in linecache.cache.keys() - before:
+            if name.startswith("<generated: "):
+                linecache.cache.pop(name, None)
+
+
+class Programs:
+    """Builds programs for one device, each once while it is in use, and makes kernels of them."""
+
+    def __init__(self, context: cl.Context, device: Device):
+        self.context = context
+        self.device = device
+        self._lock = threading.RLock()
+        self._programs: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], cl.Program] = (
+            weakref.WeakValueDictionary()
+        )
+
+    def programs(self, launches: Sequence[Launch]) -> list[cl.Program]:
+        """Return the program of each launch; launches that differ in sizes only share one."""
+        known: list[tuple[Launch, cl.Program]] = []
+        for launch in launches:
+            found = (program for earlier, program in known if _same_program(earlier, launch))
+            program = next(found, None)
+            if program is None:
+                program = self.program(render(launch.template, launch.params), launch.options)
+            known.append((launch, program))
+        return [program for _, program in known]
+
+    def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
+        """Build a program, or return the one built from the same source, while it is in use."""
+        key = (source.digest, options)
+        with self._lock:
+            known = self._programs.get(key)
+            if known is None:
+                known = self._programs[key] = self._build(source, options)
+            return known
+
+    def _build(self, source: Source, options: tuple[str, ...]) -> cl.Program:
+        version = self.device.platform_version
+        missing = linker_missing(version) or no_room(version)
+        if missing is not None:  # PoCL would end the process
+            raise BuildError(missing, source=source.text)
+        # PoCL would print how many warnings there were; errors still come with the log.
+        flags = [*options, "-cl-kernel-arg-info", "-w"]
+        of_intel = is_intel_cpu(self.device.kind, self.device.platform)
+        text = adapted(source.text) if of_intel else source.text
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+                quick = with_declarations(version, text)
+                if quick is not None:
+                    with suppress(cl.Error):
+                        return self._built(quick[0], [*flags, *quick[1]])
+                return self._built(text, flags)
+        except cl.Error as error:
+            if restore_cache():  # another process cleared it
+                return self._build(source, options)
+            raise BuildError(
+                f"{source.template} did not build on {self.device.name}",
+                log=str(error),
+                source=text,
+                options=tuple(flags),
+            ) from error
+
+    def _built(self, text: str, flags: list[str]) -> cl.Program:
+        program = cl.Program(self.context, text)
+        program.build(flags)
+        return program
+
+    def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
+        """Return a new kernel object for a launch, checked against the kernel's own limits."""
+        try:
+            with MAKING, _forgotten_lines():
+                kernel = cl.Kernel(program, launch.kernel)
+        except cl.Error as error:
+            known: Any = program.get_info(cl.program_info.KERNEL_NAMES)
+            names = known.split(";")
+            raise LaunchError(
+                f"{launch.template} has no kernel {launch.kernel!r}; it has: {', '.join(names)}"
+                if launch.kernel not in names
+                else f"kernel {launch.kernel!r} of {launch.template} could not be created: {error}"
+            ) from error
+        _check_signature(kernel, launch)
+        self._check_group(kernel, launch)
+        return kernel
+
+    def _check_group(self, kernel: cl.Kernel, launch: Launch) -> None:
+        def info(name: int) -> Any:
+            return kernel.get_work_group_info(name, self.device.handle)
+
+        # A kernel built for exactly this size runs with it, also where the driver
+        # names its general limit, as NVIDIA's does.
+        required = info(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE)
+        if tuple(required[: len(launch.local_size)]) == launch.local_size:
+            return
+        limit = info(cl.kernel_work_group_info.WORK_GROUP_SIZE)
+        if launch.work_group > limit:
+            raise InvalidConfig(
+                f"kernel {launch.kernel} runs with at most {counted(limit, 'item')} in a "
+                f"work-group on {self.device.name}, not {launch.work_group}"
+            )
+
+
+def _same_program(one: Launch, other: Launch) -> bool:
+    return (one.template, one.options) == (other.template, other.options) and (
+        one.params == other.params
+    )
+
+
+def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
+    """Compare the plan's argument names with the kernel's own, where the driver tells them."""
+    if kernel.num_args != len(launch.arguments):
+        raise LaunchError(
+            f"kernel {launch.kernel} takes {counted(kernel.num_args, 'argument')}, "
+            f"the plan gives {len(launch.arguments)}"
+        )
+    for index, name in enumerate(launch.arguments):
+        try:
+            declared = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
+        except cl.Error:
+            return
+        if declared and declared != name:
+            raise LaunchError(
+                f"argument {index} of kernel {launch.kernel} is {declared!r} in the source "
+                f"and {name!r} in the plan"
+            )
