@@ -23,13 +23,8 @@ if TYPE_CHECKING:
     from opencl_lab import fft, scipy_backend
     from opencl_lab.comparison.measure import Measurement
     from opencl_lab.comparison.runner import compare
-    from opencl_lab.device import (
-        Capabilities,
-        Device,
-        DeviceFallbackWarning,
-        devices,
-        select_device,
-    )
+    from opencl_lab.device import Capabilities, Device
+    from opencl_lab.discovery import DeviceFallbackWarning, devices, select_device
     from opencl_lab.errors import (
         BuildError,
         DeviceNotFound,
@@ -88,7 +83,8 @@ __all__ = [
 _HOMES = {
     "comparison.measure": ("Measurement",),
     "comparison.runner": ("compare",),
-    "device": ("Capabilities", "Device", "DeviceFallbackWarning", "devices", "select_device"),
+    "device": ("Capabilities", "Device"),
+    "discovery": ("DeviceFallbackWarning", "devices", "select_device"),
     "errors": (
         "BuildError",
         "DeviceNotFound",
