@@ -12,7 +12,8 @@ from opencl_lab.comparison.implementations import Implementation, ReferenceRun, 
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.wanted import References, names_of, references_of, workers_of
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan

@@ -21,8 +21,6 @@ __all__ = [
     "roots_of_unity",
     "rounded",
     "strided_twiddles",
-    "vector_step_twiddles",
-    "vector_twiddles",
 ]
 
 

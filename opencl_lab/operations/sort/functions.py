@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.problem import VALUE_TYPES, SortProblem
 from opencl_lab.operations.sort.solver import SORT_SOLVER
