@@ -15,7 +15,7 @@ from opencl_lab.runtime.session import default_queue
 
 FFT = DFT.algorithm("fft")
 EPS = {"complex64": 2.0**-24, "complex128": 2.0**-53}
-GROUPS = {"FORM": "groups", "POINTS": 8, "MAX_RADIX": 8, "WG_SIZE": 16, "TRANSFORMS": 4}
+GROUPS = {"FORM": "local-memory", "POINTS": 8, "MAX_RADIX": 8, "WG_SIZE": 16, "TRANSFORMS": 4}
 
 
 def bound(n, dtype="complex64"):

@@ -17,10 +17,11 @@ from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.conv2d.fft import ERROR, Blocks
+from opencl_lab.operations.conv2d.blocks import Blocks
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
+from opencl_lab.operations.conv2d.recheck import ERROR
 from opencl_lab.runtime.session import session_of
 
 FFT = CONV2D.algorithm("fft")
@@ -201,9 +202,9 @@ def test_pairs_at_a_time_share_their_launches():
     config = FFT.default_config(problem, device).replace(BLOCK=64, PAIRS=4)
     plan = FFT.plan(problem, config, device)
     pairs = Blocks.of(problem, 64).pairs(problem)
-    assert [at.kernel for at in plan.launches].count("sum_marked") == 1
-    assert plan.launches[-1].kernel == "sum_marked"  # of all blocks: one sweep at the end
-    starts = [int(at.arguments["first_pair"]) for at in plan.launches if at.kernel == "blocks_in"]
+    assert [at.kernel for at in plan.launches].count("sum_doubtful") == 1
+    assert plan.launches[-1].kernel == "sum_doubtful"  # of all blocks: one sweep at the end
+    starts = [int(at.arguments["first_pair"]) for at in plan.launches if at.kernel == "load_blocks"]
     assert starts == list(range(0, pairs, 4)) and pairs % 4
 
 

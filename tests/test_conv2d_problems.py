@@ -15,12 +15,12 @@ from scipy import ndimage, signal
 
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.conv2d import host
+from opencl_lab.operations.conv2d import expected, tolerance
+from opencl_lab.operations.conv2d.arguments import weight_inputs
 from opencl_lab.operations.conv2d.filters import named_filter
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
-from opencl_lab.operations.conv2d.settle import weight_inputs
 
 
 def test_out_may_be_the_weights(rng, queue):
@@ -168,7 +168,7 @@ def test_any_geometry(height, width, rows, columns, flip, boundary, channels, se
 @given(size=st.integers(1, 9), far=st.integers(0, 40), boundary=st.sampled_from(BOUNDARIES))
 def test_the_host_continues_images_as_ndimage_does(size, far, boundary):
     line = np.arange(1, size + 1)
-    places = host.extend(np.arange(-far, size + far), size, boundary)
+    places = expected.extend(np.arange(-far, size + far), size, boundary)
     reference = ndimage.correlate1d(  # a shift by k reads the value k places on
         line.astype(float), np.eye(2 * far + 1)[0], mode=boundary, cval=-7
     )
@@ -184,13 +184,13 @@ def test_the_comparison_judges_each_value_by_what_is_under_the_filter():
         inputs = {"image": image[None, ..., None], "weights": weights.astype(np.float32)}
         expected = CONV2D.expected(problem, inputs)
         exact = expected["result"]
-        sizes = host.magnitudes(problem, inputs, np.arange(exact.size)).reshape(exact.shape)
+        sizes = tolerance.magnitudes(problem, inputs, np.arange(exact.size)).reshape(exact.shape)
         np.testing.assert_allclose(exact, sizes, rtol=1e-6)  # nothing is negative here
         for place in ((exact > 50) & (exact < 200), abs(exact - 1e-3) < 1e-4, exact == 0):
             changed = exact.copy()
             changed[place] += 1e-4 * exact[place] + 1e-9
-            assert place.any() and not host.compare(problem, inputs, exact, changed).ok
-        assert host.compare(problem, inputs, exact, exact * (1 + np.float32(3e-7))).ok
+            assert place.any() and not tolerance.compare(problem, inputs, exact, changed).ok
+        assert tolerance.compare(problem, inputs, exact, exact * (1 + np.float32(3e-7))).ok
 
 
 def test_the_comparison_sees_what_is_wrong(rng):
@@ -211,5 +211,5 @@ def test_the_comparison_sees_what_is_wrong(rng):
     whole = CONV2D.problem(size=20, dtype="uint8")
     inputs = CONV2D.generate(whole, 1)
     right_bytes = CONV2D.expected(whole, inputs)["result"]
-    assert host.compare(whole, inputs, right_bytes, right_bytes + np.uint8(1)).ok
-    assert not host.compare(whole, inputs, right_bytes, right_bytes + np.uint8(3)).ok
+    assert tolerance.compare(whole, inputs, right_bytes, right_bytes + np.uint8(1)).ok
+    assert not tolerance.compare(whole, inputs, right_bytes, right_bytes + np.uint8(3)).ok

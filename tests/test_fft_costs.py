@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from opencl_lab.device import Capabilities, Device
-from opencl_lab.fourier.costs import LAUNCH, Shape, best_split, nanoseconds, worth_fetching
+from opencl_lab.fourier.costs import LAUNCH, CostModel, StepCost, best_split, worth_fetching
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 
@@ -19,7 +19,8 @@ CPU = Device(
     capabilities=Capabilities(local_memory=256 << 10, visible_writes=True),
 )
 APART = replace(CPU, capabilities=replace(CPU.capabilities, visible_writes=False))
-SHAPE = Shape(1024, 64, (8, 8, 4, 4), 8, True, 4)
+MODEL = CostModel(width=8, block=4, max_radix=8, word=4, units=2, fused=True)
+STEP = StepCost(1024, 64, (8, 8, 4, 4), over_points=True)
 
 
 def launches(n, batch=1, config=None, device=CPU):
@@ -37,29 +38,35 @@ def test_steps_share_a_launch_where_its_fence_reaches_other_groups():
     fenced = replace(CPU, capabilities=replace(CPU.capabilities, inline_ptx=True))
     for device, count in ((CPU, 1), (APART, 2), (fenced, 2)):
         assert (
-            len(launches(2**16, config={"FORM": "lanes", "SPLIT": "always"}, device=device))
+            len(launches(2**16, config={"FORM": "vector", "SPLIT": "always"}, device=device))
             == count
         )
 
 
 def test_an_estimate_grows_with_the_work_and_not_below_a_launch():
-    cost = nanoseconds(SHAPE, 2)
-    assert cost > LAUNCH
-    assert cost < nanoseconds(replace(SHAPE, radices=(4, 4, 4, 4, 4)), 2)
-    assert cost < nanoseconds(replace(SHAPE, word=8), 2)
-    assert cost < nanoseconds(replace(SHAPE, count=128), 2)
-    assert cost < nanoseconds(SHAPE, 1)
-    for more in ({"turned": True}, {"transposed": 1}, {"strided": 2}, {"block": 64}):
-        assert cost < nanoseconds(replace(SHAPE, **more), 2)
+    def cost(units=2, word=4, **changed):
+        return replace(MODEL, units=units, word=word).nanoseconds(replace(STEP, **changed))
+
+    assert cost() > LAUNCH
+    assert cost() < cost(radices=(4, 4, 4, 4, 4))
+    assert cost() < cost(word=8)
+    assert cost() < cost(count=128)
+    assert cost() < cost(units=1)
+    for more in ({"step_twiddles": True}, {"transposed": 1}, {"strided": 2}, {"block": 64}):
+        assert cost() < cost(**more)
     # A unit that has nothing to do does not help, nor do lanes without a transform.
-    assert nanoseconds(replace(SHAPE, count=1), 1) == nanoseconds(replace(SHAPE, count=1), 8)
-    across = replace(SHAPE, within=False)
-    assert nanoseconds(replace(across, count=1), 2) == nanoseconds(replace(across, count=8), 2)
+    assert cost(units=1, count=1) == cost(units=8, count=1)
+    assert cost(over_points=False, count=1) == cost(over_points=False, count=8)
+
+
+def test_fused_steps_cost_a_launch_less():
+    fused, apart = (replace(MODEL, fused=fused).two_steps(512, 512, 1) for fused in (True, False))
+    assert 0 < apart - fused < LAUNCH
 
 
 def test_the_best_split_is_about_square_and_keeps_to_the_longest_step():
     def split(n, longest=1 << 13):
-        return best_split(n, 1, 8, 4, 8, 4, 2, longest, True)[1]
+        return best_split(MODEL, n, 1, longest)[1]
 
     assert split(1 << 18) == (512, 512)
     assert split(1 << 20) == (2048, 512)
@@ -98,7 +105,7 @@ def test_a_configuration_overrides_the_estimates():
 
 def test_vectors_side_by_side_fit_local_memory_and_the_lanes():
     def blocks(n, **config):
-        return [step["BLOCK"] for step in steps(n, config=config or None)]
+        return [step.vectors.block for step in steps(n, config=config or None)]
 
     assert blocks(1 << 18) == [4, 4]
     assert blocks(1 << 20) == [1, 4]
@@ -107,7 +114,7 @@ def test_vectors_side_by_side_fit_local_memory_and_the_lanes():
     for inner, block in ((24, 3), (40, 1), (20, 2), (7, 1)):
         problem = DftProblem(64, inner=inner)
         plan = FFT.plan(problem, FFT.configure(problem, CPU), CPU)
-        assert plan.launches[0].params["STEPS"][0]["BLOCK"] == block
+        assert plan.launches[0].params["STEPS"][0].vectors.block == block
     small = replace(CPU, capabilities=replace(CPU.capabilities, local_memory=1 << 10))
     (launch,) = launches(1 << 18, device=small)
     assert launch.params["WORK"] == "global" and not launch.local_bytes
@@ -121,7 +128,7 @@ def test_the_second_step_is_in_place_where_no_vectors_overlap():
         same = arguments["source_1"] == arguments["target_1"] == "spectrum"
         assert same == in_place
         if same:
-            assert second["TAIL"] == "none" and second["LOAD"] == second["STORE"] == "columns"
+            assert second.vectors.tail == "none" and second.load == second.store == "columns"
             for axis in ("outer", "position", "lane"):
                 assert arguments[f"source_{axis}_1"] == arguments[f"target_{axis}_1"]
 
@@ -129,8 +136,8 @@ def test_the_second_step_is_in_place_where_no_vectors_overlap():
 def test_memory_is_fetched_ahead_where_no_cache_holds_it():
     def fetched(n, batch=1, inner=1, device=CPU):
         problem = DftProblem(n, batch=batch, inner=inner)
-        plan = FFT.plan(problem, FFT.configure(problem, device, {"FORM": "lanes"}), device)
-        return {step["FETCH"] for launch in plan.launches for step in launch.params["STEPS"]}
+        plan = FFT.plan(problem, FFT.configure(problem, device, {"FORM": "vector"}), device)
+        return {step.fetch for launch in plan.launches for step in launch.params["STEPS"]}
 
     assert fetched(1024, 64) == fetched(1 << 14) == fetched(1 << 18) == {"none"}
     assert fetched(1024, 1024) == fetched(1000, 1024) == fetched(945, 1024) == {"both"}

@@ -16,7 +16,7 @@ from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 
 SMALL_GROUPS = {**GROUPS, "LOCAL_LIMIT": 16}
-FORMS = {"lanes": {"FORM": "lanes"}, "groups": GROUPS}
+FORMS = {"vector": {"FORM": "vector"}, "local-memory": GROUPS}
 
 
 # ------------------------------------------------------------------- kernels
@@ -39,9 +39,9 @@ def test_lengths_of_many_radices(form, dtype):
 def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
     monkeypatch.setattr(costs, "CACHED", 0)
     for n, batch, inner in ((1024, 5, 1), (64, 3, 1), (45, 21, 1), (7, 9, 1), (48, 2, 21)):
-        check(DftProblem(n, np.dtype(dtype), batch, inner), {"FORM": "lanes"})
+        check(DftProblem(n, np.dtype(dtype), batch, inner), {"FORM": "vector"})
     for n in (1 << 12, 5**5):
-        check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "lanes", "SPLIT": "always"})
+        check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "vector", "SPLIT": "always"})
 
 
 @pytest.mark.parametrize("inner", [3, 8, 21])
@@ -83,7 +83,7 @@ def test_spectra_of_real_signals_up_to_the_largest_float(rng, queue):
             assert relative(run.outputs["spectrum"].astype(np.complex128), right) <= 2 * bound(n)
 
 
-@pytest.mark.parametrize("exchange", ["parts", "pairs", "turns"])
+@pytest.mark.parametrize("exchange", ["split", "interleaved", "two-phase"])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
     """Frequencies meet their opposites in local memory, or rows have no imaginary part."""
@@ -143,7 +143,7 @@ def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
     assert len(parts) == 1 and parts[0].arguments["parts"] > 1 == whole.arguments["parts"]
     groups = [launch.global_size[0] // launch.work_group for launch in (*parts, whole)]
     assert groups == [len(sizes) * parts[0].arguments["parts"], len(sizes)]
-    assert (whole.work_group > 1) == (form == "groups") == (whole.local_memory > 0)
+    assert (whole.work_group > 1) == (form == "local-memory") == (whole.local_memory > 0)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +155,13 @@ def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
         {"VECTOR_WIDTH": 2, "MAX_RADIX": 16},
         {"SPLIT": "always", "BLOCK": 1, "VECTOR_WIDTH": 2},
         {"SPLIT": "always", "ITEMS_PER_UNIT": 1},
-        {**GROUPS, "EXCHANGE": "pairs"},
-        {**GROUPS, "EXCHANGE": "turns", "LOCAL_PAD": 16},
+        {**GROUPS, "EXCHANGE": "interleaved"},
+        {**GROUPS, "EXCHANGE": "two-phase", "LOCAL_PAD": 16},
         {**GROUPS, "MAX_RADIX": 16, "POINTS": 16},
         {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
         SMALL_GROUPS,
         {**SMALL_GROUPS, "TRANSFORMS": 0, "LAST_TRANSFORMS": 2},
-        {**SMALL_GROUPS, "FEW_ROOTS": False, "POINTS": 4},
+        {**SMALL_GROUPS, "FEW_TWIDDLES": False, "POINTS": 4},
     ],
 )
 def test_configurations(config):
@@ -169,7 +169,7 @@ def test_configurations(config):
         check(DftProblem(n, batch=batch, inner=inner), config)
 
 
-@pytest.mark.parametrize("exchange", ["auto", "parts", "turns"])
+@pytest.mark.parametrize("exchange", ["auto", "split", "two-phase"])
 def test_convolutions_in_local_memory(exchange):
     """Odd lengths in one launch, on columns too; several where the group has no room."""
     config = {**GROUPS, "EXCHANGE": exchange}

@@ -12,7 +12,7 @@ import pytest
 from fft_checks import EPS, FFT, GROUPS, bound, check, relative
 
 from opencl_lab.discovery import select_device
-from opencl_lab.fourier import local_memory
+from opencl_lab.fourier import fusion
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.runtime.executable import Executable
@@ -25,7 +25,7 @@ def joined(problem, units, patience=None, **config):
     device = select_device()
     if not device.capabilities.visible_writes or device.capabilities.inline_ptx:
         pytest.skip("units do not see what others write, or not by this form's fence")
-    config = FFT.configure(problem, device, {"FORM": "lanes", "SPLIT": "always", **config})
+    config = FFT.configure(problem, device, {"FORM": "vector", "SPLIT": "always", **config})
     plan = FFT.plan(problem, config, replace(device, compute_units=units))
     (launch,) = plan.launches
     assert len(launch.params["STEPS"]) == 2
@@ -96,14 +96,14 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
     if not device.capabilities.visible_writes:
         pytest.skip("groups do not see what others write")
     if ahead is not None:
-        monkeypatch.setattr(local_memory, "AHEAD_POINTS", ahead * problem.n // units)
-    config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "JOIN": "always", **config}
+        monkeypatch.setattr(fusion, "LOOK_AHEAD_POINTS", ahead * problem.n // units)
+    config = {**GROUPS, "LOCAL_LIMIT": 128, "TRANSFORMS": 0, "FUSED": "always", **config}
     progressing = replace(device.capabilities, forward_progress=True)
     made = replace(device, kind="gpu", compute_units=units, capabilities=progressing)
     plan = FFT.plan(problem, FFT.configure(problem, device, config), made)
     (launch,) = plan.launches
     assert len(launch.params["STEPS"]) == 2
-    assert ahead is None or launch.params["AHEAD"] == 1 + ahead
+    assert ahead is None or launch.params["LOOK_AHEAD"] == 1 + ahead
     return Executable(plan, session_of(default_queue(device)))
 
 
@@ -116,8 +116,8 @@ def test_both_steps_by_groups_in_one_launch(ahead, dtype, monkeypatch):
     """
     dtype, columns = np.dtype(dtype), ("TRANSFORMS", "LAST_TRANSFORMS")
     for problem, config in (
-        (DftProblem(64 * 64, dtype, batch=20), {"EXCHANGE": "turns"}),
-        (DftProblem(25 * 125, dtype, batch=17, inverse=True, scale=0.1), {"EXCHANGE": "parts"}),
+        (DftProblem(64 * 64, dtype, batch=20), {"EXCHANGE": "two-phase"}),
+        (DftProblem(25 * 125, dtype, batch=17, inverse=True, scale=0.1), {"EXCHANGE": "split"}),
         (DftProblem(27 * 27, dtype, batch=40), {"LOCAL_LIMIT": 32, **dict.fromkeys(columns, 8)}),
     ):
         executable = joined_groups(problem, 2, monkeypatch, ahead, **config)

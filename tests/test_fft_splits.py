@@ -11,11 +11,10 @@ from opencl_lab.fourier.splits import (
     Limits,
     StepShape,
     columns_of,
-    gap_of,
     lengths_of,
     middle_rows,
     paired_columns,
-    worth_joining,
+    worth_fusing,
 )
 
 H200 = Limits(
@@ -23,7 +22,7 @@ H200 = Limits(
     max_radix=32,
     points=4,
     longest=16384,
-    exchange="turns",
+    exchange="two-phase",
     gap=0,
     transforms=0,
     last_transforms=0,
@@ -87,35 +86,23 @@ def test_the_tuner_overrides_the_estimate_as_far_as_it_fits():
 
 
 def test_steps_share_a_launch_in_groups_of_as_many_items():
-    parts = replace(H200, exchange="parts")
+    parts = replace(H200, exchange="split")
 
     def pair(first, second, limits=parts):
         own = replace(STEP, n=first, lanes=second, times=512)
         other = replace(STEP, n=second, lanes=first, times=512, reads=False, last=True)
         cost, columns = paired_columns(own, other, limits)
-        return columns, math.isfinite(cost) and worth_joining(own, other, columns, limits)
+        return columns, math.isfinite(cost) and worth_fusing(own, other, columns, limits)
 
     assert pair(128, 256) == ((32, 16), True)
     assert pair(256, 256) == ((16, 16), True)
     assert pair(243, 243) == ((16, 16), True)
-    assert pair(128, 128, replace(parts, exchange="turns")) == ((32, 32), False)
+    assert pair(128, 128, replace(parts, exchange="two-phase")) == ((32, 32), False)
     assert pair(256, 512) == ((8, 8), False)  # less than lines, and items with more points
     assert pair(64, 256)[1] is False  # items with fewer points
     assert pair(1024, 1024) == ((4, 4), False)
     assert not pair(125, 625)[1]
     assert paired_columns(STEP, STEP, replace(parts, items=8))[0] == math.inf
-
-
-@pytest.mark.parametrize("radix", [4, 8, 9, 16, 25, 32])
-@pytest.mark.parametrize("transforms", [4, 8, 16])
-def test_gaps_spread_what_a_row_writes_over_the_banks(radix, transforms):
-    gap = gap_of(radix, transforms, "rows", "columns", H200)
-    places = [item * radix * transforms for item in range(32)]
-    banks = {(place + place // gap) % 32 for place in places}
-    assert len(banks) > len({place % 32 for place in places})
-    assert len(banks) == 32 or radix not in (4, 8, 16, 32)
-    assert gap_of(radix, transforms, "columns", "columns", H200) == 0
-    assert gap_of(radix, transforms, "rows", "columns", replace(H200, gap=8)) == 8
 
 
 def test_rows_between_steps_are_whole_sectors():

@@ -27,7 +27,7 @@ MERGE = SORT.algorithm("merge-path")
 FORMS = {
     "units": {"FORM": "units", "TILE": 256, "STRETCH": 128},
     "long": {"FORM": "units", "TILE": 64, "STRETCH": 128},
-    "groups": {"FORM": "groups", "WG_SIZE": 32, "ITEM_KEYS": 5, "TILE": 1, "STRETCH": 1},
+    "groups": {"FORM": "local-memory", "WG_SIZE": 32, "ITEM_KEYS": 5, "TILE": 1, "STRETCH": 1},
 }
 N = 5_003
 INT32 = np.dtype(np.int32)

@@ -29,7 +29,7 @@ FORMS = {
     "merge units": ("merge-path", {"FORM": "units", "TILE": 64, "STRETCH": 64}),
     "merge groups": (
         "merge-path",
-        {"FORM": "groups", "WG_SIZE": 4, "ITEM_KEYS": 9, "TILE": 1, "STRETCH": 1},
+        {"FORM": "local-memory", "WG_SIZE": 4, "ITEM_KEYS": 9, "TILE": 1, "STRETCH": 1},
     ),
     "odd-even-merge": (
         "odd-even-merge",
@@ -213,7 +213,7 @@ def test_selections_agree_with_sorting(queue, form, keys, share):
     np.testing.assert_array_equal(np.repeat(once, counts), row)
 
     values = given_keys[-1]
-    right = form == "groups"
+    right = form == "local-memory"
     problem = SearchProblem(n, values.size, row.dtype, right)
     search = {"WG_SIZE": config["WG_SIZE"], "VALUES": 4}
     arrays = {"keys": row, "values": values}

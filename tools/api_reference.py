@@ -26,6 +26,7 @@ MODULES = (
     "opencl_lab.errors",
     "opencl_lab.operation",
     "opencl_lab.plan",
+    "opencl_lab.solver",
     "opencl_lab.space",
     "opencl_lab.template",
 )

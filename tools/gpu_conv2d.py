@@ -26,8 +26,8 @@ import numpy as np
 import pyopencl.array
 
 import opencl_lab as ol
+from opencl_lab.operations.conv2d.arguments import bind
 from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.conv2d.settle import settle
 from opencl_lab.runtime.session import default_queue
 
 RUNS = 7
@@ -86,9 +86,7 @@ class Case:
         line = rng.random(taps) / taps
         weights = np.outer(line, line[::-1])
         options = {"mode": "same", "boundary": "constant", "cval": 0.0, "flip": False}
-        self.problem, inputs = settle(
-            image, weights, channels_last=False, saturate=False, **options
-        )
+        self.problem, inputs = bind(image, weights, channels_last=False, saturate=False, **options)
         self.queue = queue
         self.host = image, inputs["weights"]
         self.inputs = {n: pyopencl.array.to_device(queue, array) for n, array in inputs.items()}

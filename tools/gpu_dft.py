@@ -67,8 +67,8 @@ SINGLE = {
     "LAST_TRANSFORMS": (0, 4, 8, 16, 32),
     "WG_SIZE": (64, 128, 256),
     "LOCAL_PAD": (0, 16, 32, 64),
-    "SPLIT_PARTS": (False, True),
-    "FEW_ROOTS": (False, True),
+    "EXCHANGE": ("interleaved", "split", "two-phase"),
+    "FEW_TWIDDLES": (False, True),
 }
 DIRECT_CONFIGS = [
     {"WG_SIZE": wg, "WORK_PER_ITEM": work, "BLOCKS": blocks, "TILE": 64, "RESEED": reseed}

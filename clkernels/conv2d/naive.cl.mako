@@ -17,15 +17,15 @@
  * dimension 0 of the grid covers the values of a row, dimension 1 the rows, in whole
  * work-groups, and dimension 2 the images from `first_image` on; `result` overlaps no input.
  *
- * ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS: see pixels.cl.mako
- * FLIP      whether the filter is turned by 180 degrees
+ * PIXELS    types, boundary condition and filter: see pixels.mako
  * WG_X      values of a row in a work-group
  * WG_Y      rows of a work-group
  */
-<%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, WG_X,
-             WG_Y"/>\
-<%include file="/conv2d/pixels.cl.mako" args="ELEMENT_T=ELEMENT_T, RESULT_T=RESULT_T,
-    SUM_T=SUM_T, BOUNDARY=BOUNDARY, FAR=FAR, SATURATE=SATURATE, CONSTANT_WEIGHTS=CONSTANT_WEIGHTS"/>\
+<%page args="PIXELS, WG_X, WG_Y"/>\
+<%
+    tap = "filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"
+%>\
+<%include file="pixels.mako" args="PIXELS=PIXELS"/>\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
 void conv2d_naive(__global const element_t *restrict image,
@@ -59,7 +59,7 @@ void conv2d_naive(__global const element_t *restrict image,
                 const sum_t value =
                     inside ? load_pixel(source + ((long)row * width + column) * channels) : cval;
                 const int tap = j * filter_width + i;
-                sum += weights[${"filter_height * filter_width - 1 - tap" if FLIP else "tap"}]
+                sum += weights[${tap}]
                        * value;
             }
         }

@@ -28,16 +28,16 @@
  * `tile` has room for `trips` values of each item, which cover `line` values of each row of
  * the tile and its halo, for parts of part_height x part_width weights.
  *
- * ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS: see pixels.cl.mako
- * FLIP           whether the filter is turned by 180 degrees
+ * PIXELS         types, boundary condition and filter: see pixels.mako
  * WG_X           values of a row in a work-group, and its items
  * WG_Y           items of a work-group across rows
  * WORK_PER_ITEM  rows of an item
  */
-<%page args="ELEMENT_T, RESULT_T, SUM_T, BOUNDARY, FAR, SATURATE, CONSTANT_WEIGHTS, FLIP, WG_X,
-             WG_Y, WORK_PER_ITEM"/>\
-<%include file="/conv2d/pixels.cl.mako" args="ELEMENT_T=ELEMENT_T, RESULT_T=RESULT_T,
-    SUM_T=SUM_T, BOUNDARY=BOUNDARY, FAR=FAR, SATURATE=SATURATE, CONSTANT_WEIGHTS=CONSTANT_WEIGHTS"/>\
+<%page args="PIXELS, WG_X, WG_Y, WORK_PER_ITEM"/>\
+<%
+    tap = "filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"
+%>\
+<%include file="pixels.mako" args="PIXELS=PIXELS"/>\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
 void conv2d_tiled(__global const element_t *restrict image,
@@ -94,7 +94,7 @@ void conv2d_tiled(__global const element_t *restrict image,
                 for (int i = 0; i < columns; ++i) {
                     const int tap = (j0 + j) * filter_width + i0 + i;
                     const sum_t w =
-                        weights[${"filter_height * filter_width - 1 - tap" if FLIP else "tap"}];
+                        weights[${tap}];
                     __local const sum_t *p = tile + (y + j) * line + x + i * channels;
 % for r in range(WORK_PER_ITEM):
                     sum_${r} += w * p[${r * WG_Y} * line];

@@ -38,10 +38,9 @@
  * number of its types 2, after, and 3, before; the last one of the sine transform.
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, TYPE, SINE, PADDED"/>\
+<%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${INDEX_T} index_t;
+${complex_numbers.types(REAL_T, INDEX_T)}\
 <%include file="/fourier/grid.mako" args="WG_SIZE=WG_SIZE"/>\
 <%
     packed = TYPE == 4 and not PADDED  # pairs of reals on both sides are complex numbers
@@ -50,11 +49,7 @@ typedef ${INDEX_T} index_t;
 %>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
-static inline complex_t times(const complex_t a, const complex_t b)
-{
-    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
-
+${complex_numbers.times()}
 /* Where sample or frequency j of a cosine transform lies in a row, and with which sign. */
 #define REVERSED(j) ${"(n - 1 - (j))" if SINE else "(j)"}
 #define NEGATED(j, x) ${"((j) & 1 ? -(x) : (x))" if SINE else "(x)"}
@@ -63,7 +58,7 @@ __kernel GROUP
 void before(__global const real_t *restrict signal,
             __global ${before_t} *restrict numbers,
 % if TYPE == 3 or packed:
-            __global const complex_t *restrict roots,
+            __global const complex_t *restrict twiddles,
 % endif
             const index_t n,
             const index_t points,
@@ -86,11 +81,11 @@ void before(__global const real_t *restrict signal,
 % elif TYPE == 3:
     const real_t here = p == 0 ? weight * x[REVERSED(p)] : x[REVERSED(p)];
     const real_t opposite = p == 0 ? 0 : x[REVERSED(n - p)];
-    const complex_t w = roots[p];
+    const complex_t w = twiddles[p];
     numbers[row * points + p] = times((complex_t)(w.x, -w.y), (complex_t)(here, -opposite));
 % elif packed:
     const complex_t pair = (complex_t)(x[REVERSED(2 * p)], x[REVERSED(n - 1 - 2 * p)]);
-    numbers[row * points + p] = times(roots[p], pair);
+    numbers[row * points + p] = times(twiddles[p], pair);
 % else:
     const index_t j = p < n ? 2 * p : 2 * (2 * n - p) - 1;
     numbers[row * points + p] = j < n ? x[REVERSED(j)] : 0;
@@ -101,7 +96,7 @@ __kernel GROUP
 void after(__global const ${after_t} *restrict numbers,
            __global real_t *restrict result,
 % if TYPE in (2, 4):
-           __global const complex_t *restrict roots,
+           __global const complex_t *restrict twiddles,
 % endif
            const index_t n,
            const index_t points,
@@ -117,7 +112,7 @@ void after(__global const ${after_t} *restrict numbers,
     const real_t number = numbers[row * n + k].x;
     y[k] = k == 0 || k == n - 1 ? weight * number : number;
 % elif TYPE == 2:
-    const complex_t both = times(roots[k], numbers[row * points + k]);
+    const complex_t both = times(twiddles[k], numbers[row * points + k]);
     y[REVERSED(k)] = k == 0 ? weight * both.x : both.x;
     if (k > 0 && 2 * k != n)
         y[REVERSED(n - k)] = -both.y;
@@ -125,11 +120,11 @@ void after(__global const ${after_t} *restrict numbers,
     const real_t number = numbers[row * n + (k & 1 ? n - (k + 1) / 2 : k / 2)];
     y[k] = NEGATED(k, number);
 % elif packed:
-    const complex_t both = times(roots[k], numbers[row * points + k]);
+    const complex_t both = times(twiddles[k], numbers[row * points + k]);
     y[2 * k] = both.x;
     y[n - 1 - 2 * k] = ${"both.y" if SINE else "-both.y"};
 % else:
-    const complex_t both = times(roots[k], numbers[row * (n + 1) + 2 * k + 1]);
+    const complex_t both = times(twiddles[k], numbers[row * (n + 1) + 2 * k + 1]);
     y[k] = NEGATED(k, both.x);
     if (2 * k + 1 != n)
         y[n - 1 - k] = NEGATED(k, -both.y);

@@ -18,7 +18,7 @@
  *
  * The host guarantees: element (o, p, c) of the user's side lies at o * OUTER + p * POSITION +
  * c * LANE; row (o, c) of `rows` is row o * lanes + c, contiguous; `chirp` has n entries and
- * `kernel_roots` m, the factor 1 / m included. Work-groups cover the positions of one row after
+ * `chirp_spectrum` m, the factor 1 / m included. Work-groups cover the positions of one row after
  * the other.
  *
  * REAL_T   float or double
@@ -26,17 +26,12 @@
  * WG_SIZE  work-items in a work-group
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE"/>\
+<%namespace name="complex_numbers" file="complex.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${INDEX_T} index_t;
+${complex_numbers.types(REAL_T, INDEX_T)}\
 <%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
 
-static inline complex_t times(const complex_t a, const complex_t b)
-{
-    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
-
+${complex_numbers.times()}
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void chirp_in(__global const complex_t *restrict source,
               __global complex_t *restrict rows,
@@ -60,13 +55,13 @@ void chirp_in(__global const complex_t *restrict source,
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void chirp_multiply(__global complex_t *restrict rows,
-                    __global const complex_t *restrict kernel_roots,
+                    __global const complex_t *restrict chirp_spectrum,
                     const index_t m)
 {
     const index_t p = point_of(m);
     if (p < m) {
         const index_t place = row_of(m) * m + p;
-        rows[place] = times(rows[place], kernel_roots[p]).yx;
+        rows[place] = times(rows[place], chirp_spectrum[p]).yx;
     }
 }
 

@@ -6,8 +6,8 @@
  *
  *     X[k] = E[k] + w^k O[k],   E = (Z[k] + conj(Z[h - k])) / 2,   O = (Z[k] - conj(Z[h - k])) / 2i
  *
- *     real_split   Z / 2 of h numbers  ->  X of h + 1        w = exp(-2 pi i / n)
- *     real_join    X of h + 1          ->  2 (E + i O) of h
+ *     r2c_packed   Z / 2 of h numbers  ->  X of h + 1        w = exp(-2 pi i / n)
+ *     c2r_packed   X of h + 1          ->  2 (E + i O) of h
  *
  * The complex transform halves what it reads, as parts of Z may be larger than all of X.
  *
@@ -34,18 +34,13 @@
  * ALONE    whether rows share no transform (even length, or one row) and need no scale
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, ALONE"/>\
+<%namespace name="complex_numbers" file="complex.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${INDEX_T} index_t;
+${complex_numbers.types(REAL_T, INDEX_T)}\
 <%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
-static inline complex_t times(const complex_t a, const complex_t b)
-{
-    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
-
+${complex_numbers.times()}
 static inline complex_t conjugate(const complex_t a)
 {
     return (complex_t)(a.x, -a.y);
@@ -53,16 +48,16 @@ static inline complex_t conjugate(const complex_t a)
 
 /* Each item makes X[k] and X[h - k], for k up to h / 2, of the same two numbers. */
 __kernel GROUP
-void real_split(__global const complex_t *restrict half_rows,
+void r2c_packed(__global const complex_t *restrict half_rows,
                 __global complex_t *restrict spectrum,
-                __global const complex_t *restrict roots,
+                __global const complex_t *restrict twiddles,
                 const index_t h)
 {
     const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
     if (k <= h / 2) {
         const complex_t a = half_rows[row * h + k];
         const complex_t b = conjugate(half_rows[row * h + (k == 0 ? 0 : h - k)]);
-        const complex_t turned = times(roots[k], a - b), odd = (complex_t)(turned.y, -turned.x);
+        const complex_t product = times(twiddles[k], a - b), odd = (complex_t)(product.y, -product.x);
         spectrum[row * (h + 1) + k] = a + b + odd;
         if (2 * k != h)
             spectrum[row * (h + 1) + h - k] = conjugate(a + b - odd);
@@ -70,10 +65,10 @@ void real_split(__global const complex_t *restrict half_rows,
 }
 
 __kernel GROUP
-void real_join(__global const complex_t *restrict spectrum,
-               __global complex_t *restrict half_rows,
-               __global const complex_t *restrict roots,
-               const index_t h)
+void c2r_packed(__global const complex_t *restrict spectrum,
+                __global complex_t *restrict half_rows,
+                __global const complex_t *restrict twiddles,
+                const index_t h)
 {
     const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
     if (k <= h / 2) {
@@ -81,7 +76,7 @@ void real_join(__global const complex_t *restrict spectrum,
         complex_t b = conjugate(spectrum[row * (h + 1) + h - k]);
         if (k == 0)
             a.y = b.y = 0;
-        const complex_t odd = times(conjugate(roots[k]), a - b);
+        const complex_t odd = times(conjugate(twiddles[k]), a - b);
         half_rows[row * h + k] = a + b + (complex_t)(-odd.y, odd.x);
         if (k > 0 && 2 * k != h)
             half_rows[row * h + h - k] = conjugate(a + b) + (complex_t)(odd.y, odd.x);

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.operations.dft.cosine import CosineKind, cosine_axis
-from opencl_lab.operations.dft.problem import real_dtype
 from opencl_lab.operations.dft.transform import (
     axes_and_lengths,
     axis_of,

@@ -9,8 +9,9 @@ from numpy.fft import rfftfreq
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fft.fourier import rfft
+from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.operations.dft.convolution import convolve as by_transforms
-from opencl_lab.operations.dft.problem import complex_dtype, real_dtype
+from opencl_lab.operations.dft.problem import complex_dtype
 from opencl_lab.operations.dft.transform import axis_of, converted, finish, prepared, real_type
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.replay import replayed

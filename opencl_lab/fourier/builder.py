@@ -2,91 +2,73 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.operations.dft.problem import COMPLEX_TYPES, DftProblem
-from opencl_lab.plan import Buffer, Launch, Plan, Table
+from opencl_lab.plan import Buffer, Launch, Plan, Role, Table
 
-__all__ = ["Ends", "Steps"]
+__all__ = ["COMPLEX_TYPES", "PlanBuilder", "index_t", "real_dtype"]
 
+COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
+"""Complex types, and the OpenCL C types of their parts."""
 INDEX_LIMIT = 2**31
 """Arrays of fewer elements are indexed with 32 bits."""
+INDEX_TYPES: dict[type[np.generic], str] = {np.uint32: "uint", np.uint64: "ulong"}
 
 
-@dataclass(frozen=True)
-class Ends:
-    """Where some transforms of one length read and write.
-
-    Element (o, p, c) of a side lies at ``o * outer + p * position + c * lane``, where
-    p is the position in a transform; o and c number the transforms. If `halved`, numbers are
-    halved as they are read, since the transform of a packed real signal may be larger than the
-    spectrum that is made of it.
-    """
-
-    n: int
-    outer: int
-    lanes: int
-    source: str
-    target: str
-    source_strides: tuple[int, int, int]
-    target_strides: tuple[int, int, int]
-    halved: bool = False
-
-    @classmethod
-    def columns(cls, n: int, outer: int, inner: int, source: str, target: str) -> Ends:
-        """Return transforms along the middle axis of outer x n x inner arrays."""
-        strides = (n * inner, inner, 1)
-        return cls(n, outer, inner, source, target, strides, strides)
-
-    @classmethod
-    def rows(cls, n: int, count: int, source: str, target: str, halved: bool = False) -> Ends:
-        """Return transforms of `count` contiguous rows."""
-        strides = (n * count, 1, n)
-        return cls(n, 1, count, source, target, strides, strides, halved)
-
-    @property
-    def count(self) -> int:
-        """How many transforms there are."""
-        return self.outer * self.lanes
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the real and the imaginary part of a complex type."""
+    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
 @dataclass
-class Steps:
-    """Buffers and launches of a plan that grows."""
+class PlanBuilder:
+    """Buffers and launches of a plan that grows.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        complex64 or complex128: of the transforms.
+    buffers : list of Buffer
+    launches : list of Launch
+    """
 
     dtype: np.dtype[Any]
-    real: np.dtype[Any]
     buffers: list[Buffer] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, problem: DftProblem) -> Steps:
-        """Return the start of a plan: the input and the output."""
-        steps = cls(problem.dtype, problem.real)
-        steps.buffers.append(Buffer("signal", "in", *problem.signal))
-        steps.buffers.append(Buffer("spectrum", "out", *problem.spectrum))
-        return steps
+    @property
+    def real(self) -> np.dtype[Any]:
+        """Type of a real number."""
+        return real_dtype(self.dtype)
 
     @property
     def real_t(self) -> str:
         """OpenCL C type of a real number."""
         return COMPLEX_TYPES[self.dtype.name]
 
+    def buffer(self, name: str) -> Buffer:
+        """Return the buffer of a name."""
+        return next(buffer for buffer in self.buffers if buffer.name == name)
+
+    def add(
+        self, name: str, role: Role, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None
+    ) -> str:
+        """Add memory of the user, of complex numbers unless told otherwise; return its name."""
+        self.buffers.append(Buffer(name, role, shape, dtype or self.dtype))
+        return name
+
     def scratch(self, name: str, elements: int, dtype: np.dtype[Any] | None = None) -> str:
         """Add scratch memory, of complex numbers unless told otherwise; return its name."""
-        unique = f"{name}_{len(self.buffers)}"
-        self.buffers.append(Buffer(unique, "scratch", (elements,), dtype or self.dtype))
-        return unique
+        return self.add(self._unique(name), "scratch", (elements,), dtype)
 
     def zeros(self, name: str, elements: int) -> str:
         """Add words that are zero at each launch, which leaves them so; return their name."""
-        unique = f"{name}_{len(self.buffers)}"
-        self.buffers.append(Buffer(unique, "zeros", (elements,), np.dtype(np.uint32)))
-        return unique
+        return self.add(self._unique(name), "zeros", (elements,), np.dtype(np.uint32))
 
     def table(
         self,
@@ -96,21 +78,27 @@ class Steps:
         function: Callable[..., np.ndarray[Any, Any]],
         *arguments: Hashable,
     ) -> str:
-        """Add a table of the host; return its name."""
+        """Add a table of the host, unless it is there; return its name."""
         table = Table(function, arguments)
         for known in self.buffers:
             if known.table == table:
                 return known.name
-        unique = f"{name}_{len(self.buffers)}"
-        self.buffers.append(Buffer(unique, "table", (elements,), dtype, table))
-        return unique
+        self.buffers.append(Buffer(self._unique(name), "table", (elements,), dtype, table))
+        return self.buffers[-1].name
 
-    def loose(self, name: str) -> bool:
+    def _unique(self, name: str) -> str:
+        return f"{name}_{len(self.buffers)}"
+
+    def is_unaligned(self, name: str) -> bool:
         """Return whether a buffer of real numbers serves as one of complex numbers.
 
         A user's array of reals is aligned to one of them and not to two.
         """
-        return any(b.name == name and b.dtype.kind != "c" for b in self.buffers)
+        return self.buffer(name).dtype.kind != "c"
+
+    def elements(self, name: str) -> int:
+        """Return how many elements a buffer has."""
+        return math.prod(self.buffer(name).shape)
 
     def index(self, *elements: int) -> Any:
         """Return the type that counts so many elements."""
@@ -119,3 +107,8 @@ class Steps:
     def finish(self) -> Plan:
         """Return the plan."""
         return Plan(tuple(self.buffers), tuple(self.launches))
+
+
+def index_t(index: Any) -> str:
+    """Return the OpenCL C type of an index."""
+    return INDEX_TYPES[index]

@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 25, 27, 32)
-"""The radices that have a butterfly, see ``clkernels/dft/butterflies.mako``."""
+"""The radices that have a butterfly, see ``clkernels/fourier/butterflies.mako``."""
 PRIMES = (13, 11, 7, 5, 3, 2)
 
 

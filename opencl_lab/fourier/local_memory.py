@@ -1,434 +1,320 @@
-"""Plans of the FFT for GPUs: work-groups that transform in local memory."""
+"""Plans of the FFT for GPUs: work-groups that transform in registers and local memory.
+
+It decides in three steps, each in a module of its own:
+
+1. `splits` chooses lengths: one where a group can hold the transform, else one for each step.
+2. `steps` says where the steps read and write, as strides; `fusion`, whether two share a launch.
+3. `local_schedule` says what a group does in a step, which is handed to the template here.
+"""
 
 from __future__ import annotations
 
-import itertools
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.fourier.builder import Ends, Steps
-from opencl_lab.fourier.factors import convolution_length, is_smooth, radices_of
-from opencl_lab.fourier.splits import (
-    Limits,
-    StepShape,
-    columns_of,
-    gap_of,
-    items_of,
-    lengths_of,
-    middle_rows,
-    paired_columns,
-    worth_joining,
-)
-from opencl_lab.fourier.twiddles import chirp, chirp_kernel, group_roots, stepped_roots
+from opencl_lab.fourier.builder import PlanBuilder, index_t
+from opencl_lab.fourier.factors import convolution_length, is_smooth
+from opencl_lab.fourier.fusion import TICKET_BYTES, Fusion, fusion_of
+from opencl_lab.fourier.layout import BatchedLayout
+from opencl_lab.fourier.local_schedule import GroupSchedule, LocalStep
+from opencl_lab.fourier.planner import Planner, RealForm
+from opencl_lab.fourier.splits import Limits, columns_of, lengths_of, middle_rows
+from opencl_lab.fourier.steps import Convolved, Step, StepTwiddles, steps_of
+from opencl_lab.fourier.twiddles import chirp, chirp_spectrum, local_twiddles, strided_twiddles
 from opencl_lab.plan import Argument, Launch
-from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "can_join", "groups_convolution", "groups_real", "groups_transform"]
+__all__ = ["TEMPLATE", "LocalMemoryPlanner"]
 
 TEMPLATE = "fourier/fft_local.cl.mako"
-KNOWN = ("shift_inner", "source_position", "source_lane", "target_position", "target_lane")
+CONSTANTS = (
+    "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",
+)  # fmt: skip
 """Numbers that follow from the length of transforms of rows: compilers make good use of them."""
-AHEAD_POINTS = 1 << 12
-"""Points a unit by which the first of two steps in a launch is ahead: those it works on."""
-TICKET_BYTES = 4
-LEAST_TIMES = 4
-"""How many times as far as the first step is ahead there must be to go, to share a launch."""
 
 
 @dataclass(frozen=True)
-class _Grid:
-    """The slowest axis of a launch: how often all is repeated, how far apart, from where."""
+class Stage:
+    """A step that is planned: for the template, and for its launch."""
 
-    count: int = 1
-    source_stride: int = 0
-    target_stride: int = 0
-    source_offset: int = 0
-    target_offset: int = 0
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One step of a transform: where it reads and writes, and what else it does.
-
-    `shift` is the order of the roots between steps, and how many lanes share one;
-    `chirped` the length and direction of a transform that is done as a convolution; `real` is
-    the parameter REAL of the template.
-    """
-
-    ends: Ends
-    grid: _Grid = _Grid()
-    scale: float = 1.0
-    shift: tuple[int, int] | None = None
-    chirped: tuple[int, bool] | None = None
-    real: str = ""
-    last: bool = False
-
-    @property
-    def times(self) -> int:
-        """How often there are so many neighbouring lanes."""
-        return self.ends.outer * self.grid.count
-
-    @property
-    def maps(self) -> tuple[str, str]:
-        """Whether neighbouring items take rows or columns, on the way in and out."""
-        ends = self.ends
-        load, store = (
-            "columns" if strides[2] == 1 and ends.lanes > 1 else "rows"
-            for strides in (ends.source_strides, ends.target_strides)
-        )
-        return load, store
-
-    @property
-    def shape(self) -> StepShape | None:
-        """What the cost of columns depends on, or None for rows."""
-        load, store = self.maps
-        if load == store == "rows":
-            return None
-        ends = self.ends
-        pitch = math.gcd(ends.target_strides[1], ends.source_strides[1] if load == store else 0)
-        return StepShape(ends.n, ends.lanes, self.times, load == "columns", pitch, self.last)
-
-
-@dataclass(frozen=True)
-class _Joint:
-    """How two steps share a launch: columns of a group in each, and groups of a transform.
-
-    The first one is `ahead` transforms in front.
-    """
-
-    limits: Limits
-    columns: tuple[int, int]
-    tiles: tuple[int, int]
-    transforms: int
-    ahead: int
-
-
-@dataclass(frozen=True)
-class _Step:
-    """One step: what the template and the kernel take of it."""
-
+    step: LocalStep
     groups: int
-    items: int
-    reals: int
     index: Any
-    params: dict[str, Any]
     arguments: dict[str, Argument]
 
 
-def groups_transform(
-    steps: Steps, ends: Ends, inverse: bool, scale: float, config: Config, device: Device
-) -> None:
-    """Add the launches of transforms of a smooth length, as rows or as columns.
+class LocalMemoryPlanner(Planner):
+    """Plans of work-groups that keep transforms in registers and local memory."""
 
-    One launch where a group can hold a transform; else the transform is arranged as a
-    matrix, or as a box, and each launch transforms along one of its axes, or
-    along both.
-    """
-    n, word = ends.n, steps.real.itemsize
-    rows = ends.source_strides[1] == 1
-    batch, inner = (ends.count, 1) if rows else (ends.outer, ends.lanes)
-    limits = Limits.of(n, word, config, device)
-    lengths = lengths_of(n, batch, inner, limits)
-    if lengths is None:
-        raise InvalidConfig(
-            f"no lengths that fit a work-group multiply to {n}; "
-            "try fewer POINTS or a larger LOCAL_LIMIT"
-        )
-    if len(lengths) == 1:
-        step = _step(steps, _Part(ends, scale=scale), config, limits, rows)
-        _launch(steps, [step], inverse, device)
-        return
-    sizes = [rows * pitch for rows, pitch in middle_rows(n, inner, lengths, word)]
-    middles = [
-        steps.scratch("middle", batch * max(part)) for part in (sizes[::2], sizes[1::2]) if part
-    ]
-    nowhere = (0, 0, 0)
-    base = Ends(n, batch, inner, ends.source, ends.target, nowhere, nowhere, ends.halved)
-    parts = _parts(base, lengths, middles, scale, word)
-    joint = _joint(parts, config, limits, device)
-    if joint:
-        pair = [
-            _step(steps, part, config, joint.limits, inner == 1, columns)
-            for part, columns in zip(parts, joint.columns, strict=True)
-        ]
-        _launch(steps, pair, inverse, device, joint)
-        return
-    for part in parts:
-        step = _step(steps, part, config, limits, inner == 1)
-        _launch(steps, [step], inverse, device)
+    cooperative = True
 
+    def transform(
+        self,
+        builder: PlanBuilder,
+        layout: BatchedLayout,
+        inverse: bool = False,
+        scale: float = 1.0,
+        halved: bool = False,
+    ) -> None:
+        """Add the launches of transforms of a smooth length, as rows or as columns.
 
-def groups_convolution(
-    steps: Steps,
-    ends: Ends,
-    m: int,
-    inverse: bool,
-    scale: float,
-    config: Config,
-    device: Device,
-) -> bool:
-    """Add one launch of transforms of any length as convolutions of length `m`, if it fits."""
-    limits = _chirp_limits(m, steps, config, device)
-    if not limits.fits(m, 1):
-        return False
-    part = _Part(replace(ends, n=m), scale=scale, chirped=(ends.n, inverse))
-    step = _step(steps, part, config, limits, ends.source_strides[1] == 1)
-    _launch(steps, [step], False, device)
-    return True
+        One launch where a group can hold a transform; else the transform is arranged as a
+        matrix, or as a box, and each launch transforms along one of its axes, or
+        along both.
 
+        Raises
+        ------
+        InvalidConfig
+            Where no lengths fit a group.
+        """
+        n, rows, word = layout.n, layout.reads_rows, builder.real.itemsize
+        batch, inner = (layout.count, 1) if rows else (layout.outer, layout.lanes)
+        limits = Limits.of(n, word, self.config, self.device)
+        lengths = lengths_of(n, batch, inner, limits)
+        if lengths is None:
+            raise InvalidConfig(
+                f"no lengths that fit a work-group multiply to {n}; "
+                "try fewer POINTS or a larger LOCAL_LIMIT"
+            )
+        if len(lengths) == 1:
+            self._alone(builder, Step(layout, scale=scale, halved=halved), limits, inverse)
+            return
+        middles = _middles(builder, n, batch, inner, lengths)
+        arrays = BatchedLayout.columns(n, batch, inner, layout.source, layout.target)
+        steps = steps_of(arrays, lengths, middles, scale, word, halved)
+        fusion = fusion_of(steps, self.config, limits, self.device)
+        if fusion:
+            self._fused(builder, steps, fusion, inverse)
+            return
+        for step in steps:
+            self._alone(builder, step, limits, inverse, constant=inner == 1)
 
-def groups_real(
-    steps: Steps,
-    ends: Ends,
-    packed: bool,
-    inverse: bool,
-    scale: float,
-    config: Config,
-    device: Device,
-) -> bool:
-    """Add one launch of transforms of real rows, or to them, if a group can do one.
-
-    If `packed`, two neighbours of a row are a complex number, of which `ends` counts, and there is
-    one more on the other side. Else the real rows are complex ones without imaginary part, and
-    the lower half of their frequencies is on the other side.
-    """
-    n, chirped = ends.n, None
-    limits = Limits.of(n, steps.real.itemsize, config, device)
-    if not is_smooth(n):
-        if packed:
+    def convolution(
+        self,
+        builder: PlanBuilder,
+        layout: BatchedLayout,
+        m: int,
+        inverse: bool,
+        scale: float,
+        halved: bool,
+    ) -> bool:
+        """Add one launch of transforms as convolutions of length `m`, if it fits."""
+        limits = self._convolution_limits(builder, m)
+        if not limits.fits(m, 1):
             return False
-        n, chirped = convolution_length(n), (n, inverse)
-        limits = _chirp_limits(n, steps, config, device)
-        if not limits.fits(n, 1):
+        convolved = Convolved(layout.n, inverse)
+        step = Step(replace(layout, n=m), scale=scale, convolved=convolved, halved=halved)
+        self._alone(builder, step, limits, False)
+        return True
+
+    def real(
+        self, builder: PlanBuilder, layout: BatchedLayout, form: RealForm, scale: float
+    ) -> bool:
+        """Add one launch of transforms of real rows, or to them, if a group can do one."""
+        packed, inverse = form.endswith("packed"), form.startswith("c2r")
+        n, convolved = layout.n, None
+        if is_smooth(n):
+            limits = Limits.of(n, builder.real.itemsize, self.config, self.device)
+            fits = lengths_of(n, layout.count, 1, limits) == (n,)
+        else:
+            n, convolved = convolution_length(n), Convolved(n, inverse)
+            limits = self._convolution_limits(builder, n)
+            fits = not packed and limits.fits(n, 1)
+        # Opposite frequencies of packed signals meet in local memory.
+        if not fits or (packed and len(limits.radices(n)) == 1):
             return False
-    elif lengths_of(n, ends.count, 1, limits) != (n,):
-        return False
-    if packed and len(radices_of(n, limits.max_radix)) == 1:  # no local memory to meet in
-        return False
-    real = ("join" if inverse else "split") if packed else ("to" if inverse else "from")
-    part = _Part(replace(ends, n=n), scale=scale, chirped=chirped, real=real)
-    step = _step(steps, part, config, limits, True)
-    _launch(steps, [step], inverse and chirped is None, device)
-    return True
+        step = Step(
+            replace(layout, n=n), scale=scale, convolved=convolved, real=form,
+            halved=form == "r2c-packed",
+        )  # fmt: skip
+        self._alone(builder, step, limits, inverse and convolved is None)
+        return True
 
+    def _convolution_limits(self, builder: PlanBuilder, m: int) -> Limits:
+        """Return the limits of convolutions of length `m`, which gain from interleaved parts."""
+        limits = Limits.of(m, builder.real.itemsize, self.config, self.device)
+        chosen = self.config["EXCHANGE"] != "auto"
+        return limits if chosen else replace(limits, exchange="interleaved")
 
-def _chirp_limits(m: int, steps: Steps, config: Config, device: Device) -> Limits:
-    """Return the limits of convolutions of length `m`, which gain from pairs."""
-    limits = Limits.of(m, steps.real.itemsize, config, device)
-    return replace(limits, exchange="pairs") if config["EXCHANGE"] == "auto" else limits
+    def _alone(
+        self,
+        builder: PlanBuilder,
+        step: Step,
+        limits: Limits,
+        inverse: bool,
+        constant: bool | None = None,
+    ) -> None:
+        """Add a launch of one step; `constant` says whether strides follow from the length."""
+        rows = step.layout.reads_rows if constant is None else constant
+        group = limits.group(step.layout.n, self._transforms(step, limits), *step.orders)
+        self._launch(builder, [self._planned(builder, step, group, rows)], inverse)
 
+    def _fused(
+        self, builder: PlanBuilder, steps: Sequence[Step], fusion: Fusion, inverse: bool
+    ) -> None:
+        """Add a launch of two steps of rows."""
+        planned = []
+        for step, columns, tiles in zip(steps, fusion.columns, fusion.tiles, strict=True):
+            group = fusion.limits.group(step.layout.n, columns, *step.orders)
+            planned.append(self._planned(builder, step, group, True, tiles))
+        self._launch(builder, planned, inverse, fusion)
 
-def _parts(
-    base: Ends, lengths: tuple[int, ...], middles: list[str], scale: float, word: int
-) -> list[_Part]:
-    """Return the steps, an axis each: digits of the position become digits of the frequency.
-
-    Before step s, the array of a transform is [k1]...[k(s-1)][j(s)][rest], with frequency
-    digits in front; all steps but the last keep that order, in scratch memory whose rows
-    of [rest] are aligned, and the last one writes the frequency digits in reverse order,
-    [k(last)]...[k1].
-    """
-    n, batch, inner = base.n, base.outer, base.lanes
-    done = 1
-    parts: list[_Part] = []
-    source, row, pitch = base.source, n * inner, n * inner
-    middle = middle_rows(n, inner, lengths, word)
-    for place, (length, (rows, padded)) in enumerate(zip(lengths[:-1], middle, strict=True)):
-        rest = n // rows * inner
-        target = middles[place % 2]
-        from_strides, to_strides = (pitch, rest, 1), (length * padded, padded, 1)
-        halved = base.halved and not parts
-        ends = Ends(length, done, rest, source, target, from_strides, to_strides, halved)
-        parts.append(_Part(ends, _Grid(batch, row, rows * padded), shift=(n // done, inner)))
-        source, row, pitch, done = target, rows * padded, padded, rows
-    last = lengths[-1]
-    axes = [(batch, row, n * inner)]
-    before = 1
-    for length in lengths[:-1]:
-        before *= length
-        axes.append((length, pitch * (done // before), inner * (before // length)))
-    # Neighbouring lanes are neighbours in the result: those of the user, or else k1.
-    lanes = axes.pop(1) if inner == 1 else (inner, 1, 1)
-    # A launch has two more axes; a loop of launches has those of fewest steps.
-    axes.sort(reverse=True)
-    outer, grid_axis, *looped = axes if len(axes) > 1 else [*axes, (1, 0, 0)]
-    for digits in itertools.product(*(range(count) for count, _, _ in looped)):
-        moved = list(zip(digits, looped, strict=True))
-        grid = _Grid(
-            *grid_axis,
-            sum(digit * axis[1] for digit, axis in moved),
-            sum(digit * axis[2] for digit, axis in moved),
-        )
-        from_strides = (outer[1], inner, lanes[1])
-        to_strides = (outer[2], done * inner, lanes[2])
-        ends = Ends(last, outer[0], lanes[0], source, base.target, from_strides, to_strides)
-        parts.append(_Part(ends, grid, scale, last=inner == 1))
-    return parts
-
-
-def can_join(device: Device) -> bool:
-    """Return whether two steps can share a launch.
-
-    CPUs cannot: PoCL's compiler, which makes loops of what lies between barriers, makes wrong
-    code of some barriers in conditions.
-    """
-    able = device.capabilities.forward_progress and device.capabilities.visible_writes
-    return able and device.kind != "cpu"
-
-
-def _joint(parts: list[_Part], config: Config, limits: Limits, device: Device) -> _Joint | None:
-    """Return how two steps of rows share a launch, or None if they had better not.
-
-    JOIN may say to share always where that can be, or never.
-    """
-    if len(parts) != 2 or not parts[1].last or config["JOIN"] == "never" or not can_join(device):
-        return None
-    first, second = parts[0].shape, parts[1].shape
-    assert first is not None and second is not None  # columns in, or columns out
-    exchanges = ("parts", "turns") if config["EXCHANGE"] == "auto" else (limits.exchange,)
-    room = limits.local_memory - TICKET_BYTES
-    limited = [replace(limits, exchange=exchange, local_memory=room) for exchange in exchanges]
-    found = [(*paired_columns(first, second, each), each) for each in limited]
-    if config["JOIN"] == "auto":
-        found = [each for each in found if worth_joining(first, second, *each[1:])]
-    cost, columns, chosen = min(found, key=lambda each: each[0], default=(math.inf, (1, 1), limits))
-    transforms = first.times
-    tiles = tuple(-(-shape.lanes // c) for shape, c in zip((first, second), columns, strict=True))
-    ahead = 1 + round(device.compute_units * AHEAD_POINTS / (first.n * first.lanes))
-    countable = max(transforms, tiles[0]) * sum(tiles) < 1 << 32
-    if math.isinf(cost) or transforms < LEAST_TIMES * ahead or not countable:
-        return None
-    return _Joint(chosen, columns, (tiles[0], tiles[1]), transforms, ahead)
-
-
-def _step(
-    steps: Steps, part: _Part, config: Config, limits: Limits, known: bool, columns: int = 0
-) -> _Step:
-    """Return one step, with so many `columns` a group, or as many as are best.
-
-    `known` says whether distances follow from the length of the transforms.
-    """
-    ends, grid, shape = part.ends, part.grid, part.shape
-    n, (load, store) = ends.n, part.maps
-    radices, items = radices_of(n, limits.max_radix), items_of(n, limits)
-    if columns:
-        transforms = columns
-    elif shape is None:  # no use but full groups
-        transforms = max(1, min(ends.lanes, -(-config.integer("WG_SIZE") // items)))
+    def _transforms(self, step: Step, limits: Limits) -> int:
+        """Return how many transforms of a step a group does."""
+        if step.shape is not None:
+            return columns_of(step.shape, limits)
+        # Rows have no use but full groups.
+        n, least = step.layout.n, self.config.integer("WG_SIZE")
+        transforms = max(1, min(step.layout.lanes, -(-least // limits.items_of(n))))
         while transforms > 1 and not limits.fits(n, transforms):
             transforms -= 1
-    else:
-        transforms = columns_of(shape, limits)
-    index = steps.index(
-        *(b.nbytes // steps.dtype.itemsize for b in steps.buffers if b.role != "table")
-    )
-    roots_count = sum(
-        math.prod(radices[:place]) * (radix - 1) for place, radix in enumerate(radices) if place
-    )
-    arguments: dict[str, Argument] = {
-        "source": ends.source,
-        "target": ends.target,
-        "roots": steps.table("roots", roots_count, steps.dtype, group_roots, radices, steps.dtype),
-    }
-    numbers: dict[str, int] = {}
-    bits = 0
-    if part.shift is not None:
-        order, inner = part.shift
-        bits = order.bit_length() // 2
-        high = -(-order // (1 << bits))
-        for name, count, step in (("shift_high", high, 1 << bits), ("shift_low", 1 << bits, 1)):
-            arguments[name] = steps.table(
-                name, count, steps.dtype, stepped_roots, count, step, order, steps.dtype
+        return transforms
+
+    def _planned(
+        self,
+        builder: PlanBuilder,
+        step: Step,
+        group: GroupSchedule,
+        constant: bool,
+        tiles: int = 0,
+    ) -> Stage:
+        """Return what the template and the kernel take of a step."""
+        layout, real = step.layout, step.real
+        index = builder.index(
+            *(b.nbytes // builder.dtype.itemsize for b in builder.buffers if b.role != "table")
+        )
+        tables, bits = _tables(builder, step, group)
+        numbers = _numbers(step)
+        constants = {name: numbers[name] for name in CONSTANTS if constant and name in numbers}
+        indices = {name: index(n) for name, n in numbers.items() if name not in constants}
+        load, store = (
+            "unaligned" if builder.is_unaligned(name) else "complex"
+            for name in (layout.source, layout.target)
+        )
+        planned = LocalStep(
+            group=group,
+            load=real if real in ("r2c-full", "c2r-full", "c2r-packed") else load,
+            store=real if real in ("r2c-packed", "c2r-full") else store,
+            tables=tuple(tables),
+            numbers=tuple(indices),
+            constants=tuple(constants.items()),
+            convolved=step.convolved.n if step.convolved else 0,
+            halved=step.halved,
+            scaled=step.scale != 1,
+            step_twiddle_bits=bits,
+            few_twiddles=bool(self.config["FEW_TWIDDLES"]),
+            single_batch=step.times == 1,
+            partial_group=layout.lanes % group.transforms != 0,
+            tiles=tiles,
+        )
+        groups = -(-layout.lanes // group.transforms) * step.times
+        ends: dict[str, Argument] = {"source": layout.source, "target": layout.target}
+        scale = builder.real.type(step.scale)
+        return Stage(planned, groups, index, {**ends, **tables, **indices, "scale": scale})
+
+    def _launch(
+        self,
+        builder: PlanBuilder,
+        planned: Sequence[Stage],
+        inverse: bool,
+        fusion: Fusion | None = None,
+    ) -> None:
+        """Add one launch of one step, or of two that share it."""
+        arguments: dict[str, Argument] = {
+            f"{name}_{place}": argument
+            for place, each in enumerate(planned)
+            for name, argument in each.arguments.items()
+        }
+        if fusion:
+            arguments["counters"] = builder.zeros("counters", fusion.transforms + 1)
+            arguments["transforms"] = np.uint32(fusion.transforms)
+        steps = tuple(each.step for each in planned)
+        reals = max(step.group.local_reals for step in steps)
+        items = steps[0].group.work_group
+        builder.launches.append(
+            Launch(
+                template=TEMPLATE,
+                kernel="fft_local",
+                params={
+                    "REAL_T": builder.real_t,
+                    "INDEX_T": index_t(planned[0].index),
+                    "INVERSE": inverse,
+                    "LOCAL_REALS": reals,
+                    "PTX": self.device.capabilities.inline_ptx,
+                    "LOOK_AHEAD": fusion.look_ahead if fusion else 0,
+                    "STEPS": steps,
+                },
+                # All in the first dimension: others are short on some devices.
+                global_size=(sum(each.groups for each in planned) * items,),
+                local_size=(items,),
+                arguments=arguments,
+                local_bytes=reals * builder.real.itemsize + (TICKET_BYTES if fusion else 0),
             )
-        numbers["shift_inner"] = inner
-    if part.real in ("split", "join"):
-        arguments["real_roots"] = steps.table(
-            "real_roots", n, steps.dtype, stepped_roots, n, 1, 2 * n, steps.dtype
         )
-    if part.chirped is not None:
-        length, back = part.chirped
-        arguments["chirp"] = steps.table(
-            "chirp", length, steps.dtype, chirp, length, back, steps.dtype
+
+
+def _middles(
+    builder: PlanBuilder, n: int, batch: int, inner: int, lengths: tuple[int, ...]
+) -> list[str]:
+    """Add what lies between steps: one array, or two in turns, each as large as it ever must."""
+    word = builder.real.itemsize
+    sizes = [rows * pitch for rows, pitch in middle_rows(n, inner, lengths, word)]
+    alternating = (sizes[::2], sizes[1::2])
+    return [builder.scratch("middle", batch * max(held)) for held in alternating if held]
+
+
+def _tables(
+    builder: PlanBuilder, step: Step, group: GroupSchedule
+) -> tuple[dict[str, Argument], int]:
+    """Add the tables of a step; return them by name, and `LocalStep.step_twiddle_bits`."""
+    n, dtype, schedule = group.n, builder.dtype, group.schedule
+    count = schedule.twiddle_count
+    tables: dict[str, Argument] = {
+        "twiddles": builder.table("twiddles", count, dtype, local_twiddles, schedule.radices, dtype)
+    }
+    bits = 0
+    if step.twiddles is not None:
+        finer, bits = _step_twiddles(builder, step.twiddles)
+        tables |= finer
+    if step.real in ("r2c-packed", "c2r-packed"):
+        tables["real_twiddles"] = builder.table(
+            "real_twiddles", n, dtype, strided_twiddles, n, 1, 2 * n, dtype
         )
-        arguments["kernel_roots"] = steps.table(
-            "chirp_kernel", n, steps.dtype, chirp_kernel, length, n, back, steps.dtype
+    if step.convolved is not None:
+        length, back = step.convolved
+        tables["chirp"] = builder.table("chirp", length, dtype, chirp, length, back, dtype)
+        tables["chirp_spectrum"] = builder.table(
+            "chirp_spectrum", n, dtype, chirp_spectrum, length, n, back, dtype
         )
-    numbers |= {"outer": ends.outer, "lanes": ends.lanes}
+    return tables, bits
+
+
+def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[str, Argument], int]:
+    """Add two tables of about sqrt(order) entries, whose products are all the powers."""
+    order, dtype = twiddles.order, builder.dtype
+    bits = order.bit_length() // 2
+    sizes = {"high": (-(-order // (1 << bits)), 1 << bits), "low": (1 << bits, 1)}
+    tables: dict[str, Argument] = {}
+    for part, (count, step) in sizes.items():
+        name = f"step_twiddles_{part}"
+        tables[name] = builder.table(
+            name, count, dtype, strided_twiddles, count, step, order, dtype
+        )
+    return tables, bits
+
+
+def _numbers(step: Step) -> dict[str, int]:
+    """Return the counts and distances of a step, in the order of the kernel's arguments."""
+    layout, grid = step.layout, step.grid
+    numbers = {} if step.twiddles is None else {"step_twiddle_lanes": step.twiddles.lanes}
+    numbers |= {"outer": layout.outer, "lanes": layout.lanes}
     for side, strides, offset, batch in (
-        ("source", ends.source_strides, grid.source_offset, grid.source_stride),
-        ("target", ends.target_strides, grid.target_offset, grid.target_stride),
+        ("source", layout.source_strides, grid.source_offset, grid.source_stride),
+        ("target", layout.target_strides, grid.target_offset, grid.target_stride),
     ):
         numbers |= {f"{side}_offset": offset, f"{side}_batch": batch}
-        for axis, stride in zip(("outer", "position", "lane"), strides, strict=True):
-            numbers[f"{side}_{axis}"] = stride
-    fixed = {name: numbers[name] for name in KNOWN if known and name in numbers}
-    arguments |= {name: index(number) for name, number in numbers.items() if name not in fixed}
-    arguments["scale"] = steps.real.type(part.scale)
-    params = {
-        "N": n,
-        "RADICES": radices,
-        "TRANSFORMS": transforms,
-        "ITEMS": items,
-        "FLAT": part.times == 1,
-        "LOAD": load,
-        "STORE": store,
-        "LOOSE_LOAD": steps.loose(ends.source),
-        "LOOSE_STORE": steps.loose(ends.target),
-        "GUARD": ends.lanes % transforms != 0,
-        "SHIFT": part.shift is not None,
-        "SHIFT_BITS": bits,
-        "EXCHANGE": limits.exchange,
-        "LOCAL_PAD": gap_of(radices[0], transforms, load, store, limits),
-        "FEW_ROOTS": config["FEW_ROOTS"],
-        "HALVED": ends.halved,
-        "REAL": part.real,
-        "CHIRP": 0 if part.chirped is None else part.chirped[0],
-        "SCALED": part.scale != 1,
-        "KNOWN": fixed,
-    }
-    groups = -(-ends.lanes // transforms) * part.times
-    reals = limits.local_bytes(n, transforms, load, store) // steps.real.itemsize
-    return _Step(groups, transforms * items, reals, index, params, arguments)
-
-
-def _launch(
-    steps: Steps, parts: list[_Step], inverse: bool, device: Device, joint: _Joint | None = None
-) -> None:
-    """Add one launch of one step, or of two that share it."""
-    arguments: dict[str, Argument] = {
-        f"{name}_{place}": argument
-        for place, part in enumerate(parts)
-        for name, argument in part.arguments.items()
-    }
-    described = [part.params for part in parts]
-    if joint:
-        arguments["counters"] = steps.zeros("counters", joint.transforms + 1)
-        arguments["transforms"] = np.uint32(joint.transforms)
-        each = zip(described, joint.tiles, strict=True)
-        described = [{**step, "TILES": tiles} for step, tiles in each]
-    reals, items = max(part.reals for part in parts), parts[0].items
-    steps.launches.append(
-        Launch(
-            template=TEMPLATE,
-            kernel="fft_groups",
-            params={
-                "REAL_T": steps.real_t,
-                "INDEX_T": "uint" if parts[0].index is np.uint32 else "ulong",
-                "INVERSE": inverse,
-                "LOCAL": reals,
-                "PTX": device.capabilities.inline_ptx,
-                "AHEAD": joint.ahead if joint else 0,
-                "STEPS": tuple(described),
-            },
-            # All in the first dimension: others are short on some devices.
-            global_size=(sum(part.groups for part in parts) * items,),
-            local_size=(items,),
-            arguments=arguments,
-            local_bytes=reals * steps.real.itemsize + (TICKET_BYTES if joint else 0),
-        )
-    )
+        numbers |= {f"{side}_{axis}": stride for axis, stride in strides._asdict().items()}
+    return numbers

@@ -16,6 +16,8 @@ from functools import lru_cache
 
 from opencl_lab.device import Device
 from opencl_lab.fourier.factors import radices_of
+from opencl_lab.fourier.local_schedule import GroupSchedule, gap_of, items_of
+from opencl_lab.fourier.schedule import Schedule
 from opencl_lab.plan import round_up
 from opencl_lab.space import Config
 
@@ -23,11 +25,10 @@ __all__ = [
     "Limits",
     "StepShape",
     "columns_of",
-    "gap_of",
-    "items_of",
     "lengths_of",
     "middle_rows",
     "paired_columns",
+    "worth_fusing",
 ]
 
 SECTOR = 32
@@ -38,13 +39,11 @@ CROWD = 4096
 """Points of a group, of single precision, from which on it leaves little room for others."""
 LAUNCH_BYTES = 8 << 20
 """Bytes that could be moved while a launch begins and ends."""
-BANKS = 32
-"""Real numbers of local memory that are read at once."""
 CANDIDATES = 16
 """Lengths that are tried for each step but the last, those nearest to equal ones."""
-TURNS = 8192
+TWO_PHASE = 8192
 """Bytes of the real parts of a transform, in one step or several, from which on they and the
-others take turns: in most steps of long ones that was the faster way on an H200."""
+others go in two phases: in most steps of long ones that was the faster way on an H200."""
 NEAR = 1e-5
 """Costs that differ by less may be equal."""
 MOST_COLUMNS = 32
@@ -62,8 +61,8 @@ class Limits:
     max_radix, points, longest : int
         Largest composite radix, points of an item, and points of a transform.
     exchange : str
-        How points go through local memory: as "pairs" or "parts", or by "turns" of real and
-        imaginary ones, in half of it.
+        How points go through local memory: "interleaved" as complex numbers, "split" into real
+        and imaginary parts, or in "two-phase": first the ones, then the others, in half of it.
     gap : int
         Elements between gaps in local memory, 0 for `gap_of` to choose.
     transforms, last_transforms : int
@@ -89,7 +88,7 @@ class Limits:
         """Return the limits of a configuration on a device, for transforms of length `n`."""
         exchange = str(config["EXCHANGE"])
         if exchange == "auto":
-            exchange = "turns" if n * word > TURNS else "parts"
+            exchange = "two-phase" if n * word > TWO_PHASE else "split"
         return cls(
             word,
             config.integer("MAX_RADIX"),
@@ -104,26 +103,32 @@ class Limits:
             device.compute_units,
         )
 
-    def local_bytes(self, n: int, transforms: int, load: str, store: str) -> int:
-        """Return the local memory of a group."""
-        radices = radices_of(n, self.max_radix)
-        if len(radices) == 1:
-            return 0
-        gap = gap_of(radices[0], transforms, load, store, self)
-        size = n * transforms
-        return (
-            (size + (size // gap if gap else 0))
-            * self.word
-            * (1 if self.exchange == "turns" else 2)
+    def radices(self, n: int) -> tuple[int, ...]:
+        """Return the radices of the passes of `n` points."""
+        return radices_of(n, self.max_radix)
+
+    def items_of(self, n: int) -> int:
+        """Return the items of one transform."""
+        return items_of(n, self.radices(n), self.points)
+
+    def group(self, n: int, transforms: int, load: str, store: str) -> GroupSchedule:
+        """Return the schedule of a group."""
+        radices = self.radices(n)
+        gap = gap_of(radices[0], transforms, load, store, self.exchange)
+        if self.gap and not load == store == "columns":
+            gap = self.gap
+        items = items_of(n, radices, self.points)
+        return GroupSchedule(
+            Schedule.of(radices), transforms, items, load, store, self.exchange, gap
         )
 
     def fits(self, n: int, transforms: int, load: str = "rows", store: str = "rows") -> bool:
         """Return whether a group can do so many transforms."""
-        return (
-            n <= self.longest
-            and transforms * items_of(n, self) <= self.items
-            and self.local_bytes(n, transforms, load, store) <= self.local_memory
-        )
+        if n > self.longest:
+            return False
+        group = self.group(n, transforms, load, store)
+        held = group.local_reals * self.word
+        return group.work_group <= self.items and held <= self.local_memory
 
 
 @dataclass(frozen=True)
@@ -152,30 +157,6 @@ class StepShape:
     last: bool
 
 
-def items_of(n: int, limits: Limits) -> int:
-    """Return the items of one transform: each has about `points` points of it."""
-    least = n // max(radices_of(n, limits.max_radix))  # one butterfly of the largest an item
-    return max(1, min(least, -(-n // limits.points)))
-
-
-def gap_of(radix: int, transforms: int, load: str, store: str, limits: Limits) -> int:
-    """Return after how many elements of local memory one is left out, or 0.
-
-    The items that load a row write its results as far apart as the first `radix` (times
-    the transforms that lie between). Gaps as far apart as the power of two in that distance,
-    but not closer than there are banks, move neighbours to other banks; gaps at other numbers
-    would cost a division. Neighbouring columns are neighbours in local memory, too.
-    """
-    if load == store == "columns":
-        return 0
-    if limits.gap:
-        return limits.gap
-    distance = radix * transforms if store == "columns" else radix
-    power = distance & -distance
-    banks = BANKS // 2 if limits.exchange == "pairs" else BANKS
-    return max(banks, power) if power > 2 else 0
-
-
 def middle_rows(
     n: int, inner: int, lengths: tuple[int, ...], word: int
 ) -> tuple[tuple[int, int], ...]:
@@ -199,7 +180,7 @@ def paired_columns(
 
     The cost is infinite where there are no such groups.
     """
-    items = items_of(first.n, limits), items_of(second.n, limits)
+    items = limits.items_of(first.n), limits.items_of(second.n)
     pairs = [
         (cost + other_cost, (columns, others))
         for cost, columns in _choices(first, limits)
@@ -209,7 +190,7 @@ def paired_columns(
     return min(pairs, default=(math.inf, (1, 1)))
 
 
-def worth_joining(
+def worth_fusing(
     first: StepShape, second: StepShape, columns: tuple[int, int], limits: Limits
 ) -> bool:
     """Return whether two steps in one launch are likely to be faster than in two.
@@ -218,9 +199,9 @@ def worth_joining(
     all parts go through local memory together, and columns are whole lines of memory. Elsewhere
     the group that needs fewer registers or larger columns lost more than the cache gave.
     """
-    each = first.n // items_of(first.n, limits), second.n // items_of(second.n, limits)
+    each = first.n // limits.items_of(first.n), second.n // limits.items_of(second.n)
     lines = min(columns) * 2 * limits.word >= LINE
-    return limits.exchange != "turns" and each[0] == each[1] and lines
+    return limits.exchange != "two-phase" and each[0] == each[1] and lines
 
 
 @lru_cache(maxsize=4096)
@@ -256,7 +237,7 @@ def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
 
 def _crowded(n: int, transforms: int, limits: Limits) -> float:
     held = n * transforms * limits.word / 4 / CROWD
-    exchanges = len(radices_of(n, limits.max_radix)) - 1
+    exchanges = len(limits.radices(n)) - 1
     return 1 + 0.08 * exchanges**2 * max(0.0, math.log2(held))
 
 

@@ -1,4 +1,9 @@
-"""Roots of unity for kernels, computed in float64 and rounded once."""
+"""Tables of roots of unity for kernels, computed in float64 and rounded once.
+
+The twiddle factors of an FFT are powers of w_n = exp(-2 pi i / n): between the passes of a
+transform (`schedule`) and between its steps (`steps`). A chirp has powers of w_2n that grow with
+the square of the position (`bluestein`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["pairs", "root_table", "roots_of_unity"]
+from opencl_lab.fourier.schedule import Schedule
+
+__all__ = [
+    "chirp",
+    "chirp_spectrum",
+    "local_twiddles",
+    "root_table",
+    "roots_of_unity",
+    "rounded",
+    "strided_twiddles",
+]
 
 
 def roots_of_unity(powers: Any, n: int) -> np.ndarray[Any, Any]:
@@ -26,7 +41,7 @@ def roots_of_unity(powers: Any, n: int) -> np.ndarray[Any, Any]:
     return result
 
 
-def pairs(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def rounded(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return complex numbers in `dtype`, rounded once."""
     return np.ascontiguousarray(values.astype(dtype))
 
@@ -34,83 +49,42 @@ def pairs(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any,
 def root_table(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return the n roots of unity in the order of their powers."""
     roots = roots_of_unity(np.arange(n), n)
-    return pairs(roots.conj() if inverse else roots, dtype)
+    return rounded(roots.conj() if inverse else roots, dtype)
 
 
-def pass_roots(radices: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the roots of Stockham passes for vectors of `width` neighbouring positions.
-
-    For each pass but the first, each run of `width` values of k below S, the product of
-    the radices before, and each i from 1 to R - 1: the real parts of w_(S R)^(i k), then the
-    imaginary parts. Width 1 gives plain complex numbers.
-    """
-    parts = [np.empty(0)]
-    before = radices[0]
-    for radix in radices[1:]:
-        k = np.arange(before).reshape(-1, 1, width)
-        i = np.arange(1, radix).reshape(1, -1, 1)
-        roots = roots_of_unity(i * k, before * radix)
-        parts.append(np.stack([roots.real, roots.imag], axis=2).reshape(-1))
-        before *= radix
-    return np.concatenate(parts).astype(dtype)
-
-
-def twist_roots(
-    radices: tuple[int, ...], lanes: int, width: int, block: int, dtype: np.dtype[Any]
-) -> np.ndarray[Any, Any]:
-    """Return what turns Stockham passes into those of transforms at fractions of a frequency.
-
-    Lane p < `lanes` is evaluated p / lanes above each frequency. For each vector of `width`
-    lanes, in blocks of so many, each pass and each i from 1 to R - 1: the real parts of
-    w_(S R lanes)^(i p), then the imaginary parts, where S is the product of the radices before.
-    """
-    first = np.arange(0, lanes, width * block)
-    if lanes >= width * block:  # the last block begins earlier where it would not be full
-        first = np.minimum(first, lanes - width * block)
-    p = np.add.outer(first, np.arange(width * block)).reshape(-1, 1, width)
-    parts, length = [], 1
-    for radix in radices:
-        length *= radix
-        roots = roots_of_unity(np.arange(1, radix).reshape(1, -1, 1) * p, length * lanes)
-        parts.append(np.stack([roots.real, roots.imag], axis=2))
-    return np.concatenate(parts, axis=1).reshape(-1).astype(dtype)
-
-
-def group_roots(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the roots of Stockham passes for groups of items.
+def local_twiddles(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the twiddle factors of Stockham passes for groups of items.
 
     For each pass but the first, each i from 1 to R - 1 and each k below S, the product of
-    the radices before: w_(S R)^(i k).
+    the radices before: w_(S R)^(i k). They begin at the `twiddle_offset` of the pass.
     """
     parts = [np.empty(0, np.complex128)]
-    before = radices[0]
-    for radix in radices[1:]:
-        powers = np.outer(np.arange(1, radix), np.arange(before))
-        parts.append(roots_of_unity(powers, before * radix).reshape(-1))
-        before *= radix
-    return pairs(np.concatenate(parts), dtype)
+    for each in Schedule.of(radices).passes[1:]:
+        powers = np.outer(np.arange(1, each.radix), np.arange(each.stride))
+        parts.append(roots_of_unity(powers, each.stride * each.radix).reshape(-1))
+    return rounded(np.concatenate(parts), dtype)
 
 
-def stepped_roots(
+def strided_twiddles(
     count: int, step: int, n: int, dtype: np.dtype[Any], first: int = 0
 ) -> np.ndarray[Any, Any]:
     """Return w_n^(first + step e) for e < count."""
-    return pairs(roots_of_unity(first + step * np.arange(count), n), dtype)
+    return rounded(roots_of_unity(first + step * np.arange(count), n), dtype)
 
 
 def chirp(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return exp(-+ pi i j^2 / n) for j < n."""
     wave = _chirp(n)
-    return pairs(wave.conj() if inverse else wave, dtype)
+    return rounded(wave.conj() if inverse else wave, dtype)
 
 
-def chirp_kernel(n: int, m: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def chirp_spectrum(n: int, m: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return the transform, of length m and divided by m, of the conjugate chirp around 0."""
     wave = _chirp(n) if inverse else _chirp(n).conj()
     around = np.zeros(m, np.complex128)
     around[:n] = wave
     around[m - n + 1 :] = wave[:0:-1]
-    return pairs(np.fft.fft(around) / m, dtype)
+    return rounded(np.fft.fft(around) / m, dtype)
 
 
 def _chirp(n: int) -> np.ndarray[Any, Any]:

@@ -1,131 +1,292 @@
-"""Plans of the FFT for CPUs: vectors of transforms, or vectors of positions in one."""
+r"""Plans of the FFT for CPUs: single items that work on explicit vectors, without a barrier.
+
+A launch does one *step*, transforms of one length. How points lie in vectors is in
+`opencl_lab.fourier.vector_step`; this module decides how many steps there are, and where they read
+and write.
+
+One step is enough where a transform fits into a cache and there is work for every compute unit.
+Else a row of n = n1 * n2 points takes two, as the *four-step* transform does that D. H. Bailey
+describes ("FFTs in external or hierarchical memory", 1990). With w_m = exp(-2 pi i / m), and
+j = n2 * j1 + j2, k = k1 + n1 * k2,
+
+    X[k1 + n1 k2]  =  sum over j2 of  w_n2^(j2 k2)  w_n^(j2 k1)  sum over j1 of  w_n1^(j1 k1) x[j]
+                      \__________________________/  \_________/  \_____________________________/
+                         n1 transforms of n2          twiddles        n2 transforms of n1 points
+
+where x, an intermediate y and X are matrices whose rows lie one after the other::
+
+    x, n1 x n2               y, n2 x n1               X, n2 x n1
+    +-- j2 --->              +-- k1 --->              +-- k1 --->
+    |  |  |  |   step 1      |  -------   step 2      |  |  |  |
+    j1 |  |  |  --------->   j2 -------  --------->   k2 |  |  |
+    v  v  v  v               v  -------               v  v  v  v
+       columns                  stored as rows           columns of y, and of X in their place
+
+Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors
+between, a transposition, and the transforms on the left. Here they are two. The transposition is
+done in registers as rows of y are stored. The *step twiddles* w_n^(j2 k1) take no pass of their
+own either: as w_n2^(j2 k2) w_n^(j2 k1) = w_n2^(j2 (k2 + k1 / n1)), the second step evaluates its
+transform k1 at frequencies k1 / n1 above the whole ones, for which each of its passes multiplies
+by a factor of position and one of k1 (`opencl_lab.fourier.vector_twiddles`).
+
+Where units see what others have written, both steps share a launch: they are *fused*, and
+``clkernels/common/work_stealing.mako`` says how items go from one to the next.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from opencl_lab.device import Device
-from opencl_lab.fourier.around import columns_as_rows
-from opencl_lab.fourier.builder import Ends, Steps
-from opencl_lab.fourier.costs import Shape, best_split, nanoseconds, worth_fetching
+from opencl_lab.fourier.builder import PlanBuilder, index_t
+from opencl_lab.fourier.costs import CostModel, StepCost, best_split, worth_fetching
 from opencl_lab.fourier.factors import radices_of
-from opencl_lab.fourier.twiddles import pass_roots, twist_roots
+from opencl_lab.fourier.layout import BatchedLayout, Strides
+from opencl_lab.fourier.planner import Planner
+from opencl_lab.fourier.rows import columns_as_rows
+from opencl_lab.fourier.schedule import Schedule
+from opencl_lab.fourier.vector_step import Fetch, Vectors, VectorStep
+from opencl_lab.fourier.vector_twiddles import vector_step_twiddles, vector_twiddles
 from opencl_lab.plan import Argument, Launch
-from opencl_lab.space import Config
 
-__all__ = ["TEMPLATE", "lanes_transform"]
+__all__ = ["TEMPLATE", "VectorPlanner"]
 
 TEMPLATE = "fourier/fft_vector.cl.mako"
 LONGEST = 1 << 13
-"""Positions of a transform across lanes that the second cache holds twice."""
-GAP = 9
-"""Positions between the arrays of a block, which would fight for the same lines of the caches
-where their lengths are powers of two."""
+"""Points of a transform over the batch that the second cache holds twice."""
 PATIENCE = 1
 """How often a unit looks whether others have finished, for each point of a task, before it
 leaves them: some times as long as a task takes, as a look takes longer than a point."""
 
 
-def lanes_transform(
-    steps: Steps, ends: Ends, inverse: bool, scale: float, config: Config, device: Device
-) -> None:
-    """Add the launches of transforms of a smooth length.
+@dataclass(frozen=True)
+class Stage:
+    """One step of a launch, and what the kernel is given for it.
 
-    One step where a transform fits into the cache and there is one for every compute
-    unit; else two, columns and rows of the transform arranged as a matrix.
+    Parameters
+    ----------
+    step : VectorStep
+    tasks : int
+        Blocks of transforms, of which an item does one at a time.
+    index : type
+        NumPy type that counts the elements of the arrays.
+    arguments : dict
+        Of the kernel by name, without the number of the step.
     """
-    if ends.n > LONGEST and ends.lanes > 1 and ends.source_strides[2] == 1:
 
-        def transform(steps: Steps, ends: Ends, inverse: bool, scale: float) -> None:
-            lanes_transform(steps, ends, inverse, scale, config, device)
-
-        columns_as_rows(steps, ends, inverse, scale, transform, device)
-        return
-    columns = _split(ends, steps.real.itemsize, config, device)
-    if columns:
-        _four_steps(steps, ends, columns, inverse, scale, config, device)
-        return
-    radices = _within(ends.n, config) if _are_rows(ends) else None
-    within = radices is not None
-    radices = radices or radices_of(ends.n, config.integer("MAX_RADIX"))
-    part = _step(steps, ends, radices, within, scale, config, device)
-    _launch(steps, [part], inverse, config, device)
+    step: VectorStep
+    tasks: int
+    index: Any
+    arguments: dict[str, Argument]
 
 
-def _are_rows(ends: Ends) -> bool:
-    return ends.source_strides[1] == ends.target_strides[1] == 1 and ends.outer == 1
+class VectorPlanner(Planner):
+    """Plans of single items that work on vectors."""
+
+    cooperative = False
+
+    @property
+    def _width(self) -> int:
+        return self.config.integer("VECTOR_WIDTH")
+
+    def transform(
+        self,
+        builder: PlanBuilder,
+        layout: BatchedLayout,
+        inverse: bool = False,
+        scale: float = 1.0,
+        halved: bool = False,
+    ) -> None:
+        """Add the launches of transforms of a smooth length; see `Planner.transform`.
+
+        Columns that no cache holds become rows first. Rows take one step or two, by their costs.
+        """
+        if layout.n > LONGEST and layout.lanes > 1 and layout.source_strides.lane == 1:
+            columns_as_rows(self, builder, layout, inverse, scale, halved)
+            return
+        n1 = self._split(layout, builder.real.itemsize)
+        if n1:
+            stages = self._four_steps(builder, layout, n1, scale, halved)
+        else:
+            stages = [self._one_step(builder, layout, scale, halved)]
+        countable = all(stage.tasks < 1 << 31 for stage in stages)  # by 32-bit counters
+        fused = _sees_writes(self.device) and countable
+        for launch in [stages] if fused else [[stage] for stage in stages]:
+            self._launch(builder, launch, inverse)
+
+    def _radices(self, n: int) -> tuple[int, ...]:
+        return radices_of(n, self.config.integer("MAX_RADIX"))
+
+    def _radices_over_points(self, n: int) -> tuple[int, ...] | None:
+        """Return radices for vectors over the points, or None where lanes would stay empty.
+
+        The first is a multiple of the width, and no fewer points are left for the others.
+        """
+        width, largest = self._width, self.config.integer("MAX_RADIX")
+        for first in (16, 8, 4, 2):
+            if first % width == 0 and first <= max(width, largest):
+                rest = n // first
+                if n % first == 0 and rest >= width:
+                    return (first, *self._radices(rest))
+        return None
+
+    def _split(self, layout: BatchedLayout, word: int) -> int:
+        """Return the length n1 of the first of two steps that are cheaper than one, or 0.
+
+        SPLIT may say to split always where there are two lengths, or never.
+        """
+        if not _are_rows(layout) or self.config["SPLIT"] == "never":
+            return 0
+        model = CostModel(
+            width=self._width,
+            block=self.config.integer("BLOCK"),
+            max_radix=self.config.integer("MAX_RADIX"),
+            word=word,
+            units=self.device.compute_units,
+            fused=_sees_writes(self.device),
+        )
+        cost, split = best_split(model, layout.n, layout.count, LONGEST)
+        n1 = split[0] if split else 0
+        if not n1 or self.config["SPLIT"] == "always":
+            return n1
+        over_points = self._radices_over_points(layout.n)
+        radices = over_points or self._radices(layout.n)
+        alone = StepCost(layout.n, layout.count, radices, over_points=over_points is not None)
+        if over_points is None:
+            alone = replace(alone, transposed=2)
+        return n1 if cost < model.nanoseconds(alone) else 0
+
+    def _one_step(
+        self, builder: PlanBuilder, layout: BatchedLayout, scale: float, halved: bool
+    ) -> Stage:
+        """Return a transform in one step: over the points where rows allow it."""
+        radices = self._radices_over_points(layout.n) if _are_rows(layout) else None
+        vectors = Vectors.over_points(self._width) if radices else None
+        schedule = Schedule.of(radices or self._radices(layout.n))
+        return self._stage(builder, layout, schedule, vectors, scale=scale, halved=halved)
+
+    def _four_steps(
+        self, builder: PlanBuilder, layout: BatchedLayout, n1: int, scale: float, halved: bool
+    ) -> list[Stage]:
+        """Return columns of n1 points, stored as rows; then columns of n2, with step twiddles.
+
+        The second step writes where it has read if no vectors of it overlap, so that the memory
+        of the result is the only one that is passed twice.
+        """
+        n, count, n2 = layout.n, layout.count, layout.n // n1
+        in_place = n1 % self._width == 0
+        middle = layout.target if in_place else builder.scratch("middle", n * count)
+        columns_of_x, rows_of_y = Strides(n, n2, 1), Strides(n, 1, n1)
+        columns_of_y = columns_of_result = Strides(n, n1, 1)
+        first = BatchedLayout(n1, count, n2, layout.source, middle, columns_of_x, rows_of_y)
+        second = BatchedLayout(
+            n2, count, n1, middle, layout.target, columns_of_y, columns_of_result
+        )
+        return [
+            self._stage(builder, first, Schedule.of(self._radices(n1)), halved=halved),
+            self._stage(
+                builder, second, Schedule.of(self._radices(n2)), scale=scale, step_twiddles=True
+            ),
+        ]
+
+    def _over_batch(self, layout: BatchedLayout, word: int) -> Vectors:
+        """Return vectors over the batch: as many side by side as local memory holds arrays of."""
+        one = Vectors.over_batch(layout.lanes, self._width)
+        if 1 not in (layout.source_strides.lane, layout.target_strides.lane):
+            return one
+        nbytes = one.array(layout.n) * self._width * word
+        fitting = self.device.capabilities.local_memory // nbytes - 1  # and one is free
+        block = _block(layout.lanes, self._width, self.config.integer("BLOCK"), fitting)
+        return Vectors.over_batch(layout.lanes, self._width, block)
+
+    def _stage(
+        self,
+        builder: PlanBuilder,
+        layout: BatchedLayout,
+        schedule: Schedule,
+        vectors: Vectors | None = None,
+        scale: float = 1.0,
+        halved: bool = False,
+        step_twiddles: bool = False,
+    ) -> Stage:
+        """Return one step; its vectors are over the batch unless they are given."""
+        word = builder.real.itemsize
+        vectors = vectors or self._over_batch(layout, word)
+        batch = vectors.over == "batch"
+        step = VectorStep(
+            schedule,
+            vectors,
+            word,
+            load="rows" if batch and layout.source_strides.lane != 1 else "columns",
+            store="rows" if batch and layout.target_strides.lane != 1 else "columns",
+            step_twiddles=step_twiddles,
+            halved=halved,
+            scaled=scale != 1,
+        )
+        step = replace(step, fetch=self._fetch(step, layout))
+        index = builder.index(layout.n * layout.count)
+        tasks = layout.outer * vectors.blocks(layout.lanes)
+        arguments: dict[str, Argument] = {
+            "source": layout.source,
+            "target": layout.target,
+            **_tables(builder, step, layout.lanes),
+            **{name: index(number) for name, number in _numbers(layout).items()},
+            "scale": builder.real.type(scale),
+        }
+        return Stage(step, tasks, index, arguments)
+
+    def _fetch(self, step: VectorStep, layout: BatchedLayout) -> Fetch:
+        """Return what the passes of a step fetch ahead."""
+        if self.device.kind != "cpu" or self.device.simulated:
+            return "none"
+        moved = 2 * layout.n * layout.count * 2 * step.word  # in and out, real and imaginary
+        columns = step.vectors.over == "batch" and step.store == "columns"
+        return worth_fetching(moved, step.nbytes, columns, self.device.compute_units)
+
+    def _launch(self, builder: PlanBuilder, stages: Sequence[Stage], inverse: bool) -> None:
+        """Add one launch of one step, or of several that follow each other."""
+        fused = len(stages) > 1
+        nbytes = max(stage.step.nbytes for stage in stages)
+        local = nbytes <= self.device.capabilities.local_memory
+        # Items that claim their tasks need no others that share a unit with them.
+        each = 1 if fused else self.config.integer("ITEMS_PER_UNIT")
+        items = min(max(stage.tasks for stage in stages), each * self.device.compute_units)
+        word = builder.real.itemsize
+        arguments = {
+            f"{name}_{number}": argument
+            for number, stage in enumerate(stages)
+            for name, argument in stage.arguments.items()
+        }
+        if fused:
+            arguments["counters"] = builder.zeros("counters", len(stages) * (items + 1) + 1)
+        if not local:
+            arguments["work"] = builder.scratch("work", items * nbytes // word, builder.real)
+        builder.launches.append(
+            Launch(
+                template=TEMPLATE,
+                kernel="fft_vector",
+                params={
+                    "REAL_T": builder.real_t,
+                    "INDEX_T": index_t(stages[0].index),
+                    "VECTOR_WIDTH": self._width,
+                    "WORK": "local" if local else "global",
+                    "INVERSE": inverse,
+                    "STEPS": tuple(stage.step for stage in stages),
+                    "PATIENCE": PATIENCE * (nbytes // (2 * word)) if fused else 0,
+                },
+                global_size=(items,),
+                local_size=(1,),
+                arguments=arguments,
+                local_bytes=nbytes if local else 0,
+            )
+        )
 
 
-def _split(ends: Ends, word: int, config: Config, device: Device) -> int:
-    """Return the length of the first of two steps that are cheaper than one, or 0.
-
-    SPLIT may say to split always where there are two lengths, or never.
-    """
-    if not _are_rows(ends) or config["SPLIT"] == "never":
-        return 0
-    width, largest = config.integer("VECTOR_WIDTH"), config.integer("MAX_RADIX")
-    units, block = device.compute_units, config.integer("BLOCK")
-    joined = _sees_writes(device)
-    cost, split = best_split(
-        ends.n, ends.count, width, block, largest, word, units, LONGEST, joined
-    )
-    if split is None or config["SPLIT"] == "always":
-        return split[0] if split else 0
-    radices = _within(ends.n, config)
-    alone = Shape(
-        ends.n, ends.count, radices or radices_of(ends.n, largest), width, radices is not None,
-        word, transposed=0 if radices else 2,
-    )  # fmt: skip
-    return split[0] if cost < nanoseconds(alone, units) else 0
-
-
-def _within(n: int, config: Config) -> tuple[int, ...] | None:
-    """Return radices for vectors inside a transform, the first a multiple of the width."""
-    width = config.integer("VECTOR_WIDTH")
-    for first in (16, 8, 4, 2):
-        if first % width == 0 and first <= max(width, config.integer("MAX_RADIX")):
-            rest = n // first
-            if n % first == 0 and rest >= width:
-                return (first, *radices_of(rest, config.integer("MAX_RADIX")))
-    return None
-
-
-def _four_steps(
-    steps: Steps,
-    ends: Ends,
-    columns: int,
-    inverse: bool,
-    scale: float,
-    config: Config,
-    device: Device,
-) -> None:
-    """Add columns, stored as rows; then columns again, each at its fraction of a frequency.
-
-    The second step writes in place of what it reads, where its vectors do not overlap,
-    so that the memory of the result is the only one that is passed twice. Both steps share a
-    launch where units see what others have written.
-    """
-    n, count, rows = ends.n, ends.count, ends.n // columns
-    largest = config.integer("MAX_RADIX")
-    in_place = columns % config.integer("VECTOR_WIDTH") == 0
-    middle = ends.target if in_place else steps.scratch("middle", n * count)
-    across = (n, columns, 1)
-    first = Ends(
-        columns, count, rows, ends.source, middle, (n, rows, 1), (n, 1, columns), ends.halved
-    )
-    second = Ends(rows, count, columns, middle, ends.target, across, across)
-    parts = [
-        _step(steps, first, radices_of(columns, largest), False, 1.0, config, device),
-        _step(steps, second, radices_of(rows, largest), False, scale, config, device, twist=True),
-    ]
-    countable = all(part.tasks < 1 << 31 for part in parts)  # by 32-bit counters
-    joined = _sees_writes(device) and countable
-    for launch in [parts] if joined else [[part] for part in parts]:
-        _launch(steps, launch, inverse, config, device)
+def _are_rows(layout: BatchedLayout) -> bool:
+    """Return whether transforms are contiguous, in and out, and nothing else."""
+    return layout.reads_rows and layout.writes_rows and layout.outer == 1
 
 
 def _sees_writes(device: Device) -> bool:
@@ -146,127 +307,30 @@ def _block(lanes: int, width: int, most: int, fitting: int) -> int:
     return next((b for b in able if lanes % (b * width) == 0), able[0])
 
 
-@dataclass(frozen=True)
-class _Step:
-    """Transforms of one length: what the template and the kernel take of them.
-
-    An item does one of the `tasks` at a time, in arrays of `nbytes`.
-    """
-
-    tasks: int
-    nbytes: int
-    index: Any
-    params: dict[str, Any]
-    arguments: dict[str, Argument]
-
-
-def _step(
-    steps: Steps,
-    ends: Ends,
-    radices: tuple[int, ...],
-    within: bool,
-    scale: float,
-    config: Config,
-    device: Device,
-    twist: bool = False,
-) -> _Step:
-    width = config.integer("VECTOR_WIDTH")
-    unit = width if within else 1
-    gap = 0 if within else GAP
-    one = 2 * (ends.n // unit + gap) * width * steps.real.itemsize  # bytes of a vector's array
-    block, tail = 1, "none"
-    if not within and 1 in (ends.source_strides[2], ends.target_strides[2]):
-        fitting = device.capabilities.local_memory // one - 1
-        block = _block(ends.lanes, width, config.integer("BLOCK"), fitting)
-    if not within and ends.lanes % (width * block):
-        tail = "overlap" if ends.lanes > width else "few"
-    blocks = ends.lanes if within else -(-ends.lanes // (width * block))
-    roots_count = 2 * sum(
-        int(np.prod(radices[:place])) * (radix - 1) for place, radix in enumerate(radices) if place
-    )
-    arguments: dict[str, Argument] = {
-        "source": ends.source,
-        "target": ends.target,
-        "roots": steps.table(
-            "roots", roots_count, steps.real, pass_roots, radices, unit, steps.real
-        ),
-    }
-    if twist:
-        factors = 2 * sum(radix - 1 for radix in radices) * width * block * blocks
-        arguments["twist"] = steps.table(
-            "twist", factors, steps.real, twist_roots, radices, ends.lanes, width, block, steps.real
+def _tables(builder: PlanBuilder, step: VectorStep, lanes: int) -> dict[str, Argument]:
+    """Add the twiddle factors of a step; return them as arguments."""
+    schedule, vectors, real = step.schedule, step.vectors, builder.real
+    found: dict[str, Argument] = {
+        "twiddles": builder.table(
+            "twiddles", 2 * schedule.twiddle_count, real,
+            vector_twiddles, schedule, vectors.positions, real,
         )
-    load = "rows" if not within and ends.source_strides[2] != 1 else "columns"
-    store = "rows" if not within and ends.target_strides[2] != 1 else "columns"
-    fetch = "none"
-    if device.kind == "cpu" and not device.simulated:
-        moved = 2 * ends.n * ends.count * steps.dtype.itemsize
-        columns = not within and store == "columns"
-        fetch = worth_fetching(moved, (block + 1) * one, columns, device.compute_units)
-    index = steps.index(ends.n * ends.count)
-    numbers: dict[str, Any] = {"outer": ends.outer, "lanes": ends.lanes}
-    for side, strides in (("source", ends.source_strides), ("target", ends.target_strides)):
-        for axis, stride in zip(("outer", "position", "lane"), strides, strict=True):
-            numbers[f"{side}_{axis}"] = stride
-    arguments |= {name: index(number) for name, number in numbers.items()}
-    arguments["scale"] = steps.real.type(scale)
-    params = {
-        "BLOCK": block,
-        "N": ends.n,
-        "RADICES": radices,
-        "LANES": "within" if within else "across",
-        # A vector of positions is loaded and stored as neighbours are, in columns.
-        "LOAD": load,
-        "STORE": store,
-        "TAIL": tail,
-        "FEW": ends.lanes if tail == "few" else 0,
-        "TWIST": twist,
-        "HALVED": ends.halved,
-        "SCALED": scale != 1,
-        "GAP": gap,
-        "FETCH": fetch,
-    }
-    # Each vector of a block has an array, and they share one more.
-    return _Step(ends.outer * blocks, (block + 1) * one, index, params, arguments)
+    }  # fmt: skip
+    if step.step_twiddles:
+        count = step.step_twiddle_count * vectors.transforms * vectors.blocks(lanes)
+        found["step_twiddles"] = builder.table(
+            "step_twiddles", count, real,
+            vector_step_twiddles, schedule, vectors, lanes, real,
+        )  # fmt: skip
+    return found
 
 
-def _launch(
-    steps: Steps, parts: Sequence[_Step], inverse: bool, config: Config, device: Device
-) -> None:
-    """Add one launch of one step, or of several that follow each other."""
-    joined = len(parts) > 1
-    nbytes = max(part.nbytes for part in parts)
-    local = nbytes <= device.capabilities.local_memory
-    # Items that claim their tasks need no others that share a unit with them.
-    each = 1 if joined else config.integer("ITEMS_PER_UNIT")
-    items = min(max(part.tasks for part in parts), each * device.compute_units)
-    points = nbytes // (2 * steps.real.itemsize)
-    arguments = {
-        f"{name}_{place}": argument
-        for place, part in enumerate(parts)
-        for name, argument in part.arguments.items()
+def _numbers(layout: BatchedLayout) -> dict[str, int]:
+    """Return the counts and strides of a layout, by the names of the kernel's parameters."""
+    sides = {"source": layout.source_strides, "target": layout.target_strides}
+    strides = {
+        f"{side}_{axis}": stride
+        for side, of in sides.items()
+        for axis, stride in of._asdict().items()
     }
-    if joined:
-        arguments["counters"] = steps.zeros("counters", len(parts) * (items + 1) + 1)
-    if not local:
-        reals = items * nbytes // steps.real.itemsize
-        arguments["work"] = steps.scratch("work", reals, steps.real)
-    steps.launches.append(
-        Launch(
-            template=TEMPLATE,
-            kernel="fft_lanes",
-            params={
-                "REAL_T": steps.real_t,
-                "INDEX_T": "uint" if parts[0].index is np.uint32 else "ulong",
-                "VECTOR_WIDTH": config.integer("VECTOR_WIDTH"),
-                "WORK": "local" if local else "global",
-                "INVERSE": inverse,
-                "STEPS": tuple(part.params for part in parts),
-                "PATIENCE": PATIENCE * points if joined else 0,
-            },
-            global_size=(items,),
-            local_size=(1,),
-            arguments=arguments,
-            local_bytes=nbytes if local else 0,
-        )
-    )
+    return {"outer": layout.outer, "lanes": layout.lanes, **strides}

@@ -14,11 +14,11 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
+from opencl_lab.widening import widening
 
-__all__ = ["WIDEN", "Copy", "View", "dense_strides", "widening"]
+__all__ = ["Copy", "View", "dense_strides"]
 
 TEMPLATE = "common/copy.cl.mako"
-WIDEN = "common/widen.cl.mako"
 WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 NUMBERS = {
     "bool": "uchar", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort",
@@ -74,18 +74,6 @@ class View:
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides in elements of an array in C order."""
     return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-
-
-def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
-    """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
-    return Launch(
-        template=WIDEN,
-        kernel="widen",
-        params={"WG_SIZE": wg_size},
-        global_size=(round_up(-(-count // 8), wg_size),),
-        local_size=(wg_size,),
-        arguments={"source": source, "target": target, "count": np.uint64(count)},
-    )
 
 
 @dataclass(frozen=True)

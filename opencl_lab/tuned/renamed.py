@@ -10,13 +10,24 @@ from typing import Any
 
 __all__ = ["renamed_config", "renamed_digest"]
 
-PARAMETERS: dict[tuple[str, str], dict[str, str]] = {}
+PARAMETERS: dict[tuple[str, str], dict[str, str]] = {
+    ("dft", "fft"): {"FEW_ROOTS": "FEW_TWIDDLES", "JOIN": "FUSED"},
+}
 """Today's name of each parameter that had another, by operation and algorithm."""
 
-VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {}
+VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {
+    ("dft", "fft"): {
+        "FORM": {"lanes": "vector", "groups": "local-memory"},
+        "EXCHANGE": {"pairs": "interleaved", "parts": "split", "turns": "two-phase"},
+    },
+}
 """Today's name of each value that had another, by today's name of its parameter."""
 
-DIGESTS: dict[str, str] = {}
+DIGESTS: dict[str, str] = {
+    "b8a5114c169b4d4e": "4175fc7717c59729",  # conv2d register, separable
+    "d55a9936340ca9e8": "60001e0edcac98ce",  # conv2d tiled
+    "420f69a5b5d6a6bc": "0ad019b350fb8e95",  # conv2d naive
+}
 """Today's digest of templates, by that of earlier ones that rendered the same kernels."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.conv2d.settle import result_shape, settle
+from opencl_lab.operations.conv2d.arguments import bind, result_shape
 from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -122,7 +122,7 @@ def conv2d(
                 "weights are on the device and the image is not; use weights.get()"
             )
         queue_for(weights, queue)
-    problem, inputs = settle(
+    problem, inputs = bind(
         given,
         weights,
         mode=mode,

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.operations.conv2d.pixels import Pass, Pixels, value_outside
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import Argument, Buffer, Launch, round_up
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Constraint
 
-__all__ = [
-    "Convolution",
-    "Pass",
-    "divides",
-    "fit",
-    "pixel_params",
-    "positive",
-    "value_outside",
-]
+__all__ = ["Convolution", "divides", "fit", "positive"]
 
-C_TYPES = {
-    "uint8": "uchar",
-    "int16": "short",
-    "uint16": "ushort",
-    "float16": "half",
-    "int32": "int",
-    "int64": "long",
-    "float32": "float",
-    "float64": "double",
-}
 MANY_PRODUCTS = 1 << 37
 """Products one by one, above which a CPU takes from many seconds to minutes."""
 GRID_LIMIT = 65_535
@@ -56,82 +38,6 @@ def divides(divisor: str, number: str, why: str) -> Constraint:
 def fit(value: int, limit: int) -> int:
     """Return the largest power of two that is above neither `value` nor `limit`, at least 1."""
     return 1 << max(1, min(value, limit)).bit_length() - 1
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One pass of a kernel over images: from which buffer to which, and its geometry.
-
-    Parameters
-    ----------
-    source, weights, target : str
-        Names of buffers.
-    source_type, target_type : numpy.dtype
-    size, out_size, offset, taps : tuple of int
-        Rows and columns of the images, of the results, of the first window, of the filter.
-    """
-
-    source: str
-    weights: str
-    target: str
-    source_type: np.dtype[Any]
-    target_type: np.dtype[Any]
-    size: tuple[int, int]
-    out_size: tuple[int, int]
-    offset: tuple[int, int]
-    taps: tuple[int, int]
-
-    @classmethod
-    def whole(cls, problem: Conv2dProblem) -> Pass:
-        """Return the pass that solves a problem at once."""
-        return cls(
-            "image",
-            "weights",
-            "result",
-            problem.dtype,
-            problem.dtype,
-            (problem.height, problem.width),
-            (problem.out_height, problem.out_width),
-            problem.offset,
-            problem.filter_shape,
-        )
-
-    def reaches_far(self, boundary: str) -> bool:
-        """Return whether windows reach farther beyond an edge than the image continues once."""
-        for size, out, offset, taps in zip(
-            self.size, self.out_size, self.offset, self.taps, strict=True
-        ):
-            reach = max(-offset, out + taps - 1 + offset - size)
-            if reach > size - (boundary == "mirror"):
-                return boundary not in ("constant", "nearest")
-        return False
-
-
-def pixel_params(
-    problem: Conv2dProblem, one: Pass, constant_weights: bool, device: Device
-) -> dict[str, Any]:
-    """Return the parameters of ``pixels.cl.mako`` and FLIP."""
-    sum_type = problem.sum_type
-    weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
-    wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may
-    boundary, _ = problem.extension
-    return {
-        "ELEMENT_T": C_TYPES[one.source_type.name],
-        "RESULT_T": C_TYPES[one.target_type.name],
-        "SUM_T": "uint" if wraps else C_TYPES[sum_type.name],
-        "BOUNDARY": boundary,
-        "FAR": one.reaches_far(boundary),
-        "SATURATE": problem.saturate and one.target_type.kind in "iu",
-        "CONSTANT_WEIGHTS": constant_weights and weights_bytes <= device.constant_memory,
-        "FLIP": problem.flip,
-    }
-
-
-def value_outside(problem: Conv2dProblem) -> np.generic:
-    """Return the value beyond the edges, for the boundary ``constant``."""
-    with np.errstate(over="ignore"):  # beyond the type's range it is infinite there
-        value: np.generic = problem.sum_type.type(problem.extension[1])
-    return value
 
 
 class Convolution(Algorithm[Conv2dProblem]):
@@ -179,18 +85,18 @@ class Convolution(Algorithm[Conv2dProblem]):
         Parameters
         ----------
         params, arguments : mapping
-            Those of the kernel alone, with the geometry's in between.
+            Those of the kernel alone, beside PIXELS and the arguments that all have.
         tile, group : tuple of int
             Rows, and values of a row, that a work-group computes; its items likewise.
         """
         values = one.out_size[1] * problem.channels
-        shared = pixel_params(problem, one, constant_weights, device)
+        pixels = Pixels.of(problem, one, constant_weights, device)
         outside = value_outside(problem)
         return [
             Launch(
                 template=self.templates[0],
                 kernel=self.kernel,
-                params={**params, **shared},
+                params={**params, "PIXELS": pixels},
                 global_size=(
                     round_up(values, tile[1]) // tile[1] * group[1],
                     round_up(one.out_size[0], tile[0]) // tile[0] * group[0],

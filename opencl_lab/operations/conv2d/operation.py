@@ -12,7 +12,8 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, PICTURES, read_array
 from opencl_lab.operation import Difference, Operation, Option
-from opencl_lab.operations.conv2d import host, host_fft
+from opencl_lab.operations.conv2d import expected, expected_fft, tolerance
+from opencl_lab.operations.conv2d.arguments import bind, weight_inputs
 from opencl_lab.operations.conv2d.calls import CALLS
 from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.operations.conv2d.problem import (
@@ -26,7 +27,6 @@ from opencl_lab.operations.conv2d.references import (
     scipy_conv2d,
     torch_conv2d,
 )
-from opencl_lab.operations.conv2d.settle import settle, weight_inputs
 from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
 
@@ -222,7 +222,7 @@ class Conv2d(Operation[Conv2dProblem]):
             image = image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)
         elif image.dtype.name not in IMAGE_TYPES:  # such as the int64 that text is read as
             image = image.astype(np.float64)
-        return settle(
+        return bind(
             image,
             weights,
             channels_last=_is_coloured(image),
@@ -281,14 +281,14 @@ class Conv2d(Operation[Conv2dProblem]):
         By transforms where the sums would take long, if the result is certain enough.
         """
         arrays = problem, inputs["image"], inputs["weights"]
-        result = host_fft.correlate(*arrays) if host_fft.pays(problem) else None
-        return {"result": host.correlate(*arrays) if result is None else result}
+        result = expected_fft.correlate(*arrays) if expected_fft.pays(problem) else None
+        return {"result": expected.correlate(*arrays) if result is None else result}
 
     def compare(
         self, problem: Conv2dProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Compare within the a-priori error bound of the sums; see `host.compare`."""
-        return host.compare(problem, inputs, expected["result"], actual["result"])
+        """Compare within the a-priori error bound of the sums; see `tolerance.compare`."""
+        return tolerance.compare(problem, inputs, expected["result"], actual["result"])
 
     def pictures(
         self, problem: Conv2dProblem, inputs: Arrays, expected: Arrays, outputs: Arrays

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.conv2d.launch import Convolution, Pass, fit, positive
+from opencl_lab.operations.conv2d.launch import Convolution, fit, positive
+from opencl_lab.operations.conv2d.pixels import Pass
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.operations.conv2d.strip import Strip
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -120,26 +123,16 @@ class Register(Convolution):
             group[0] * number("ROWS") * number("STEPS_Y"),
             group[1] * number("VECTOR_WIDTH") * number("VECTORS") * number("STEPS_X"),
         )
-        align = self._align(problem, one, config)
-        steps = number("STEPS_X"), number("STEPS_Y")
-        several = not config["WINDOW"] or steps != (1, 1)
-        other = {"CONSTANT_WEIGHTS", "STEPS_X", "STEPS_Y"}
-        params = {name: value for name, value in config.items() if name not in other}
         return self._launches(
             problem,
             one,
-            {
-                **params,
-                "STEPS": several,  # of any number, so that images of all sizes share a program
-                "CHANNELS": problem.channels,
-                "KH": one.taps[0],
-                "KW": one.taps[1],
-                "ALIGN": align,
-                "SHIFT": one.offset[1] * problem.channels % align,
-            },
+            {"STRIP": Strip.of(problem, one, config)},
             tile=tile,
             group=group,
-            arguments={"steps_x": np.int32(steps[0]), "steps_y": np.int32(steps[1])},
+            arguments={
+                "steps_x": np.int32(number("STEPS_X")),
+                "steps_y": np.int32(number("STEPS_Y")),
+            },
             constant_weights=bool(config["CONSTANT_WEIGHTS"]),
             device=device,
         )
@@ -147,19 +140,6 @@ class Register(Convolution):
     def _taps(self, one: Pass) -> dict[str, Argument]:
         """Return nothing: the kernel is built for one size of the filter."""
         return {}
-
-    @staticmethod
-    def _align(problem: Conv2dProblem, one: Pass, config: Config) -> int:
-        """Return to how many elements rows can be aligned, if buffers are; 1: to none."""
-        types = {one.source_type, one.target_type}
-        if np.dtype(np.float16) in types:  # there are no vectors of half precision
-            return 1
-        align = max(1, 16 // max(dtype.itemsize for dtype in types))
-        align = min(4, align)
-        rows = (one.size[1] * problem.channels, one.out_size[1] * problem.channels)
-        whole = all(length % align == 0 for length in (*rows, config.integer("VECTOR_WIDTH")))
-        written_out = one.taps[1] <= config.integer("UNROLL")
-        return align if config["WINDOW"] and whole and written_out else 1
 
 
 class Separable(Register):
@@ -190,32 +170,32 @@ class Separable(Register):
             return Plan(tuple(buffers), ())
         shape = (problem.batch, *between, problem.channels)
         buffers.append(Buffer("between", "scratch", shape, sums))
-        whole = Pass.whole(problem)
-        along_rows = Pass(
-            "image",
-            "row",
-            "between",
-            problem.dtype,
-            sums,
-            whole.size,
-            between,
-            whole.offset,
-            (1, problem.filter_width),
-        )
-        along_columns = Pass(
-            "between",
-            "column",
-            "result",
-            sums,
-            problem.dtype,
-            between,
-            whole.out_size,
-            (0, 0),
-            (problem.filter_height, 1),
-        )
         launches = [
             launch
-            for one in (along_rows, along_columns)
+            for one in _passes(problem, between)
             for launch in self._strips(problem, one, config, device)
         ]
         return Plan(tuple(buffers), tuple(launches))
+
+
+def _passes(problem: Conv2dProblem, between: tuple[int, int]) -> tuple[Pass, Pass]:
+    """Return the pass along the rows, whose results are `between`, and that along the columns."""
+    whole, sums = Pass.whole(problem), problem.sum_type
+    along_rows = replace(
+        whole,
+        weights="row",
+        target="between",
+        target_type=sums,
+        out_size=between,
+        taps=(1, problem.filter_width),
+    )
+    along_columns = replace(
+        whole,
+        source="between",
+        weights="column",
+        source_type=sums,
+        size=between,
+        offset=(0, 0),
+        taps=(problem.filter_height, 1),
+    )
+    return along_rows, along_columns

@@ -23,9 +23,9 @@ class Conv2dSolver(Solver[Conv2dProblem]):
     homes: ClassVar[Homes] = {
         "separable": "opencl_lab.operations.conv2d.register:Separable",
         "register": "opencl_lab.operations.conv2d.register:Register",
-        "tiled": "opencl_lab.operations.conv2d.algorithms:Tiled",
-        "naive": "opencl_lab.operations.conv2d.algorithms:Naive",
-        "fft": "opencl_lab.operations.conv2d.fft:Fft",
+        "tiled": "opencl_lab.operations.conv2d.direct:Tiled",
+        "naive": "opencl_lab.operations.conv2d.direct:Naive",
+        "fft": "opencl_lab.operations.conv2d.fft:FftConvolution",
     }
 
     def ranked(self, problem: Conv2dProblem, device: Device, group: str = AUTO) -> Iterable[str]:
@@ -41,10 +41,10 @@ CONV2D_SOLVER = Conv2dSolver()
 @lru_cache(maxsize=256)  # on the way of every call with a large filter
 def _fft_pays(problem: Conv2dProblem, device: Device) -> bool:
     """Return whether transforms are probably faster than direct sums."""
-    from opencl_lab.operations.conv2d.fft import Fft
+    from opencl_lab.operations.conv2d.fft import FftConvolution
 
     fft = CONV2D_SOLVER.algorithm("fft")
-    assert isinstance(fft, Fft)
+    assert isinstance(fft, FftConvolution)
     if 0 in problem.result_shape or fft.supports(problem, device) is not None:
         return False
     config = fft.default_config(problem, device)

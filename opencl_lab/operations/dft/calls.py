@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opencl_lab import fft
-from opencl_lab.operations.dft.fft import Fft
+from opencl_lab.operations.dft.fft import FftAlgorithm
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.dft.problem import NORMS, DftProblem, scale_of
 from opencl_lab.reference.peers import Calls, OurCall
@@ -42,7 +42,7 @@ def _norm(problem: DftProblem) -> str | None:
 def _ours(problem: DftProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall | None:
     """Return the fast transform, or the direct one: which gives whole spectra of real signals."""
     norm = _norm(problem)
-    if algorithm in ("auto", Fft.name):
+    if algorithm in ("auto", FftAlgorithm.name):
         options = {"n": problem.n, "axis": AXIS, "norm": norm}
         if norm is not None or algorithm == "auto":
             return OurCall(_function(problem, fft), (arrays["signal"],), options)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.fourier.around import product
+from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.fourier.factors import next_smooth
-from opencl_lab.operations.dft.problem import complex_dtype, real_dtype
+from opencl_lab.fourier.rows import pointwise_product
+from opencl_lab.operations.dft.problem import complex_dtype
 from opencl_lab.operations.dft.transform import (
     complex_axis,
     converted,
@@ -87,7 +88,7 @@ def _product(first: AnyArray, second: AnyArray, queue: Any) -> AnyArray:
     session = session_of(queue)
     executable = session.executable(
         ("product", first.size, first.dtype),
-        lambda: product(first.size, first.dtype, session.device),
+        lambda: pointwise_product(first.size, first.dtype, session.device),
     )
     inputs = {"first": first, "second": second}
     return execute(executable, inputs, queue).outputs["product"].reshape(first.shape)

@@ -11,14 +11,14 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.fourier.around import Arguments, over_rows
-from opencl_lab.fourier.builder import Steps
-from opencl_lab.fourier.twiddles import stepped_roots
-from opencl_lab.operations.dft.fft import Fft
+from opencl_lab.fourier.builder import PlanBuilder
+from opencl_lab.fourier.rows import Arguments, over_rows
+from opencl_lab.fourier.twiddles import strided_twiddles
+from opencl_lab.operations.dft.fft import FftAlgorithm
 from opencl_lab.operations.dft.problem import DftProblem, scale_of
 from opencl_lab.operations.dft.solver import DFT_SOLVER
 from opencl_lab.operations.dft.transform import axis_of, finish, whole
-from opencl_lab.plan import Buffer, Plan
+from opencl_lab.plan import Plan
 from opencl_lab.runtime.arrays import AnyArray, empty
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
@@ -29,7 +29,7 @@ from opencl_lab.wording import counted
 __all__ = ["CosineKind", "cosine_axis"]
 
 TEMPLATE = "dft/cosine.cl.mako"
-FFT = Fft()
+FFT = FftAlgorithm()
 INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
 """Which type undoes which, but for a factor."""
 
@@ -133,12 +133,12 @@ class _Cosine:
         """Plan what is done before, the Fourier transforms, and what is done after."""
         n, rows, fourier = self.n, self.rows, self.fourier
         real = fourier.real
-        steps = Steps(self.dtype, real)
-        steps.buffers.append(Buffer("signal", "in", (rows, n), real))
-        steps.buffers.append(Buffer("result", "out", (rows, n), real))
+        builder = PlanBuilder(self.dtype)
+        builder.add("signal", "in", (rows, n), real)
+        builder.add("result", "out", (rows, n), real)
         sources, targets = (shape[1] for shape, _ in (fourier.signal, fourier.spectrum))
-        numbers = steps.scratch("numbers", sources * rows, fourier.signal[1])
-        spectrum = steps.scratch("numbers", targets * rows, fourier.spectrum[1])
+        numbers = builder.scratch("numbers", sources * rows, fourier.signal[1])
+        spectrum = builder.scratch("numbers", targets * rows, fourier.spectrum[1])
         # Results of type 1 are part of a spectrum, and those by odd frequencies are in pairs.
         points = n if self.type == 1 else (n + 1) // 2 if self.padded else targets
         roots: Arguments = {}
@@ -148,7 +148,9 @@ class _Cosine:
                 first, step, order = 1, 2, 8 * n
             count = sources if self.type == 3 else points
             made = (count, step, order, self.dtype, first)
-            roots = {"roots": steps.table("roots", count, self.dtype, stepped_roots, *made)}
+            roots = {
+                "twiddles": builder.table("twiddles", count, self.dtype, strided_twiddles, *made)
+            }
         early = self.type == 3 or fourier.kind == "c2c"
         late = self.type in (2, 4)
         root = math.sqrt(2) if self.ortho else 1.0
@@ -159,14 +161,14 @@ class _Cosine:
                 "weight": real.type(weight),
             }  # fmt: skip
             over_rows(
-                steps, device, TEMPLATE, name, points, rows, arguments,
+                builder, device, (TEMPLATE, name), points, rows, arguments,
                 TYPE=self.type, SINE=self.sine, PADDED=self.padded,
             )  # fmt: skip
 
         kernel("before", sources, {"signal": "signal", "numbers": numbers}, early, root)
-        FFT.add(steps, fourier, numbers, spectrum, config, device)
+        FFT.add(builder, fourier, numbers, spectrum, config, device)
         kernel("after", points, {"numbers": spectrum, "result": "result"}, late, 1 / root)
-        return steps.finish()
+        return builder.finish()
 
 
 def cosine_axis(

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.around import WIDEN, widened
-from opencl_lab.fourier.builder import Steps
+from opencl_lab.fourier.builder import index_t
+from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import root_table
-from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
+from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.plan import Launch, Plan
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.widening import WIDEN
 
 __all__ = ["DirectNaive", "DirectTiled"]
 
@@ -54,12 +55,12 @@ class _Direct(Algorithm[DftProblem]):
         local_bytes: int = 0,
     ) -> Plan:
         """Plan one launch; `span` is how many numbers of the result a work-group has."""
-        steps = Steps.of(problem)
+        builder = builder_of(problem)
         if problem.n * problem.batch == 0:
-            return steps.finish()
-        signal = widened(steps, problem, device)
+            return builder.finish()
+        signal = widened(builder, device, "signal")
         table = (problem.n, problem.inverse, problem.dtype)
-        roots = steps.table("roots", problem.n, problem.dtype, root_table, *table)
+        roots = builder.table("roots", problem.n, problem.dtype, root_table, *table)
         index: Any = np.uint32 if problem.n < INDEX_LIMIT else np.uint64
         wg_size = int(params["WG_SIZE"])
         (_, points, _), _ = problem.spectrum
@@ -68,8 +69,8 @@ class _Direct(Algorithm[DftProblem]):
             kernel=self.kernel,
             params={
                 **params,
-                "REAL_T": steps.real_t,
-                "INDEX_T": "uint" if index is np.uint32 else "ulong",
+                "REAL_T": builder.real_t,
+                "INDEX_T": index_t(index),
                 "KIND": problem.kind,
             },
             # All in the first dimension: others are short on some devices.
@@ -84,8 +85,8 @@ class _Direct(Algorithm[DftProblem]):
             },
             local_bytes=local_bytes,
         )
-        steps.launches.append(launch)
-        return steps.finish()
+        builder.launches.append(launch)
+        return builder.finish()
 
 
 class DirectNaive(_Direct):
@@ -121,7 +122,7 @@ class DirectTiled(_Direct):
             Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "frequencies in a vector"),
             Parameter("TILE", (16, 32, 64, 128), "samples of a block"),
             Parameter("BLOCKS", (1, 2, 3, 4, 6, 8, 16), "blocks that share the roots"),
-            Parameter("RESEED", (0, 4, 8, 16, 32), "steps between exact roots; 0: all kept"),
+            Parameter("RESEED", (0, 4, 8, 16, 32), "builder between exact roots; 0: all kept"),
         ),
         (
             *map(_positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),

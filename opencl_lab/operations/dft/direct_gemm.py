@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.around import WIDEN, widened
-from opencl_lab.fourier.builder import Steps
+from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import roots_of_unity
-from opencl_lab.operations.dft.problem import DftProblem, too_many_terms
+from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.operations.gemm.algorithms import Blocked
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import Launch, Plan
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
+from opencl_lab.widening import WIDEN
 
 __all__ = ["DirectGemm"]
 
@@ -81,14 +81,14 @@ class DirectGemm(Algorithm[DftProblem]):
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan the product, its second matrix a table."""
         product = _product(problem)
-        steps = Steps.of(problem)
-        signal = widened(steps, problem, device)
+        builder = builder_of(problem)
+        signal = widened(builder, device, "signal")
         table = (problem.n, problem.inverse, problem.kind, problem.real)
-        roots = steps.table("roots", product.k * product.n, problem.real, product_table, *table)
+        roots = builder.table("roots", product.k * product.n, problem.real, product_table, *table)
         names = {"a": signal, "b": roots, "result": "spectrum"}
         launches = _blocked().plan(product, config, device).launches
-        steps.launches += [_renamed(launch, names) for launch in launches]
-        return steps.finish()
+        builder.launches += [_renamed(launch, names) for launch in launches]
+        return builder.finish()
 
 
 def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:

@@ -13,11 +13,10 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
+from opencl_lab.fourier.builder import COMPLEX_TYPES
 from opencl_lab.operation import Curves, Difference, Operation, Option
 from opencl_lab.operations.dft.calls import CALLS
-from opencl_lab.operations.dft.host import compare
 from opencl_lab.operations.dft.problem import (
-    COMPLEX_TYPES,
     NORMS,
     SAMPLE_TYPES,
     DftProblem,
@@ -32,6 +31,7 @@ from opencl_lab.operations.dft.references import (
     torch_dft,
 )
 from opencl_lab.operations.dft.solver import DFT_SOLVER
+from opencl_lab.operations.dft.tolerance import compare
 from opencl_lab.operations.dft.vkfft import vkfft_dft
 from opencl_lab.reference.descriptor import (
     Arrays,

@@ -9,24 +9,22 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.fourier.builder import COMPLEX_TYPES, PlanBuilder, real_dtype
 from opencl_lab.fourier.factors import largest_prime
 from opencl_lab.plan import Work
 from opencl_lab.solver import Problem
 
 __all__ = [
-    "COMPLEX_TYPES",
     "KINDS",
     "NORMS",
     "SAMPLE_TYPES",
     "DftProblem",
+    "builder_of",
     "complex_dtype",
-    "real_dtype",
     "scale_of",
     "too_many_terms",
 ]
 
-COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
-"""Types of the spectrum, and the OpenCL C types of their parts."""
 COMPLEX64 = np.dtype("complex64")
 SAMPLE_TYPES = {
     **{name: name for name in COMPLEX_TYPES},
@@ -41,11 +39,6 @@ MANY_ROWS, SHORT = 64, 256
 """From so many rows on, of at most so many samples, a product is faster, as measured."""
 MANY_TERMS = 1 << 32
 """Terms of direct sums, above which one processor takes many seconds."""
-
-
-def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the real and the imaginary part of a complex type."""
-    return np.dtype(np.float32 if dtype == COMPLEX64 else np.float64)
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -239,6 +232,14 @@ class DftProblem(Problem):
     @property
     def _ends(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         return self.signal, self.spectrum
+
+
+def builder_of(problem: DftProblem) -> PlanBuilder:
+    """Return the start of a plan: the input and the output."""
+    builder = PlanBuilder(problem.dtype)
+    builder.add("signal", "in", *problem.signal)
+    builder.add("spectrum", "out", *problem.spectrum)
+    return builder
 
 
 def too_many_terms(problem: DftProblem) -> str | None:

@@ -23,7 +23,7 @@ class DftSolver(Solver[DftProblem]):
 
     name = "dft"
     homes: ClassVar[Homes] = {
-        "fft": "opencl_lab.operations.dft.fft:Fft",
+        "fft": "opencl_lab.operations.dft.fft:FftAlgorithm",
         "direct-tiled": "opencl_lab.operations.dft.direct:DirectTiled",
         "direct-naive": "opencl_lab.operations.dft.direct:DirectNaive",
         "direct-gemm": "opencl_lab.operations.dft.direct_gemm:DirectGemm",

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.fourier.around import mirror
-from opencl_lab.operations.dft.problem import DftProblem, complex_dtype, real_dtype, scale_of
+from opencl_lab.fourier.builder import real_dtype
+from opencl_lab.fourier.rows import mirror
+from opencl_lab.operations.dft.problem import DftProblem, complex_dtype, scale_of
 from opencl_lab.operations.dft.solver import DFT_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.operations.conv2d.launch import Convolution, Pass, fit, positive
+from opencl_lab.operations.conv2d.launch import Convolution, fit, positive
+from opencl_lab.operations.conv2d.pixels import Pass
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import LocalMemory, Plan, round_up
 from opencl_lab.space import Config, Parameter, SearchSpace

@@ -13,7 +13,7 @@ from opencl_lab.operations.conv2d.problem import Conv2dProblem, accumulator_for
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, reshaped
 from opencl_lab.solver import real_number
 
-__all__ = ["result_shape", "settle", "weight_inputs"]
+__all__ = ["bind", "result_shape", "weight_inputs"]
 
 WIDE = np.dtype(np.int64)
 
@@ -103,7 +103,7 @@ def _device_weights(
     return {"weights": contiguous(weights, queue)}, np.dtype(weights.dtype)
 
 
-def settle(
+def bind(
     image: AnyArray,
     weights: Any,
     *,

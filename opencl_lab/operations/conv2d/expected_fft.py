@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.operations.conv2d.host import coordinates, rounded, window_of
+from opencl_lab.operations.conv2d.expected import coordinates, rounded, window_of
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 
 __all__ = ["correlate", "pays"]

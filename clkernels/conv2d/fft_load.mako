@@ -1,0 +1,84 @@
+## Kernels that read what is to be transformed: see fft.cl.mako, which draws the blocks.
+##
+##   load_blocks   two blocks of the image  ->  a + i b, and the largest pixel of each row
+##   load_filter   weights, 0 elsewhere     ->  a block whose convolution correlates
+##
+## CHANNELS  values of a pixel
+## WG_SIZE   work-items in a work-group
+<%page args="CHANNELS, WG_SIZE"/>\
+<%namespace name="numbers" file="fft_numbers.mako"/>\
+__kernel GROUP
+void load_blocks(__global const element_t *restrict image,
+                 __global sum_t *restrict pairs,
+                 __global bits_t *restrict pixel_peak,
+                 const int height,
+                 const int width,
+                 const int rows,
+                 const int columns,
+                 const int blocks_y,
+                 const int blocks_x,
+                 const int step_y,
+                 const int step_x,
+                 const int last_row,
+                 const int last_column,
+                 const int offset_y,
+                 const int offset_x,
+                 const uint blocks,
+                 const uint first_pair,
+                 const sum_t cval)
+{
+    const uint group = get_group_id(0);
+    const int y = group % rows;
+    const uint first = 2 * (first_pair + group / rows);
+    const uint second = min(first + 1, blocks - 1);
+    __global sum_t *target = pairs + 2 * get_group_id(0) * columns;
+% for name in ("first", "second"):
+    const row_t ${name}_row =
+        row_of(image, ${name}, y, height, width, blocks_y, blocks_x, step_y, step_x, last_row,
+               last_column, offset_y, offset_x);
+% endfor
+    const int2 first_inside = inside(first_row, columns, width);
+    const int2 second_inside = inside(second_row, columns, width);
+    const int low = max(first_inside.x, second_inside.x);
+    const int high = max(low, min(first_inside.y, second_inside.y));
+    __global const element_t *a = first_row.line + (long)first_row.begin * ${CHANNELS};
+    __global const element_t *b = second_row.line + (long)second_row.begin * ${CHANNELS};
+    for EACH(x, 0, low)
+        PUT(target, x, value_at(first_row, x, width, cval), value_at(second_row, x, width, cval));
+    for EACH(x, low, high)
+        PUT(target, x, load_pixel(a + x * ${CHANNELS}), load_pixel(b + x * ${CHANNELS}));
+    for EACH(x, high, columns)
+        PUT(target, x, value_at(first_row, x, width, cval), value_at(second_row, x, width, cval));
+
+    bits_t largest = 0;
+    for EACH(x, 0, columns)
+    {
+        const bits_t p = MAGNITUDE(RE(target, x)), q = MAGNITUDE(IM(target, x));
+        const bits_t larger = LARGER(p, q);
+        largest = LARGER(largest, larger);
+    }
+    ${numbers.share_largest("largest", WG_SIZE)}
+    if (get_local_id(0) == 0)
+        pixel_peak[get_group_id(0)] = largest;
+}
+
+/* Weight (j, i) stands at (-j, -i), modulo the block, and is divided by the size of the block,
+   which the transforms forth and back multiply by. */
+__kernel GROUP
+void load_filter(const weights_t weights,
+                 __global sum_t *restrict block,
+                 const int filter_height,
+                 const int filter_width,
+                 const int rows,
+                 const int columns,
+                 const sum_t scale)
+{
+    const int y = get_group_id(0);
+    const int j = y == 0 ? 0 : rows - y;
+    for EACH(x, 0, columns) {
+        const int i = x == 0 ? 0 : columns - x;
+        const bool there = j < filter_height && i < filter_width;
+        PUT(block + 2 * (size_t)y * columns, x,
+            there ? scale * weights[place_of(j, i, filter_height, filter_width)] : 0, 0);
+    }
+}

@@ -1,0 +1,41 @@
+## Kernels between the transforms: see fft.cl.mako.
+##
+##   find_peaks        the spectrum of the filter, its largest magnitude in each row
+##   multiply_spectra  spectra of blocks by that of the filter, real and imaginary parts exchanged
+##
+## WG_SIZE   work-items in a work-group
+<%page args="WG_SIZE"/>\
+<%namespace name="numbers" file="fft_numbers.mako"/>\
+/* Squares of magnitudes, of weights that are not divided by the size of the block. */
+__kernel GROUP
+void find_peaks(__global const sum_t *restrict spectrum,
+                __global bits_t *restrict spectrum_peak,
+                const int columns,
+                const sum_t size)
+{
+    __global const sum_t *source = spectrum + 2 * (size_t)get_group_id(0) * columns;
+    bits_t largest = 0;
+    for EACH(x, 0, columns) {
+        const sum_t a = size * RE(source, x), b = size * IM(source, x);
+        const bits_t square = MAGNITUDE(a * a + b * b);
+        largest = LARGER(largest, square);
+    }
+    ${numbers.share_largest("largest", WG_SIZE)}
+    if (get_local_id(0) == 0)
+        spectrum_peak[get_group_id(0)] = largest;
+}
+
+__kernel GROUP
+void multiply_spectra(__global sum_t *restrict pairs,
+                      __global const sum_t *restrict spectrum,
+                      const int rows,
+                      const int columns)
+{
+    __global sum_t *target = pairs + 2 * get_group_id(0) * columns;
+    __global const sum_t *factor = spectrum + 2 * (size_t)((uint)get_group_id(0) % rows) * columns;
+    for EACH(x, 0, columns) {
+        const sum_t a = RE(target, x), b = IM(target, x);
+        const sum_t c = RE(factor, x), d = IM(factor, x);
+        PUT(target, x, a * d + b * c, a * c - b * d);
+    }
+}

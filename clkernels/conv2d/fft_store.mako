@@ -1,0 +1,108 @@
+## The kernel that stores the results of transforms, and marks those that are doubtful: see
+## fft.cl.mako.
+##
+##   store_blocks   b + i a  ->  what is right of both blocks, and marks
+##
+## CHANNELS  values of a pixel
+## WG_SIZE   work-items in a work-group
+## LANES     results beside each other that are judged together
+<%page args="CHANNELS, WG_SIZE, LANES"/>\
+<%namespace name="numbers" file="fft_numbers.mako"/>\
+<%namespace name="terms" file="terms.mako"/>\
+<%
+    TAPS = 8  # between two looks whether magnitudes are enough
+    tree = terms.module.tree
+    product = lambda t: f"SIZE(INSIDE_PRODUCT(i + {t}))"
+%>\
+__kernel GROUP
+void store_blocks(__global const sum_t *restrict pairs,
+                  __global const element_t *restrict image,
+                  const weights_t weights,
+                  __global result_t *restrict result,
+                  __global uchar *restrict marks,
+                  __global const bits_t *restrict pixel_peak,
+                  __global const bits_t *restrict spectrum_peak,
+                  const int height,
+                  const int width,
+                  const int filter_height,
+                  const int filter_width,
+                  const int rows,
+                  const int columns,
+                  const int blocks_y,
+                  const int blocks_x,
+                  const int step_y,
+                  const int step_x,
+                  const int out_height,
+                  const int out_width,
+                  const int offset_y,
+                  const int offset_x,
+                  const uint blocks,
+                  const uint first_pair,
+                  const sum_t cval,
+                  const sum_t share,
+                  const sum_t hidden)
+{
+    const uint group = get_group_id(0);
+    const int y = group % step_y;
+    const uint pair = group / step_y;
+    __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
+    const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
+    const int most = 3 + filter_height / 32;  /* rows: more cost more than they save */
+
+    bits_t pair_peak = 0, filter_peak = 0;
+    for EACH(i, 0, rows) {
+        pair_peak = LARGER(pair_peak, pixel_peak[pair * rows + i]);
+        filter_peak = LARGER(filter_peak, spectrum_peak[i]);
+    }
+    ${numbers.share_largest("pair_peak", WG_SIZE)}
+    ${numbers.share_largest("filter_peak", WG_SIZE)}
+    const bits_t bound = bound_of(pair_peak, filter_peak, share, (sum_t)rows * columns, hidden);
+% for part, value in enumerate(("IM", "RE")):
+    {
+        const uint block = 2 * (first_pair + pair) + ${part};
+        const int out_x = block % blocks_x * step_x;
+        const int out_y = block / blocks_x % blocks_y * step_y + y;
+        const uint plane = block / blocks_x / blocks_y;
+        if (block < blocks && out_y < out_height) {
+            __global result_t *target =
+                result + plane % ${CHANNELS}
+                + (((ulong)(plane / ${CHANNELS}) * out_height + out_y) * out_width + out_x)
+                  * ${CHANNELS};
+            const int count = min(step_x, out_width - out_x);
+            int good = 1;
+            for EACH(x, 0, count) {
+                const sum_t sum = ${value}(source, x);
+                good &= GOOD(sum);
+                store_pixel(sum, target + x * ${CHANNELS});
+            }
+
+            __global uchar *marked = MARKS_OF(block, y);
+            for (int x = ${LANES} * get_local_id(0); x < count; x += ${LANES * WG_SIZE}) {
+                if (good) {
+                    marked[x / ${LANES}] = FINE;
+                    continue;
+                }
+                /* From the middle on, add magnitudes of some of the products. */
+                bool enough = false;
+                if (bound < INFINITE) {
+                    lanes_t sums = known_of(lanes_${value}(source, x), count - x, bound);
+                    enough = all_good(sums, bound);
+                    for (int k = 0; k <= most && !enough; ++k) {
+                        const int down = filter_height / 2 + k;
+                        const int j = down < filter_height ? down : down - filter_height;
+                        const row_t row = ROW(j);
+                        if (!WHOLE(row))
+                            continue;
+                        int i = k == 0 ? filter_width / 2 : 0;
+                        for (; i + ${TAPS} <= filter_width && !enough; i += ${TAPS}) {
+                            sums += ${tree(product, 0, TAPS)};
+                            enough = all_good(sums, bound);
+                        }
+                    }
+                }
+                marked[x / ${LANES}] = enough ? FINE : bound < INFINITE ? DOUBTFUL : DOUBTFUL_FACTORS;
+            }
+        }
+    }
+% endfor
+}

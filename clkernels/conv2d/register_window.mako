@@ -1,0 +1,151 @@
+## One of two ways of conv2d_register along a row: the values under a vector are read once and stay
+## in registers for all taps. See register.cl.mako, which says what PIXELS (P) and STRIP (S) hold.
+##
+##      read   p_0  p_1  p_2  p_3  p_4  p_5          vector_width + taps - 1 values
+##             \_______________/
+##               tap 0 \_______________/             each tap has its own part of them
+##                      tap 1
+##
+## Sums are single variables, sum_O_V_L. Where rows are multiples of `align` elements they are read
+## and written in pieces of so many, of which the first begins `shift` values before the window.
+<%namespace name="terms" file="terms.mako"/>\
+<%namespace name="own" file="register_terms.mako"/>\
+<%!
+    def lanes(S):
+        return range(S.vector_width)
+
+
+    def each_sum(S):
+        """Row, vector and lane of each sum of an item."""
+        return [(o, v, l) for o in range(S.rows) for v in range(S.vectors) for l in lanes(S)]
+%>\
+<%def name="declare_sums(S)">\
+% for o, v, l in each_sum(S):
+        sum_t sum_${o}_${v}_${l} = 0;
+% endfor
+</%def>\
+## Add `count` taps of a row of the image, from tap `first` on, to the sums of `pairs`: rows of
+## results, and the row of the filter that each of them needs.
+<%def name="taps(P, S, first, count, pairs)">\
+<%
+    width = S.vector_width + (count - 1) * S.channels
+%>\
+% for v in range(S.vectors):
+            {
+${values(P, S, f"line + ({first}) * {S.channels} + {v * S.apart}", width)}\
+% for i in range(count):
+% for o, j in pairs:
+                {
+                    const sum_t w = ${own.module.weight(P, S, j, f"{first} + {i}")};
+% for l in lanes(S):
+                    sum_${o}_${v}_${l} += w * p_${l + i * S.channels};
+% endfor
+                }
+% endfor
+% endfor
+            }
+% endfor
+</%def>\
+## Read `width` values from `begin` on.
+<%def name="values(P, S, begin, width)">\
+<%
+    vec, lane = terms.module.vec, terms.module.lane
+    align, shift = S.align, S.shift
+%>\
+% if align > 1:
+% for k in range(-(-(shift + width) // align)):
+                const ${vec(P.element_t, align)} piece_${k} =
+                    *(__global const ${vec(P.element_t, align)} *)(${begin} + ${k * align - shift});
+% endfor
+% for k in range(width):
+<%
+    piece, place = divmod(k + shift, align)
+%>\
+                const sum_t p_${k} = ${lane(f"piece_{piece}", align, place)};
+% endfor
+% else:
+% for k in range(width):
+                const sum_t p_${k} = load_pixel(${begin} + ${k});
+% endfor
+% endif
+</%def>\
+<%def name="clear_edge_sums(S)"></%def>\
+## Add the products of `count` taps of the collected values of row r of the image, from `first` on.
+<%def name="edge_taps(P, S)">\
+<%
+    taps_y, rows = S.taps[0], range(S.rows)
+%>\
+                    if (r >= ${S.rows - 1} && r < ${taps_y}) {
+                        for (int i = 0; i < count; ++i) {
+${collected(P, S, rows)}\
+                        }
+                    } else {
+% for o in rows:
+                        if (r >= ${o} && r < ${o + taps_y}) {
+                            for (int i = 0; i < count; ++i) {
+${collected(P, S, [o])}\
+                            }
+                        }
+% endfor
+                    }
+</%def>\
+## Add tap `first + i` of the collected values to the rows `chosen` of results, lane by lane.
+<%def name="collected(P, S, chosen)">\
+<%
+    collected_at = own.module.collected_at
+%>\
+% for v in range(S.vectors):
+                            __private const sum_t *p_${v} = ${collected_at(S, v)} + i * ${S.channels};
+% endfor
+% for o in chosen:
+                            {
+                                const sum_t w = ${own.module.weight(P, S, f"r - {o}", "first + i")};
+% for v in range(S.vectors):
+% for l in lanes(S):
+                                sum_${o}_${v}_${l} += w * p_${v}[${l}];
+% endfor
+% endfor
+                            }
+% endfor
+</%def>\
+## Store all results of an item, in pieces of `align`.
+<%def name="store_pieces(P, S)">\
+<%
+    piece_t = terms.module.vec(P.result_t, S.align)
+    results = lambda o, v, l: (f"to_result(sum_{o}_{v}_{l + k})" for k in range(S.align))
+%>\
+% for o in range(S.rows):
+% for v in range(S.vectors):
+% for l in range(0, S.vector_width, S.align):
+            *(__global ${piece_t} *)(place + ${v * S.apart + l}) =
+                (${piece_t})(${", ".join(results(o, v, l))});
+% endfor
+% endfor
+            place += out_pitch;
+% endfor
+</%def>\
+## Store all results of an item.
+<%def name="store_all(P, S)">\
+% for o in range(S.rows):
+% for v in range(S.vectors):
+% for l in lanes(S):
+            store_pixel(sum_${o}_${v}_${l}, place + ${v * S.apart + l});
+% endfor
+% endfor
+            place += out_pitch;
+% endfor
+</%def>\
+## Store those that lie inside the result.
+<%def name="store_some(S)">\
+% for o in range(S.rows):
+            if (row + ${o} < out_height) {
+% for v in range(S.vectors):
+% for l in lanes(S):
+                if (column + ${v * S.apart + l} < out_pitch)
+                    store_pixel(sum_${o}_${v}_${l}, place + ${v * S.apart + l});
+% endfor
+% endfor
+            }
+            place += out_pitch;
+% endfor
+</%def>\

@@ -1,0 +1,74 @@
+"""Where a batch of transforms reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["BatchedLayout", "Strides"]
+
+
+class Strides(NamedTuple):
+    """Elements between neighbours along each axis of a batch of transforms."""
+
+    outer: int
+    position: int
+    lane: int
+
+
+@dataclass(frozen=True)
+class BatchedLayout:
+    """Length, counts and strides of many transforms: FFTW's iodims, cuFFT's advanced layout.
+
+    Element (o, p, c) of a side lies at ``o * outer + p * position + c * lane`` of its strides,
+    where p < `n` is the position in a transform, and o < `outer` and c < `lanes` number the
+    transforms: c those that may be neighbours in memory, o the others.
+
+    Parameters
+    ----------
+    n : int
+        Points of a transform.
+    outer, lanes : int
+        How many transforms there are: their product.
+    source, target : str
+        Names of the buffers that are read and written.
+    source_strides, target_strides : Strides
+        In complex numbers, or in the elements of the buffer where one side is real.
+    """
+
+    n: int
+    outer: int
+    lanes: int
+    source: str
+    target: str
+    source_strides: Strides
+    target_strides: Strides
+
+    @classmethod
+    def columns(cls, n: int, outer: int, inner: int, source: str, target: str) -> BatchedLayout:
+        """Return transforms along the middle axis of outer x n x inner arrays."""
+        strides = Strides(n * inner, inner, 1)
+        return cls(n, outer, inner, source, target, strides, strides)
+
+    @classmethod
+    def rows(
+        cls, n: int, count: int, source: str, target: str, lengths: tuple[int, int] | None = None
+    ) -> BatchedLayout:
+        """Return transforms of `count` contiguous rows; `lengths` if theirs differ from `n`."""
+        read, written = (Strides(length * count, 1, length) for length in lengths or (n, n))
+        return cls(n, 1, count, source, target, read, written)
+
+    @property
+    def count(self) -> int:
+        """How many transforms there are."""
+        return self.outer * self.lanes
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether neighbouring positions are neighbours in the source."""
+        return self.source_strides.position == 1
+
+    @property
+    def writes_rows(self) -> bool:
+        """Whether neighbouring positions are neighbours in the target."""
+        return self.target_strides.position == 1

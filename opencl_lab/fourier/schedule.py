@@ -1,0 +1,96 @@
+"""The passes of one transform, computed once: what planners count by and templates emit.
+
+A transform of n = R0 * R1 * ... points is a sequence of passes. Pass s takes butterflies of R_s
+points, n / R_s of them, all independent of each other. Stockham's order of the points makes the
+last pass leave them sorted: with S, the product of the radices before, butterfly j
+
+    reads        positions  j + i * n / R,                              i < R
+    multiplies   point i by the twiddle factor  w_(S R)^(i * (j mod S)),   w_m = exp(-2 pi i / m)
+    writes       positions  (j div S) * S * R + (j mod S) + i * S.
+
+S doubles as the distance of what a butterfly writes, its stride. In the first pass S is 1, so that
+all twiddle factors are 1 and none are stored; those of the others lie in one table, pass by pass.
+The 1,024 points of radices 16, 8, 8, for instance:
+
+    pass   radix   stride   butterflies   twiddles   from
+    0      16      1        64            0          0
+    1      8       16       128           7 * 16     0
+    2      8       128      128           7 * 128    112
+
+Source: Stockham's autosort algorithm (W. T. Cochran et al., "What is the fast Fourier transform?",
+1967), as given for GPUs by N. K. Govindaraju et al., "High performance discrete Fourier transforms
+on graphics processors", SC 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = ["Pass", "Schedule"]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over all points of a transform.
+
+    Parameters
+    ----------
+    index : int
+        Its place in the schedule.
+    radix : int
+        Points of a butterfly.
+    stride : int
+        Distance of what a butterfly writes: the product of the radices before.
+    butterflies : int
+        How many there are, which is also the distance of what a butterfly reads.
+    twiddle_offset : int
+        Where its factors begin in the table of all passes, in complex numbers.
+    """
+
+    index: int
+    radix: int
+    stride: int
+    butterflies: int
+    twiddle_offset: int
+
+    @property
+    def twiddle_count(self) -> int:
+        """Complex factors in the table: none in the first pass, where all are 1."""
+        return self.stride * (self.radix - 1) if self.index else 0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All passes of a transform of length `n`, in order."""
+
+    n: int
+    passes: tuple[Pass, ...]
+
+    @classmethod
+    @lru_cache(maxsize=4096)
+    def of(cls, radices: tuple[int, ...]) -> Schedule:
+        """Return the schedule of passes with these radices, whose product is the length."""
+        n, stride, offset = math.prod(radices), 1, 0
+        passes: list[Pass] = []
+        for index, radix in enumerate(radices):
+            passes.append(Pass(index, radix, stride, n // radix, offset))
+            offset += passes[-1].twiddle_count
+            stride *= radix
+        return cls(n, tuple(passes))
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        """Of the passes, in order."""
+        return tuple(each.radix for each in self.passes)
+
+    @property
+    def twiddle_count(self) -> int:
+        """Complex factors of all passes."""
+        return sum(each.twiddle_count for each in self.passes)
+
+    @property
+    def last(self) -> Pass:
+        """The pass that writes the result."""
+        return self.passes[-1]

@@ -1,0 +1,126 @@
+"""How far a result may be from what is right, value by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.operation import Difference
+from opencl_lab.operations.conv2d.expected import CHUNK, extend
+from opencl_lab.operations.conv2d.problem import Conv2dProblem
+
+__all__ = ["compare", "magnitudes"]
+
+Array = np.ndarray[Any, Any]
+
+COMPARED = 1 << 16
+"""Values that are compared together, so that they stay in the cache."""
+
+
+def compare(
+    problem: Conv2dProblem, inputs: dict[str, Array], right: Array, given: Array
+) -> Difference:
+    """Compare a result with the right one, value by value.
+
+    Whatever the order of the sum, its error is at most ``gamma * sum |w| |p|`` with
+    ``gamma = n u / (1 - n u)`` for n products and unit roundoff u (N. Higham, "Accuracy
+    and Stability of Numerical Algorithms", section 3.1). A few roundings are added for a
+    filter that was split into two vectors. Integers may be one step further, where rounding
+    tips over; those that were summed in integers must be equal.
+    """
+    if given.shape != right.shape or given.dtype != right.dtype:
+        return Difference(np.inf, np.inf, False)
+    max_abs = max_rel = 0.0
+    ok = True
+    flat_right, flat_given = right.reshape(-1), given.reshape(-1)
+    for first in range(0, right.size, COMPARED):
+        part = slice(first, first + COMPARED)
+        reference = flat_right[part].astype(np.float64)
+        error, relative = _errors(problem, reference, flat_given[part].astype(np.float64))
+        ok = ok and _within_bound(problem, inputs, first, reference, error)
+        max_abs = max(max_abs, float(np.max(error, initial=0)))
+        max_rel = max(max_rel, float(np.max(relative, initial=0)))
+    return Difference(max_abs, max_rel, ok)
+
+
+def _errors(problem: Conv2dProblem, reference: Array, value: Array) -> tuple[Array, Array]:
+    """Return absolute and relative errors; infinite where one of two values is no number."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs(reference - value)
+        if problem.dtype.kind in "iu" and not problem.saturate:  # 255 and 0 are neighbours
+            error = np.minimum(error, 2.0 ** (8 * problem.dtype.itemsize) - error)
+        error[(reference == value) | (np.isnan(reference) & np.isnan(value))] = 0
+        error[np.isnan(error)] = np.inf
+        relative = error / (np.abs(reference) + 1e-12)
+        relative[np.isnan(relative)] = np.inf
+    return error, relative
+
+
+def _within_bound(
+    problem: Conv2dProblem, inputs: dict[str, Array], first: int, reference: Array, error: Array
+) -> bool:
+    """Return whether values of the result from place `first` on keep the error bound."""
+    gamma, least = _error_bound(problem)
+    floating = problem.dtype.kind == "f"
+    rounds = floating and problem.dtype != problem.sum_type
+    narrow = float(np.finfo(problem.dtype).eps) if rounds else 0.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        excess = error - least - narrow * np.abs(reference)
+        # A sum of magnitudes is no less than the sum (unless that wrapped around), so that few
+        # have to be made.
+        known = np.abs(reference) if floating else 0.0
+        (places,) = np.nonzero((error != 0) & ~(excess <= gamma * known))
+        if not np.isfinite(error).all():
+            return False
+        bounds = gamma * magnitudes(problem, inputs, first + places)
+        return bool((excess[places] <= bounds).all())
+
+
+def magnitudes(problem: Conv2dProblem, inputs: dict[str, Array], places: Array) -> Array:
+    """Return the sums ``sum |w| |p|`` of some values of the result, by their flat indices."""
+    weights = np.abs(inputs["weights"].astype(np.float64))
+    weights = (weights[::-1, ::-1] if problem.flip else weights).reshape(-1)
+    taps = np.indices(problem.filter_shape).reshape(2, -1)
+    boundary, cval = problem.extension
+    sums = np.zeros(len(places))
+    at_once = max(1, CHUNK // len(weights))
+    for first in range(0, len(places), at_once):
+        part = places[first : first + at_once]
+        image, y, x, channel = np.unravel_index(part, problem.result_shape)
+        rows, columns = (
+            extend(start[:, None] + offset + tap, size, boundary)
+            for start, offset, tap, size in zip(
+                (y, x), problem.offset, taps, (problem.height, problem.width), strict=True
+            )
+        )
+        if inputs["image"].size:
+            pixels = inputs["image"][image[:, None], rows, columns, channel[:, None]]
+        else:
+            pixels = np.zeros(rows.shape)
+        outside = np.minimum(rows, columns) < 0
+        sums[first : first + at_once] = (
+            np.abs(np.where(outside, cval, pixels.astype(np.float64))) @ weights
+        )
+    return sums
+
+
+def _error_bound(problem: Conv2dProblem) -> tuple[float, float]:
+    """Return the error of a sum relative to that of its magnitudes, and what is always allowed.
+
+    The rounding of a sum to a narrower type comes on top.
+    """
+    if problem.sum_type.kind == "i":
+        return 0.0, 0.0
+    limits = np.finfo(problem.sum_type)
+    taps = problem.filter_height * problem.filter_width
+    growth = (taps + 12) * float(limits.eps) / 2
+    gamma = growth / (1 - growth) if growth < 0.5 else 2 * growth
+    if problem.sum_type == np.float64:  # the right result has this error too
+        gamma *= 2
+    least = (taps + 12) * float(limits.tiny)
+    if problem.dtype.kind in "iu":
+        return gamma, least + 1.0
+    return gamma, least + (
+        float(np.finfo(problem.dtype).tiny) if problem.dtype == np.float16 else 0.0
+    )

@@ -1,0 +1,122 @@
+"""The tutorial's operation works in everything that operations do, and the page shows its code."""
+
+import importlib
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.plan import check_plan
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "docs/examples/transpose.py"
+PAGE = ROOT / "docs/adding_an_operation.md"
+
+
+@pytest.fixture(scope="module")
+def example():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLE.parent)  # the tuner's processes have the same path
+        yield importlib.import_module("transpose")
+        del sys.modules["transpose"]
+
+
+def matrix(rows, columns, dtype):
+    return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
+
+
+@pytest.mark.parametrize("algorithm", ["tiled", "plain"])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 70), (33, 32), (100, 31)])
+def test_results(algorithm, shape, example):
+    for dtype in ("float32", "int8", "complex64"):
+        a = matrix(*shape, dtype)
+        given = example.transpose(a, algorithm=algorithm)
+        assert given.dtype == a.dtype and np.array_equal(given, a.T)
+
+
+def test_strides_out_and_device_arrays(example, queue):
+    import pyopencl.array
+
+    a = matrix(40, 60, np.float32)
+    out = np.zeros((20, 40), np.float32)
+    assert example.transpose(a[:, ::3], out=out) is out
+    assert np.array_equal(out, a[:, ::3].T)
+    on_device = pyopencl.array.to_device(queue, a)
+    assert np.array_equal(example.transpose(on_device).get(), a.T)
+    with pytest.raises(InvalidProblem):
+        example.transpose(a[0])
+
+
+def test_every_configuration_of_small_spaces(example, device):
+    operation = example.TRANSPOSE
+    problem = example.TransposeProblem(**operation.check_cases[0])
+    inputs = operation.generate(problem, 3)
+    expected = operation.expected(problem, inputs)
+    counts = {}
+    for algorithm in operation.algorithms:
+        configs = list(algorithm.space)
+        for config in itertools.islice(configs, 0, None, max(1, len(configs) // 6)):
+            check_plan(algorithm.plan(problem, config, device), device)
+            run = operation.run(problem, inputs, algorithm=algorithm.name, config=config)
+            assert operation.compare(problem, inputs, expected, run.outputs).ok, config
+            counts[algorithm.name] = counts.get(algorithm.name, 0) + 1
+    assert min(counts.values()) >= 5 and len(counts) == 2
+
+
+def test_wrong_results_are_noticed(example):
+    operation = example.TRANSPOSE
+    problem = example.TransposeProblem(3, 5)
+    inputs = operation.generate(problem, 3)
+    wrong = {"transposed": inputs["a"].reshape(5, 3)}
+    assert not operation.compare(problem, inputs, operation.expected(problem, inputs), wrong).ok
+
+
+def test_the_tuner_takes_it(example):
+    result = ol.tune(example.TRANSPOSE, algorithm="plain", budget=3, time_limit=20, size=200)
+    assert result.best is not None and not result.failures
+
+
+def oclab(*arguments, folder):
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_command_line_has_it(tmp_path):
+    text = oclab("transpose", "--size", "300", "--algorithm", "all", "--json", folder=tmp_path)
+    rows = {row["implementation"]: row["status"] for row in json.loads(text)["results"]}
+    wanted = ("opencl:tiled", "opencl:plain", "c:seq", "numpy")
+    assert {name: rows[name] for name in wanted} == dict.fromkeys(wanted, "correct")
+
+
+def test_files_are_read_and_written(tmp_path):
+    (tmp_path / "a.csv").write_text("1,2,3\n4,5,6\n")
+    oclab("transpose", "a.csv", "-o", "b.csv", "--quiet", folder=tmp_path)
+    assert (tmp_path / "b.csv").read_text() == "1,4\n2,5\n3,6\n"
+
+
+def test_the_page_shows_the_code_as_it_is():
+    blocks = re.findall(r"```(?:python|c)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    there = EXAMPLE.read_text(encoding="utf-8")
+    there += (EXAMPLE.parent / "transpose.cl.mako").read_text(encoding="utf-8")
+    for block in blocks:
+        for part in block.split("...\n"):  # what the page leaves out
+            assert part.strip("\n") in there, part
+    shown = sum(block.count("\n") for block in blocks)
+    assert shown > 80

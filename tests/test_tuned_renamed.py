@@ -1,0 +1,80 @@
+"""Entries that were stored under earlier names of parameters, values and kernels are read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from opencl_lab.registry import operations
+from opencl_lab.template import kernel_digest
+from opencl_lab.tuned import database, renamed
+from opencl_lab.tuned.entry import parse
+
+EARLIER = {
+    "FORM": "groups", "EXCHANGE": "turns", "FEW_ROOTS": False, "JOIN": "always", "WG_SIZE": 128,
+    "POINTS": 4, "TRANSFORMS": 0, "LAST_TRANSFORMS": 0, "LOCAL_LIMIT": 16384, "LOCAL_PAD": 0,
+    "MAX_RADIX": 16, "VECTOR_WIDTH": 8, "BLOCK": 4, "ITEMS_PER_UNIT": 8, "SPLIT": "auto",
+}  # fmt: skip
+
+
+def stored(**changes):
+    """Return the first entry that comes with the package, changed, as an earlier file had it."""
+    content = json.loads(database.shipped_file("dft").read_text())
+    content["entries"] = [{**content["entries"][0], **changes}]
+    return parse(json.dumps(content))[0]
+
+
+def test_parameters_and_values_have_todays_names():
+    config = stored(config=EARLIER).config
+    assert config["FORM"] == "local-memory" and config["EXCHANGE"] == "two-phase"
+    assert config["FEW_TWIDDLES"] is False and config["FUSED"] == "always"
+    assert not {"FEW_ROOTS", "JOIN"} & set(config)
+    assert {name: config[name] for name in ("WG_SIZE", "SPLIT")} == {
+        "WG_SIZE": 128,
+        "SPLIT": "auto",
+    }
+    space = operations()["dft"].algorithm("fft").space
+    assert set(config) == {parameter.name for parameter in space.parameters}
+    assert space.violation(config) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "earlier", "today"),
+    [
+        ("FORM", "lanes", "vector"),
+        ("EXCHANGE", "pairs", "interleaved"),
+        ("EXCHANGE", "parts", "split"),
+        ("EXCHANGE", "auto", "auto"),
+    ],
+)
+def test_each_value_has_todays_name(name, earlier, today):
+    assert stored(config={**EARLIER, name: earlier}).config[name] == today
+
+
+def test_the_names_of_today_stay():
+    config = dict(stored(config=EARLIER).config)
+    assert dict(stored(config=config).config) == config
+
+
+def test_renamed_names_exist_today():
+    for (operation, algorithm), names in renamed.PARAMETERS.items():
+        space = operations()[operation].algorithm(algorithm).space
+        values = {parameter.name: parameter.values for parameter in space.parameters}
+        assert set(names.values()) <= set(values) and not set(names) & set(values)
+        for name, changed in renamed.VALUES.get((operation, algorithm), {}).items():
+            assert set(changed.values()) <= set(values[name])
+            assert not set(changed) & set(values[name])
+
+
+def test_digests_of_earlier_templates_lead_to_todays():
+    """Of templates that render the same kernels: what was measured with them holds."""
+    today = {
+        kernel_digest(algorithm.templates)
+        for operation in operations().values()
+        for algorithm in operation.algorithms
+    }
+    assert set(renamed.DIGESTS.values()) <= today
+    assert not set(renamed.DIGESTS) & today
+    for earlier, digest in renamed.DIGESTS.items():
+        assert stored(digest=earlier).digest == digest

@@ -1,0 +1,314 @@
+"""Make the plots and tables of docs/performance.md from the documents in docs/data.
+
+    python tools/performance_page.py
+
+reads docs/data/*.json, which `tools/measure_performance.py` writes, draws docs/plots/OPERATION.svg,
+and replaces what is between the markers of each operation in docs/performance.md. Nothing in there
+is written by hand. A second run changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.stored import Results, read_results
+
+DOCS = Path(__file__).parents[1] / "docs"
+OURS = "opencl_lab"
+INK = "#727a85"  # of text: as far from white as from the dark pages of GitHub
+STYLES = {  # colour and marker, all with a contrast of 3 at least on white and on dark pages
+    OURS: ("#e5484d", "o"),
+    "NumPy": ("#3b82f6", "s"),
+    "BLAS": ("#3b82f6", "s"),
+    "SciPy": ("#3b82f6", "s"),
+    "C, OpenMP": ("#7d8590", "v"),
+    "OpenCV": ("#2f9e44", "D"),
+    "FFTW": ("#2f9e44", "D"),
+    "CuPy": ("#0e9594", "D"),
+    "PyTorch": ("#a855f7", "^"),
+    "PyOpenCL radix": ("#a0714f", "P"),
+    "PyOpenCL bitonic": ("#d6409f", "X"),
+}
+NAMES = {
+    "numpy": "NumPy",
+    "blas": "BLAS",
+    "scipy": "SciPy",
+    "c:omp": "C, OpenMP",
+    "opencv": "OpenCV",
+    "fftw": "FFTW",
+    "cupy@device": "CuPy",
+    "torch@device": "PyTorch",
+    "pyopencl:radix@device": "PyOpenCL radix",
+    "pyopencl:bitonic@device": "PyOpenCL bitonic",
+}
+PLATFORMS = {"Portable Computing Language": "PoCL", "Intel(R) OpenCL": "Intel's CPU runtime"}
+PANEL = (3.6, 2.5)  # inches
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What the documents of one sweep show: what a size is, and how many units a call handles."""
+
+    name: str
+    what: str
+    size: str
+    unit: str
+    units: Callable[[int, Mapping[str, Any]], float]
+    """Units of 10^6 of a call from its size and the options of the problem."""
+
+
+def _transform(n: int, options: Mapping[str, Any]) -> float:
+    return 5 * n * math.log2(n) * options["batch"] / 1e9
+
+
+OPERATIONS = {
+    "sort": (Sweep("sort", "random int32 keys", "keys", "10⁹ keys/s", lambda n, _: n / 1e9),),
+    "gemm": (Sweep("gemm", "float32, N x N", "N", "TFLOP/s", lambda n, _: 2 * n**3 / 1e12),),
+    "conv2d": (
+        Sweep(
+            "conv2d",
+            "7 x 7 filter, float32, N x N pixels",
+            "N",
+            "10⁹ pixels/s",
+            lambda n, _: n * n / 1e9,
+        ),
+    ),
+    "fft": (
+        Sweep("fft", "1,024 rows, complex64", "points of a row", "GFLOP/s", _transform),
+        Sweep("fft_single", "one row, complex64", "points", "GFLOP/s", _transform),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One document: a sweep on a device."""
+
+    results: Results
+    series: Sequence[tuple[int, Mapping[str, Measurement]]]
+
+    @property
+    def measured(self) -> Mapping[str, Any]:
+        """What the tool that measured it put in."""
+        return self.results.mapping("measured")
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the data were on the device."""
+        return self.results.device["kind"] == "gpu"
+
+    @property
+    def rank(self) -> tuple[bool, int, str]:
+        """Where it stands: CPUs first, those with few processors before those with many."""
+        return self.on_gpu, self.measured["processors"], self.measured["title"]
+
+    @property
+    def names(self) -> list[str]:
+        """The implementations that have a time, ours first, in the order of `STYLES`."""
+        there = {name for _, row in self.series for name in row}
+        return [name for name in STYLES if name in there]
+
+
+def read_runs(folder: Path) -> dict[str, list[Run]]:
+    """Return the runs in a folder by the name of their sweep."""
+    found: dict[str, list[Run]] = {}
+    for path in sorted(folder.glob("*.json")):
+        results = read_results(path)
+        series = [(size, _by_name(rows)) for size, rows in results.series()]
+        found.setdefault(results.mapping("measured")["sweep"], []).append(Run(results, series))
+    return {name: sorted(runs, key=lambda run: run.rank) for name, runs in found.items()}
+
+
+def _by_name(rows: Sequence[Measurement]) -> dict[str, Measurement]:
+    """Return the rows with a right result by the names of `STYLES`.
+
+    Raises
+    ------
+    KeyError
+        For an implementation that has no name here.
+    """
+    found = {}
+    for row in rows:
+        if row.status == "correct" and row.total_ms is not None:
+            bare = row.implementation.split(" x")[0]
+            found[OURS if row.kind == "opencl" else NAMES[bare]] = row
+    return found
+
+
+def digest(runs: Sequence[Run]) -> str:
+    """Return what tells whether a plot is of these documents."""
+    contents = b"".join(run.results.path.read_bytes() for run in runs)
+    return hashlib.sha256(contents).hexdigest()[:16]
+
+
+def plot(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:
+    """Return the picture of an operation as SVG: throughput by size, a panel for each device."""
+    rows = [(sweep, runs[sweep.name]) for sweep in OPERATIONS[operation] if sweep.name in runs]
+    used = [run for _, there in rows for run in there]
+    options = {"svg.fonttype": "none", "svg.hashsalt": operation, "font.size": 9}
+    with matplotlib.rc_context({**options, "text.color": INK, "font.sans-serif": ["DejaVu Sans"]}):
+        columns = max(len(there) for _, there in rows)
+        size = (PANEL[0] * max(columns, 2), PANEL[1] * len(rows) + 0.4)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(rows), columns, squeeze=False)
+        for line, (sweep, there) in zip(axes, rows, strict=True):
+            for axis in line[len(there) :]:
+                axis.remove()
+            for axis, run in zip(line, there, strict=False):
+                _draw(axis, sweep, run)
+        handles = {}
+        for axis in figure.axes:
+            handles.update(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+        names = [name for name in STYLES if name in handles]
+        figure.legend(
+            [handles[name] for name in names],
+            names,
+            loc="outside lower center",
+            ncols=len(names),
+            frameon=False,
+        )
+        text = io.StringIO()
+        what = {"Date": None, "Creator": f"Matplotlib {matplotlib.__version__}"}
+        figure.savefig(
+            text,
+            format="svg",
+            transparent=True,
+            metadata={**what, "Title": operation, "Description": digest(used)},
+        )
+    return "\n".join(line.rstrip() for line in text.getvalue().split("\n"))
+
+
+def _draw(axis: Any, sweep: Sweep, run: Run) -> None:
+    options = run.results.options
+    for name in reversed(run.names):
+        points = [
+            (size, sweep.units(size, options) / (row[name].total_ms.median / 1e3))
+            for size, row in run.series
+            if name in row
+        ]
+        colour, marker = STYLES[name]
+        width = 2.2 if name == OURS else 1.3
+        axis.plot(
+            *zip(*points, strict=True), marker + "-", color=colour, label=name, lw=width, ms=4
+        )
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    sizes = [size for size, _ in run.series]
+    axis.set_xticks(sizes, [short(size) for size in sizes], fontsize=8)
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_title(f"{run.measured['title']}\n{sweep.what}", fontsize=9, color=INK)
+    axis.set_xlabel(sweep.size, color=INK)
+    axis.set_ylabel(sweep.unit, color=INK)
+    axis.tick_params(which="both", colors=INK)
+    axis.grid(color=INK, alpha=0.25, lw=0.6)
+    for side, spine in axis.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(INK)
+
+
+def short(size: int) -> str:
+    """Return a size as it is written below an axis: a power of two or of ten where it is one."""
+    for base in (2, 10):
+        power = round(math.log(size, base))
+        if base**power == size and size > 9999:
+            return f"{base}{str(power).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    return f"{size:,}"
+
+
+def table(sweep: Sweep, run: Run) -> str:
+    """Return the times of a run as Markdown, with the best other library beside ours."""
+    names = run.names
+    lines = [
+        f"**{run.measured['title']}**, {sweep.what}; {_where(run)}; milliseconds per call:",
+        "",
+        f"| {sweep.size} | {' | '.join(names)} | best other / ours |",
+        f"|--:|{'--:|' * len(names)}--:|",
+    ]
+    for size, row in run.series:
+        times = [_number(row[name].total_ms.median) if name in row else "-" for name in names]
+        lines.append(f"| {size:,} | {' | '.join(times)} | {_ratio(row)} |")
+    return "\n".join(lines)
+
+
+def _where(run: Run) -> str:
+    device = run.results.device
+    platform = PLATFORMS.get(device["platform"], device["platform"])
+    places = "data on the device" if run.on_gpu else "NumPy arrays"
+    return f"{platform}, driver {device['driver']}; {places}; {run.measured['date']}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _ratio(row: Mapping[str, Measurement]) -> str:
+    """Return how the best other library compares; in brackets where the intervals overlap."""
+    others = [item for name, item in row.items() if name != OURS]
+    if OURS not in row or not others:
+        return "-"
+    ours = row[OURS].total_ms
+    best = min((item.total_ms for item in others), key=lambda times: times.median)
+    apart = ours.interval[1] < best.interval[0] or best.interval[1] < ours.interval[0]
+    text = f"{best.median / ours.median:.2f}x"
+    return text if apart else f"({text})"
+
+
+def section(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:
+    """Return what stands between the markers of an operation."""
+    parts = [f"![Throughput of {operation} by size, one panel per device](plots/{operation}.svg)"]
+    for sweep in OPERATIONS[operation]:
+        parts += [table(sweep, run) for run in runs.get(sweep.name, ())]
+    return "\n\n".join(parts)
+
+
+def page(text: str, runs: Mapping[str, Sequence[Run]]) -> str:
+    """Return the page with everything between markers made anew.
+
+    Raises
+    ------
+    ValueError
+        If the markers of an operation are missing.
+    """
+    for operation in OPERATIONS:
+        begin, end = f"<!-- made from docs/data: {operation} -->", f"<!-- end of {operation} -->"
+        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+        if len(pattern.findall(text)) != 1:
+            raise ValueError(f"the page needs one {begin} with its end")
+        made = f"{begin}\n{section(operation, runs)}\n{end}"
+        text = pattern.sub(lambda _, made=made: made, text)  # type: ignore[misc]
+    return text
+
+
+def main(docs: Path = DOCS) -> int:
+    """Write the page and the plots; those that would not change are left alone."""
+    runs = read_runs(docs / "data")
+    target = docs / "performance.md"
+    made = {target: page(target.read_text(encoding="utf-8"), runs)}
+    for operation in OPERATIONS:
+        made[docs / "plots" / f"{operation}.svg"] = plot(operation, runs)
+    for path, text in made.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"written: {path.relative_to(docs)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
