@@ -185,8 +185,8 @@ def check_comparison(
     runs = [(name, label, values) for (name, label), values in found.items()]
     for name, _, values in runs:
         algorithm = chosen.algorithm(name)
-        settled = algorithm.configure(problem, device, values)
-        check_plan(algorithm.plan(problem, settled, device), device)
+        configured = algorithm.configure(problem, device, values)
+        check_plan(algorithm.plan(problem, configured, device), device)
     sides: list[Side] = [] if resident else ["host"]
     if resident or references.on_device:
         sides.append("device")

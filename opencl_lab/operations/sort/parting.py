@@ -93,7 +93,7 @@ def memory_limit(device: Device) -> float:
         raise InvalidProblem(f"${LIMIT}: {error}") from error
 
 
-def _settled(
+def _configured(
     problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> tuple[Algorithm[SortProblem], Config]:
     chosen = SORT_SOLVER.choose(problem, device, algorithm)
@@ -113,8 +113,8 @@ def needs_parts(
     nbytes = problem.n * problem.rows * problem.dtype.itemsize
     if ROOM * nbytes + ROOM_ASIDE <= min(limit, device.max_allocation):
         return False  # without planning what is planned again
-    chosen, settled = _settled(problem, device, algorithm, config)
-    return not _fits(chosen, settled, problem, device, limit, slots=1)
+    chosen, configured = _configured(problem, device, algorithm, config)
+    return not _fits(chosen, configured, problem, device, limit, slots=1)
 
 
 def _fits(
@@ -161,8 +161,8 @@ def parts_of(
         while low < high:
             size = (low + high + 1) // 2
             part = make(size)
-            settled = _settled(part, device, algorithm, config)
-            if _fits(*settled, part, device, limit, SLOTS):
+            configured = _configured(part, device, algorithm, config)
+            if _fits(*configured, part, device, limit, SLOTS):
                 low = size
             else:
                 high = size - 1
@@ -189,4 +189,4 @@ def parts_of(
             f"{size_text(limit)} of device memory are too few to sort {problem.title}: {why}; "
             "allow more"
         )
-    return Parts(problem, part, *_settled(part, device, algorithm, config))
+    return Parts(problem, part, *_configured(part, device, algorithm, config))
