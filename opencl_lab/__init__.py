@@ -7,9 +7,10 @@ and child processes do not wait for OpenCL.
 
 import os
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from opencl_lab._version import __version__
+from opencl_lab._version import __version__ as __version__
 from opencl_lab.wheel import awaits_registration
 
 # Without it PoCL's workers often share one core and run at half speed. PoCL
@@ -19,76 +20,44 @@ os.environ.setdefault("POCL_AFFINITY", "1")
 # write to; PoCL and NVIDIA, where building takes long, keep caches of their own.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
-if TYPE_CHECKING:
-    from opencl_lab import fft, scipy_backend
-    from opencl_lab.comparison.measure import Measurement
-    from opencl_lab.comparison.runner import compare
-    from opencl_lab.device import (
-        Capabilities,
-        Device,
-        DeviceFallbackWarning,
-        devices,
-        select_device,
-    )
-    from opencl_lab.errors import (
-        BuildError,
-        DeviceNotFound,
-        InvalidConfig,
-        InvalidProblem,
-        LaunchError,
-        OclabError,
-        ReferenceUnavailable,
-    )
-    from opencl_lab.operations.conv2d.functions import conv2d
-    from opencl_lab.operations.dft.functions import dft
-    from opencl_lab.operations.gemm.functions import gemm
-    from opencl_lab.operations.select.functions import searchsorted, topk, unique
-    from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
-    from opencl_lab.prepared import Prepared, prepare
-    from opencl_lab.runtime.replay import free_memory
-    from opencl_lab.tuning.result import TuneResult
-    from opencl_lab.tuning.tune_kernel import tune_kernel
-    from opencl_lab.tuning.tuner import tune
-
-__all__ = [
-    "BuildError",
-    "Capabilities",
-    "Device",
-    "DeviceFallbackWarning",
-    "DeviceNotFound",
-    "InvalidConfig",
-    "InvalidProblem",
-    "LaunchError",
-    "Measurement",
-    "OclabError",
-    "Prepared",
-    "ReferenceUnavailable",
-    "TuneResult",
-    "__version__",
-    "argsort",
-    "compare",
-    "conv2d",
-    "devices",
-    "dft",
-    "fft",
-    "free_memory",
-    "gemm",
-    "prepare",
-    "scipy_backend",
-    "searchsorted",
-    "select_device",
-    "sort",
-    "sort_by_key",
-    "topk",
-    "tune",
-    "tune_kernel",
-    "unique",
-]
+if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
+    from opencl_lab import fft as fft
+    from opencl_lab import scipy_backend as scipy_backend
+    from opencl_lab.comparison.measure import Measurement as Measurement
+    from opencl_lab.comparison.runner import compare as compare
+    from opencl_lab.device import Capabilities as Capabilities
+    from opencl_lab.device import Device as Device
+    from opencl_lab.discovery import DeviceFallbackWarning as DeviceFallbackWarning
+    from opencl_lab.discovery import devices as devices
+    from opencl_lab.discovery import select_device as select_device
+    from opencl_lab.errors import BuildError as BuildError
+    from opencl_lab.errors import DeviceNotFound as DeviceNotFound
+    from opencl_lab.errors import InvalidConfig as InvalidConfig
+    from opencl_lab.errors import InvalidProblem as InvalidProblem
+    from opencl_lab.errors import LaunchError as LaunchError
+    from opencl_lab.errors import OclabError as OclabError
+    from opencl_lab.errors import ReferenceUnavailable as ReferenceUnavailable
+    from opencl_lab.operations.conv2d.functions import conv2d as conv2d
+    from opencl_lab.operations.dft.functions import dft as dft
+    from opencl_lab.operations.gemm.functions import gemm as gemm
+    from opencl_lab.operations.select.functions import searchsorted as searchsorted
+    from opencl_lab.operations.select.functions import topk as topk
+    from opencl_lab.operations.select.functions import unique as unique
+    from opencl_lab.operations.sort.functions import argsort as argsort
+    from opencl_lab.operations.sort.functions import sort as sort
+    from opencl_lab.operations.sort.functions import sort_by_key as sort_by_key
+    from opencl_lab.prepared import Prepared as Prepared
+    from opencl_lab.prepared import prepare as prepare
+    from opencl_lab.runtime.replay import free_memory as free_memory
+    from opencl_lab.tuning.result import TuneResult as TuneResult
+    from opencl_lab.tuning.tune_kernel import tune_kernel as tune_kernel
+    from opencl_lab.tuning.tuner import tune as tune
 
 _HOMES = {
     "comparison.measure": ("Measurement",),
     "comparison.runner": ("compare",),
-    "device": ("Capabilities", "Device", "DeviceFallbackWarning", "devices", "select_device"),
+    "device": ("Capabilities", "Device"),
+    "discovery": ("DeviceFallbackWarning", "devices", "select_device"),
     "errors": (
         "BuildError",
         "DeviceNotFound",
@@ -111,6 +80,8 @@ _HOMES = {
 }
 _MODULES = ("fft", "scipy_backend")
 
+__all__ = sorted((*chain(*_HOMES.values()), *_MODULES, "__version__"))
+
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
@@ -124,7 +95,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__
 
 
 # Before anybody starts OpenCL, as pyopencl alone would do without Intel's runtime.

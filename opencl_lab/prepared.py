@@ -133,11 +133,11 @@ class Prepared:
         kinds = kinds_of(given, len(arrays))
         recipe = self._known.get(kinds)
         if recipe is None:
-            return self._settle(arrays, out)
+            return self._first(arrays, out)
         self._last = _Last.of(given, len(arrays), recipe)
         return recipe.run(given)
 
-    def _settle(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
+    def _first(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
         made = [array if is_device_array(array) else np.asarray(array) for array in arrays]
         got = [(tuple(array.shape), array.dtype) for array in made]
         wanted = list(zip(self.shapes, self.dtypes, strict=True))

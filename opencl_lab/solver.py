@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.plan import Plan, Work, check_plan
 from opencl_lab.runtime.arrays import is_device_array

@@ -28,7 +28,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.device import devices, select_device
+from opencl_lab.discovery import devices, select_device
 from opencl_lab.runtime.session import default_queue
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.fourier.factors import (
     is_smooth,
 )

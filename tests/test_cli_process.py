@@ -21,7 +21,7 @@ from opencl_lab.cli import main
 from opencl_lab.cli.common import Settings, settings
 from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.operation import Difference
 
 

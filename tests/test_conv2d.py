@@ -12,7 +12,7 @@ import pytest
 from conv2d_checks import ALGORITHMS, assert_close, right
 from scipy import ndimage, signal
 
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d import expected
 from opencl_lab.operations.conv2d.functions import conv2d

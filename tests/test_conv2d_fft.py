@@ -13,7 +13,8 @@ from scipy import signal
 
 from opencl_lab import compare
 from opencl_lab.comparison import ours
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.conv2d.blocks import Blocks

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage, signal
 
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.conv2d import expected, tolerance
 from opencl_lab.operations.conv2d.arguments import weight_inputs

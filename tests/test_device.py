@@ -10,8 +10,9 @@ import pytest
 from device_records import CPU, EVERYTHING, FPGA, NEW_CPU, NVIDIA, POCL, SIMULATOR, SMALL_GPU
 
 import opencl_lab as ol
-from opencl_lab import device as module
-from opencl_lab.device import Capabilities, Device, choose_device
+from opencl_lab import discovery as module
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.discovery import choose_device
 
 INTEL_CPU = Device(
     "EPYC", "cpu", platform="Intel(R) OpenCL", compute_units=2, clock=0, platform_index=6

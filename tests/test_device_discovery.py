@@ -14,8 +14,9 @@ import pytest
 from device_records import CPU, EVERYTHING
 
 import opencl_lab as ol
-from opencl_lab import device as module
-from opencl_lab.device import Capabilities, choose_device, device_of, probe_file
+from opencl_lab import discovery as module
+from opencl_lab.device import Capabilities
+from opencl_lab.discovery import choose_device, device_of, probe_file
 from opencl_lab.paths import cache_dir, write_json
 
 # ------------------------------------------------------------ probed capabilities

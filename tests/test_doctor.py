@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from opencl_lab import device as device_module
+from opencl_lab import discovery as device_module
 from opencl_lab.cli.doctor import render_table
-from opencl_lab.device import Capabilities, Device, devices, probe_file
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.discovery import devices, probe_file
 from opencl_lab.doctor import diagnose, probes
 from opencl_lab.doctor import examine as examining
 from opencl_lab.doctor.diagnose import PROBES, Report, store

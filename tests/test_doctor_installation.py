@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from opencl_lab import device as device_module
+from opencl_lab import discovery as device_module
 from opencl_lab.cli import main
 from opencl_lab.cli.doctor import render_table
 from opencl_lab.device import Device

@@ -13,7 +13,7 @@ import pytest
 from fft_checks import FFT, bound, check, random_signal, relative
 
 import opencl_lab as ol
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.dft import transform
 from opencl_lab.operations.dft.operation import DFT

@@ -9,7 +9,7 @@ import pytest
 from fft_checks import random_signal, relative
 
 import opencl_lab as ol
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.runtime.session import default_queue
 

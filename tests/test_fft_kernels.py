@@ -7,7 +7,7 @@ import pytest
 from fft_checks import EPS, FFT, GROUPS, bound, check, relative
 
 import opencl_lab as ol
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.fourier import costs
 from opencl_lab.fourier.factors import (
     RADICES,

@@ -11,7 +11,7 @@ import pyopencl.array
 import pytest
 from fft_checks import EPS, FFT, GROUPS, bound, check, relative
 
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.fourier import fusion
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem

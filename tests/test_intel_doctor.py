@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 from intel_setting import discover, register
 
-from opencl_lab import device as discovery
-from opencl_lab import intel
+from opencl_lab import discovery, intel
 from opencl_lab import wheel as pip
 from opencl_lab.device import Device
 from opencl_lab.doctor.installation import installation

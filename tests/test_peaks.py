@@ -13,7 +13,7 @@ from rich.console import Console
 from opencl_lab.cli.tune_progress import _best_text
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.table import comparison_table
-from opencl_lab.device import probe_file
+from opencl_lab.discovery import probe_file
 from opencl_lab.doctor.diagnose import store
 from opencl_lab.doctor.findings import Finding
 from opencl_lab.doctor.peaks import (

@@ -204,7 +204,7 @@ def test_what_pocl_writes_is_whole(queue, tmp_path):
 
 CLEARED = """
 import os, shutil
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.template import Source
 

@@ -1,5 +1,6 @@
 """The public names."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -16,6 +17,20 @@ def test_every_public_name_is_there_and_has_a_home():
     for name in opencl_lab.__all__:
         assert getattr(opencl_lab, name) is not None
     assert dir(opencl_lab) == sorted(opencl_lab.__all__)
+
+
+def test_type_checkers_read_what_is_imported():
+    tree = ast.parse(Path(opencl_lab.__file__).read_text(encoding="utf-8"))
+    (block,) = (
+        n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
+    )
+    read = {}
+    for node in block.body:
+        (item,) = node.names
+        assert item.asname == item.name  # else it would not be handed on
+        read.setdefault(node.module.removeprefix("opencl_lab").lstrip("."), set()).add(item.name)
+    assert read.pop("") == set(opencl_lab._MODULES)
+    assert read == {home: set(names) for home, names in opencl_lab._HOMES.items()}
 
 
 def test_functions_are_not_hidden_by_packages():

@@ -59,7 +59,7 @@ def small_parts(monkeypatch):
         part = replace(problem, rows=1, n=-(-problem.n // runs))
         if runs == 1:
             part = replace(problem, rows=min(problem.rows, max(PART // max(problem.n, 1), 1)))
-        chosen = part_sizes._chosen(part, device, algorithm, config)
+        chosen = part_sizes._configured(part, device, algorithm, config)
         return part_sizes.Parts(problem, part, *chosen)
 
     monkeypatch.setattr(out_of_core, "parts_of", parted)

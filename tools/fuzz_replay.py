@@ -34,7 +34,7 @@ import pyopencl.array
 import pyopencl.tools
 
 import opencl_lab as ol
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue
 

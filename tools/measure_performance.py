@@ -28,7 +28,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.registry import get_operation
 
 DATA = Path(__file__).parents[1] / "docs/data"

@@ -308,7 +308,7 @@ def run_inside(name: str) -> None:
     import numpy as np
 
     from opencl_lab import template
-    from opencl_lab.device import select_device
+    from opencl_lab.discovery import select_device
     from opencl_lab.runtime import programs, session
     from opencl_lab.runtime.execute import execute
 

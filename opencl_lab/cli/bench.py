@@ -35,7 +35,7 @@ from opencl_lab.comparison.plots import plot_speedup, plot_throughput, plot_time
 from opencl_lab.comparison.runner import BASELINE, check_comparison, run_comparison
 from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
-from opencl_lab.device import Selection
+from opencl_lab.discovery import Selection
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.paths import check_target, write_target

@@ -13,7 +13,7 @@ from rich.table import Table
 from opencl_lab.cli.common import document, print_json, progress_bar, settings, write_files
 from opencl_lab.comparison.calls import OURS, CallReport, measure_calls
 from opencl_lab.comparison.table import number
-from opencl_lab.device import Selection
+from opencl_lab.discovery import Selection
 from opencl_lab.operation import Operation
 from opencl_lab.paths import write_target
 from opencl_lab.solver import Problem

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.table import Column, Table
 
     from opencl_lab.comparison.runner import StepReport as Report
-    from opencl_lab.device import Selection
+    from opencl_lab.discovery import Selection
 
 __all__ = [
     "Settings",
@@ -61,7 +61,7 @@ class Settings:
     def select(self) -> Selection:
         """Choose the device once a command."""
         if self._selection is None:
-            from opencl_lab.device import choose_device
+            from opencl_lab.discovery import choose_device
 
             self._selection = choose_device(self.device)
         return self._selection

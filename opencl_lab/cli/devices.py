@@ -6,7 +6,8 @@ import click
 from rich.table import Table
 
 from opencl_lab.cli.common import document, global_options, print_json, settings
-from opencl_lab.device import Device, choose_device, devices
+from opencl_lab.device import Device
+from opencl_lab.discovery import choose_device, devices
 from opencl_lab.errors import DeviceNotFound
 from opencl_lab.wording import size_text
 

@@ -26,7 +26,8 @@ from opencl_lab.comparison.drawing import check_plot
 from opencl_lab.comparison.plots import plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison, run_comparison
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
-from opencl_lab.device import Device, Selection
+from opencl_lab.device import Device
+from opencl_lab.discovery import Selection
 from opencl_lab.errors import BuildError
 from opencl_lab.files import (
     Stored,

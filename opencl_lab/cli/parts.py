@@ -14,7 +14,8 @@ from opencl_lab.comparison.measure import Measurement, Times
 from opencl_lab.comparison.plots import plot_comparison
 from opencl_lab.comparison.table import write_csv
 from opencl_lab.comparison.wanted import references_of
-from opencl_lab.device import Device, Selection
+from opencl_lab.device import Device
+from opencl_lab.discovery import Selection
 from opencl_lab.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
 from opencl_lab.file_jobs import FileJob, FileResult
 from opencl_lab.interrupt import interrupt_at_termination

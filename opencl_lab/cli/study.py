@@ -29,7 +29,8 @@ from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import BASELINE
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
-from opencl_lab.device import Device, Selection
+from opencl_lab.device import Device
+from opencl_lab.discovery import Selection
 from opencl_lab.studies.catalogue import STUDIES
 from opencl_lab.studies.descriptor import (
     SCALES,

@@ -21,7 +21,7 @@ from opencl_lab.cli.operation import problem_options
 from opencl_lab.cli.tune_progress import watch
 from opencl_lab.cli.tune_result import print_result, result_document
 from opencl_lab.comparison.drawing import check_plot
-from opencl_lab.device import Selection
+from opencl_lab.discovery import Selection
 from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
 from opencl_lab.tuning.plots import plot_tuning

@@ -13,7 +13,7 @@ import numpy as np
 
 from opencl_lab.cli.common import global_options, parameter_values, settings
 from opencl_lab.cli.tune import SEARCH, run_search, search_options
-from opencl_lab.device import Selection
+from opencl_lab.discovery import Selection
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import read_array
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from opencl_lab.cli.common import settings
-from opencl_lab.device import KINDS, choose_device, devices
+from opencl_lab.discovery import KINDS, choose_device, devices
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest

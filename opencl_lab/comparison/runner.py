@@ -12,7 +12,8 @@ from opencl_lab.comparison.implementations import Implementation, ReferenceRun, 
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.wanted import References, names_of, references_of, workers_of
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
@@ -184,8 +185,8 @@ def check_comparison(
     runs = [(name, label, values) for (name, label), values in found.items()]
     for name, _, values in runs:
         algorithm = chosen.algorithm(name)
-        settled = algorithm.configure(problem, device, values)
-        check_plan(algorithm.plan(problem, settled, device), device)
+        configured = algorithm.configure(problem, device, values)
+        check_plan(algorithm.plan(problem, configured, device), device)
     sides: list[Side] = [] if resident else ["host"]
     if resident or references.on_device:
         sides.append("device")

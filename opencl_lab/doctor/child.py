@@ -23,7 +23,7 @@ def main(target: str, spec: str) -> None:
     # What a driver prints must not mix with the steps: its stdout becomes our stderr.
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as steps:
         os.dup2(2, 1)
-        from opencl_lab.device import select_device
+        from opencl_lab.discovery import select_device
 
         module, _, function = target.partition(":")
         probe = getattr(importlib.import_module(module), function)

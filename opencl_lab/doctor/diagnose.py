@@ -11,7 +11,8 @@ from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.caches import make_section
-from opencl_lab.device import Capabilities, Device, probe_file
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.discovery import probe_file
 from opencl_lab.doctor.examine import TIME_LIMIT, examine
 from opencl_lab.doctor.findings import Finding, Probe
 from opencl_lab.doctor.installation import installation
@@ -114,7 +115,7 @@ class Report:
 
 
 def store(device: Device, findings: Sequence[Finding]) -> Path:
-    """Write findings where `opencl_lab.device` and `stored_peaks` read those about `device`."""
+    """Write findings where `opencl_lab.discovery` and `stored_peaks` read those about `device`."""
     make_section("doctor")
     path = probe_file(device.key)
     write_json(

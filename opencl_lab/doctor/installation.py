@@ -149,7 +149,7 @@ def _loader() -> tuple[Path | None, Tool]:
     """Return the library that pyopencl is linked with, and the finding about it."""
     name = "ICD loader"
     try:
-        import_module("opencl_lab.device")  # and with it pyopencl
+        import_module("opencl_lab.discovery")  # and with it pyopencl
     except DeviceNotFound as error:
         return None, Tool(name, "missing", str(error.__cause__ or error), INSTALL_LOADER)
     path = intel.loader_library()

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device, probe_file
+from opencl_lab.device import Device
+from opencl_lab.discovery import probe_file
 from opencl_lab.paths import read_json
 from opencl_lab.plan import Work
 

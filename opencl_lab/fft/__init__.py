@@ -16,23 +16,25 @@ from numpy.fft import fftfreq, rfftfreq
 from opencl_lab.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from opencl_lab.fft.fourier import (
     fft,
-    fft2,
-    fftn,
     fftshift,
     hfft,
-    hfft2,
-    hfftn,
     ifft,
-    ifft2,
-    ifftn,
     ifftshift,
     ihfft,
+    irfft,
+    rfft,
+)
+from opencl_lab.fft.several_axes import (
+    fft2,
+    fftn,
+    hfft2,
+    hfftn,
+    ifft2,
+    ifftn,
     ihfft2,
     ihfftn,
-    irfft,
     irfft2,
     irfftn,
-    rfft,
     rfft2,
     rfftn,
 )

@@ -13,7 +13,8 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.tools
 
-from opencl_lab.device import Device, check_fork, device_of
+from opencl_lab.device import Device
+from opencl_lab.discovery import check_fork, device_of
 from opencl_lab.errors import LaunchError
 from opencl_lab.plan import Buffer, Plan, Table, check_plan
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable

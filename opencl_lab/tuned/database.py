@@ -167,8 +167,8 @@ def store(
         If the file cannot be written, or is of a newer opencl_lab.
     """
     digest = kernel_digest(algorithm.templates)
-    settled = Config(config)
-    add([entry_of(device, operation, algorithm.name, digest, problem, settled, time_ms)])
+    configured = Config(config)
+    add([entry_of(device, operation, algorithm.name, digest, problem, configured, time_ms)])
 
 
 def clear(chosen: Callable[[Entry], bool] = lambda entry: True) -> int:

@@ -188,8 +188,8 @@ def _allowed(task: TuningTask, config: Config) -> Config | None:
     algorithm, problem, device = task.algorithm, task.problem, task.device
     default = algorithm.default_config(problem, device)
     try:
-        settled = algorithm.space.check(config, default)
-        check_plan(algorithm.plan(problem, settled, device), device)
+        configured = algorithm.space.check(config, default)
+        check_plan(algorithm.plan(problem, configured, device), device)
     except (InvalidConfig, InvalidProblem):
         return None
-    return settled
+    return configured

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
 from opencl_lab.operation import Difference, Option
 from opencl_lab.plan import Argument as Passed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.device import devices
+from opencl_lab.discovery import devices
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import data_dir
 from opencl_lab.registry import operations

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import select_device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays

@@ -11,7 +11,8 @@ from contextlib import closing, contextmanager
 from statistics import median
 from typing import Any
 
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem, OclabError
 from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fourier.builder import PlanBuilder
 from opencl_lab.fourier.rows import Arguments, over_rows

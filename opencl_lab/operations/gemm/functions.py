@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab.operations.gemm.problem import settle
+from opencl_lab.operations.gemm.problem import bind
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 from opencl_lab.runtime.replay import replayed
@@ -78,7 +78,7 @@ def gemm(
     queue = queue_for(matrices[0], queue)
     for matrix in matrices[1:]:
         queue_for(matrix, queue)
-    problem, inputs = settle(
+    problem, inputs = bind(
         matrices[0],
         matrices[1],
         None if c is None else matrices[2],

@@ -13,7 +13,7 @@ from opencl_lab.kernels import c_type
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
-from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, settle
+from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, bind
 from opencl_lab.operations.gemm.references import blas_gemm
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, MpiReference
@@ -106,7 +106,7 @@ class Gemm(Operation[GemmProblem]):
             name: convert(array, chosen["dtype"]) if "dtype" in options else array
             for name, array in arrays.items()
         }
-        return settle(
+        return bind(
             matrices["a"],
             matrices["b"],
             matrices.get("c"),

@@ -16,7 +16,7 @@ from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_
 from opencl_lab.solver import Problem, real_number
 from opencl_lab.wording import counted
 
-__all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "settle"]
+__all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "bind"]
 
 REAL_TYPES = ("float32", "float64")
 FLOAT32 = np.dtype("float32")
@@ -161,7 +161,7 @@ def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
     return contiguous(array, queue), False
 
 
-def settle(
+def bind(
     a: AnyArray,
     b: AnyArray,
     c: AnyArray | None,

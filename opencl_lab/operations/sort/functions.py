@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Device, select_device
+from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.kernels import WORD_TYPES
 from opencl_lab.operations.sort.problem import SortProblem

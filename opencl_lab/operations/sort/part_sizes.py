@@ -93,7 +93,7 @@ def memory_limit(device: Device) -> float:
         raise InvalidProblem(f"${LIMIT}: {error}") from error
 
 
-def _chosen(
+def _configured(
     problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> tuple[Algorithm[SortProblem], Config]:
     chosen = SORT_SOLVER.choose(problem, device, algorithm)
@@ -113,7 +113,7 @@ def needs_parts(
     nbytes = problem.n * problem.rows * problem.dtype.itemsize
     if ROOM * nbytes + ROOM_ASIDE <= min(limit, device.max_allocation):
         return False  # without planning what is planned again
-    chosen, configured = _chosen(problem, device, algorithm, config)
+    chosen, configured = _configured(problem, device, algorithm, config)
     return not _fits(chosen, configured, problem, device, limit, slots=1)
 
 
@@ -161,7 +161,7 @@ def parts_of(
         while low < high:
             size = (low + high + 1) // 2
             part = make(size)
-            configured = _chosen(part, device, algorithm, config)
+            configured = _configured(part, device, algorithm, config)
             if _fits(*configured, part, device, limit, SLOTS):
                 low = size
             else:
@@ -189,4 +189,4 @@ def parts_of(
             f"{size_text(limit)} of device memory are too few to sort {problem.title}: {why}; "
             "allow more"
         )
-    return Parts(problem, part, *_chosen(part, device, algorithm, config))
+    return Parts(problem, part, *_configured(part, device, algorithm, config))
