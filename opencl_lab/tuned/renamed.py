@@ -27,6 +27,8 @@ DIGESTS: dict[str, str] = {
     "b8a5114c169b4d4e": "4175fc7717c59729",  # conv2d register, separable
     "d55a9936340ca9e8": "60001e0edcac98ce",  # conv2d tiled
     "420f69a5b5d6a6bc": "0ad019b350fb8e95",  # conv2d naive
+    "d10fda7da2c39a57": "0ebe94bbcbc5a1e8",  # conv2d fft
+    "42253065bfd81399": "7f8a668443a0b6b0",  # dft fft
 }
 """Today's digest of templates, by that of earlier ones that rendered the same kernels."""
 
