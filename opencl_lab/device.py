@@ -182,11 +182,18 @@ class Device:
 
 @dataclass(frozen=True)
 class Selection:
-    """A chosen device and, in words, why it was chosen."""
+    """A chosen device, and a sentence that says why it was chosen."""
 
     device: Device
     reason: str
     fallback: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the device as JSON-able values, with the reason."""
+        return {**self.device.as_dict(), "reason": self.reason}
+
+    def __str__(self) -> str:
+        return f"{self.device}: {self.reason}"
 
 
 def probe_file(key: str) -> Path:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opencl_lab.comparison.runner import check_comparison
+from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.operations.conv2d import host, host_fft
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
@@ -71,12 +71,12 @@ def test_small_values_beside_large_ones_are_not_lost(rng):
 
 def test_what_forms_all_products_of_a_large_filter_is_asked_for_by_name(device):
     huge = CONV2D.problem(size=2048, ksize=301)
-    request = check_comparison(CONV2D, huge, device=device, algorithms="all", against="all")
-    assert [name for name, _, _ in request.runs] == ["fft"]
+    everything = Request(algorithms="all", against="all")
+    schedule = check_comparison(CONV2D, huge, everything, device)
+    assert [name for name, _, _ in schedule.runs] == ["fft"]
     small = replace(huge, filter_height=31, filter_width=31)
-    names = [
-        name for name, _, _ in check_comparison(CONV2D, small, device=device, algorithms="all").runs
-    ]
+    schedule = check_comparison(CONV2D, small, Request(algorithms="all"), device)
+    names = [name for name, _, _ in schedule.runs]
     assert {"register", "tiled", "naive"} <= set(names)
     assert CONV2D.sample(huge).products < 2**24
 

@@ -8,7 +8,8 @@ import pytest
 
 from opencl_lab.cli.main import main
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.runner import check_comparison, run_comparison
+from opencl_lab.comparison.request import Request, check_comparison
+from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.device import Device
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
@@ -58,8 +59,8 @@ def test_the_catalogue_names_what_there_is(name, device):
                 assert Point(options).size > 0 and problem.title
         options = {**part.options, **part.points["small"][-1]}
         problem = chosen.problem(**chosen.with_defaults(options))
-        against = list(part.against)
-        check_comparison(chosen, problem, device=device, runs=part.runs, against=against)
+        request = Request(runs=part.runs, against=list(part.against))
+        check_comparison(chosen, problem, request, device)
 
 
 def test_list_shows_sizes_of_both_scales(capsys):

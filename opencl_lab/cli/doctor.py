@@ -12,7 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.progress import progress_bar
 from opencl_lab.doctor.installation import installation
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.errors import DeviceNotFound

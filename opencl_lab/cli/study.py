@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +14,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from opencl_lab.cli.bench import results_folder, write_text
 from opencl_lab.cli.common import (
     document,
     global_options,
     print_json,
-    progress_bar,
     settings,
     write_files,
 )
+from opencl_lab.cli.progress import progress_bar
+from opencl_lab.cli.results import results_folder, write_json, write_text
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import BASELINE
@@ -106,7 +105,7 @@ def study_command(name: str, scale: str, out: str | None, repeats: int | None, s
         raise click.UsageError("--out is needed: the folder for tables, plots and summaries")
     selection = settings().select()
     wanted = list(STUDIES.values()) if name == "all" else [STUDIES[name]]
-    settings().say(f"device: {selection.device}: {selection.reason}")
+    settings().say(f"device: {selection}")
     status = 0
     contents = []
     for study in wanted:
@@ -123,7 +122,7 @@ def study_command(name: str, scale: str, out: str | None, repeats: int | None, s
         print_json(
             document(
                 "study",
-                device={**selection.device.as_dict(), "reason": selection.reason},
+                device=selection.as_dict(),
                 studies=contents,
             )
         )
@@ -301,7 +300,7 @@ def _write(outcome: _Outcome, content: dict[str, Any], folder: Path) -> int:
     plots = _plots(outcome, folder)
     failed = write_files(
         lambda: write_csv(table, outcome.rows, leading=leading),
-        lambda: write_text(data, json.dumps(full, indent=1, sort_keys=True)),
+        lambda: write_json(data, full),
         lambda: write_text(text, _table_text(outcome)),
         lambda: write_text(summary, _summary(outcome)),
         *plots.values(),

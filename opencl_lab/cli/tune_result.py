@@ -33,7 +33,7 @@ def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
     default = None if result.default is None else result.as_row(result.default)
     return document(
         "tune",
-        device={**result.device.as_dict(), "reason": selection.reason},
+        device=selection.as_dict(),
         problem={"operation": result.task.operation.name, **result.problem.as_dict()},
         algorithm=result.task.algorithm_name,
         results=rows,

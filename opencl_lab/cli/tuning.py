@@ -13,7 +13,7 @@ from rich.text import Text
 
 from opencl_lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.cli.lazy import LazyGroup
-from opencl_lab.cli.operation import problem_options
+from opencl_lab.cli.options import problem_options
 from opencl_lab.cli.tuning_entries import STYLES, Chosen, pairs_text, selection_options, state_of
 from opencl_lab.cli.tuning_exchange import export_command, import_command
 from opencl_lab.errors import InvalidProblem

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.tuning_entries import STYLES, Chosen, pairs_text, selection_options, state_of
 from opencl_lab.errors import InvalidProblem, OclabError
 from opencl_lab.paths import check_target, write_target

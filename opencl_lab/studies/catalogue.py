@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from opencl_lab.comparison.request import AlgorithmRun
 from opencl_lab.studies import answers
-from opencl_lab.studies.descriptor import Part, Question, Run, Study
+from opencl_lab.studies.descriptor import Part, Question, Study
 
 __all__ = ["STUDIES"]
 
 WORKERS = (1, 2, 4)
 ORDERS = ("random", "sorted", "reversed")
-TILES: tuple[Run, ...] = tuple(("tiled", f"TILE={tile}", {"TILE": tile}) for tile in (8, 16, 32))
+TILES: tuple[AlgorithmRun, ...] = tuple(
+    ("tiled", f"TILE={tile}", {"TILE": tile}) for tile in (8, 16, 32)
+)
 RIGHT = Question("Are all results right?", answers.all_right)
 FASTEST = Question("Which is the fastest, and by how much?", answers.fastest)
 
@@ -27,7 +30,7 @@ def _shapes(*shapes: tuple[int, int, int]) -> list[Mapping[str, int]]:
     return [dict(zip("mnk", shape, strict=True)) for shape in shapes]
 
 
-def _runs(*names: str) -> tuple[Run, ...]:
+def _runs(*names: str) -> tuple[AlgorithmRun, ...]:
     return tuple((name, "", {}) for name in names)
 
 
