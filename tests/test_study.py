@@ -223,7 +223,7 @@ def test_answers_about_local_memory(tiled, verdict):
     gpu = replace(MADE_UP, kind="gpu", local_memory=48 << 10, handle=Handle())
     names = {"basic": "opencl:naive", "local": "opencl:tiled"}
     said = answers.local_memory([result(rows)], gpu, **names)
-    assert said[0].startswith(verdict) and "memory of its own here, 48 KiB a group" in said[0]
+    assert said[0].startswith(verdict) and "memory of its own here, 48 KiB per group" in said[0]
     assert "3 MiB exceeds the cache of 2 MiB" in said[0] and len(said) == 3
     assert f"{20 / tiled[1]:.2f} times as fast" in said[2]
     assert "ordinary memory" in answers.local_memory([result(rows)], MADE_UP, **names)[0]

@@ -34,8 +34,8 @@ def render_table(report: Report, *, everything: bool = False) -> Group:
     Of the installation only what fails or could be faster, unless `everything` is wanted.
     """
     parts: list[RenderableType] = [_table(str(report.device), "probe", report.findings)]
-    told = ("broken", "limited")
-    installed = [item for item in report.installed if everything or item.verdict in told]
+    shown = ("broken", "limited")
+    installed = [item for item in report.installed if everything or item.verdict in shown]
     if installed:
         parts += [Text(), _installation_table(installed)]
     stored = (

@@ -200,7 +200,7 @@ def _printed(study: Study) -> list[Printed]:
 
 
 def _beside(outcome: _Outcome) -> list[str]:
-    """Say what the report printed, and what was measured here in its place."""
+    """Say what the report printed, and what was measured here instead."""
     said = []
     for figure in _printed(outcome.study):
         text = f"{figure.what}, {Point(figure.point)}: {figure.milliseconds:g} ms on "

@@ -45,7 +45,7 @@ KERNEL_OPTIONS = (
         metavar="NAME=A,B,...",
         multiple=True,
         required=True,
-        help="The values of a parameter to try; the first ones are what a gain is told against.",
+        help="The values of a parameter to try; gains are relative to the first ones.",
     ),
     click.option(
         "--fixed", metavar="NAME=VALUE", multiple=True, help="A parameter that does not vary."

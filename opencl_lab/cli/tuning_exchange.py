@@ -130,7 +130,7 @@ def import_command(
             timeout=timeout,
             progress=lambda state: progress(state.evaluated, state.total or 0, state.phase),
         )
-    _tell(adoption, recording)
+    _print_adoption(adoption, recording)
     return 0 if adoption.best is not None else 1
 
 
@@ -164,7 +164,7 @@ def _assignments(texts: tuple[str, ...]) -> dict[str, str]:
     return values
 
 
-def _tell(adoption: Adoption, recording: Recording) -> None:
+def _print_adoption(adoption: Adoption, recording: Recording) -> None:
     task, best = adoption.task, adoption.best
     if settings().json:
         print_json(

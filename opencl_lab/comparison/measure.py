@@ -26,7 +26,7 @@ Side: TypeAlias = Literal["host", "device"]
 class Times:
     """Median, least and greatest of several runs, in milliseconds.
 
-    `interval` is what the median is known by, see `interval_of_median`; min to max by default.
+    `interval` is where the true median lies, see `interval_of_median`; min to max by default.
     """
 
     median: float
@@ -85,13 +85,13 @@ class Measurement:
     config : mapping
         Kernel parameters; empty for references.
     threads : int
-        Threads it was told to use; 1 for sequential code and for OpenCL.
+        Threads that it may use; 1 for sequential code and for OpenCL.
     workers : int
         What efficiency divides by: threads, ranks, or the device's compute units.
     status : str
         ``correct``, or what went wrong.
     reason : str
-        That in words.
+        What went wrong, as a sentence.
     kernel_ms, transfer_ms : float, optional
         Medians of the time in kernels and in copies, from events; OpenCL only. They are of runs
         of their own, since events slow down the calls that `total_ms` is about.

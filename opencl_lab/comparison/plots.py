@@ -109,7 +109,7 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
 
 
 def group_name(implementation: str, sizes: Sequence[int] = ()) -> str:
-    """Return what an SVG calls the marks of an implementation, one a size, or its bar."""
+    """Return what an SVG calls the marks of an implementation, one per size, or its bar."""
     return f"marks|{implementation}|{','.join(map(str, sizes))}"
 
 
@@ -152,7 +152,7 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
 
 
 def _colours() -> list[Any]:
-    """Return colours that can be told apart: ten full ones, then ten light ones."""
+    """Return distinct colours: ten full ones, then ten light ones."""
     from matplotlib import color_sequences
 
     return [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
@@ -196,9 +196,9 @@ def _rings(
     """
     sizes = [size for size, _ in series if size > 0]
     least = max(series[0][0], 0)
-    known = [c for c in crossings if c.size is not None and not c.level and c.size > least]
+    interpolated = [c for c in crossings if c.size is not None and not c.level and c.size > least]
     places: list[list[float]] = []
-    for crossing in sorted(known, key=lambda item: item.size or 0):
+    for crossing in sorted(interpolated, key=lambda item: item.size or 0):
         assert crossing.size is not None  # kept above
         points = {
             size: middle

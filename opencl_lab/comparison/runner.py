@@ -217,7 +217,7 @@ def compare(
     """
     chosen = get_operation(operation)
     options = chosen.with_defaults(problem)
-    made = chosen.problem(**options)
+    bound = chosen.problem(**options)
     request = Request(
         algorithms=algorithms,
         against=against,
@@ -228,8 +228,8 @@ def compare(
     )
     return run_comparison(
         chosen,
-        made,
-        partial(chosen.generate, made, seed, **options),
+        bound,
+        partial(chosen.generate, bound, seed, **options),
         request,
         device=select_device(device),
     ).measurements

@@ -26,7 +26,7 @@ TOGETHER = 2
 
 
 class _Child:
-    """A running probe: its process, and the steps it has told so far."""
+    """A running probe: its process, and the steps it has reported so far."""
 
     def __init__(self, probe: Probe, device: Device, folder: Path, time_limit: float):
         self.probe, self.time_limit = probe, time_limit

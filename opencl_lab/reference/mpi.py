@@ -32,7 +32,7 @@ from opencl_lab.reference.ranks import remove, shared_files
 __all__ = ["INSTALL_MPI", "MPI_ENVIRONMENT", "Ranks", "find_mpiexec", "no_mpi"]
 
 INSTALL_MPI = "pip install mpi4py mpich"
-MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores unless told otherwise
+MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores without these
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",

@@ -41,7 +41,7 @@ class Library:
     package : str
         What pip installs it by, if that is not `name`.
     opens : callable, optional
-        ``opens(device)`` returns what is handed on in place of the module: by a library that
+        ``opens(device)`` returns what is handed on instead of the module: for a library that
         works on the OpenCL device that is measured. Others on a device have CUDA ones.
     """
 

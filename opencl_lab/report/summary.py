@@ -142,14 +142,14 @@ def _names(items: Sequence[Crossover]) -> str:
     return _listed([item.reference for item in items])
 
 
-def _listed(words: Sequence[str]) -> str:
-    """Return words in a sentence: a, b and c."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+def _listed(items: Sequence[str]) -> str:
+    """Return items as a sentence names them: a, b and c."""
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What was not measured or wrong; `failed` tells that from what is not there."""
+    """What failed, or was not there to be measured; `failed` says which."""
 
     text: str
     failed: bool

@@ -248,7 +248,7 @@ def local_memory(
 
 
 def _doing(row: Measurement) -> float:
-    """Return the kernel time, or the total where the device tells none."""
+    """Return the kernel time, or the total where the device reports none."""
     return row.kernel_ms or _time(row) or 0.0
 
 
@@ -257,7 +257,7 @@ def _memory(device: Device, working_set: float) -> str:
     own = getattr(device.handle, "local_mem_type", None) == OWN_LOCAL_MEMORY
     cache = int(getattr(device.handle, "global_mem_cache_size", 0) or 0)
     if own and device.kind != "cpu":
-        text = f"Local memory is memory of its own here, {size_text(device.local_memory)} a group"
+        text = f"Local memory is memory of its own here, {size_text(device.local_memory)} per group"
     else:
         text = "Local memory is ordinary memory here, in the same caches: tiles save no reads of "
         text += "memory by themselves, but their values lie side by side, where plain reads stride "

@@ -78,7 +78,7 @@ DFT = Study(
         FASTEST,
         _crossover("opencl:direct-tiled", "c:seq", "c:omp"),
         Question(
-            "How much faster is the tiled direct sum, which also shares roots, than the plain one?",
+            "How much faster is the tiled direct sum, sharing twiddle factors, than the plain one?",
             partial(answers.ratios, pairs=(("opencl:direct-tiled", "opencl:direct-naive"),)),
         ),
         RIGHT,

@@ -74,7 +74,7 @@ class Entry:
     ----------
     operation, algorithm : str
     digest : str
-        What `kernel_digest` said of the algorithm's templates.
+        `kernel_digest` of the algorithm's templates.
     device : Origin
     layout : mapping
         Those fields of the problem that change the tuning; they must match.

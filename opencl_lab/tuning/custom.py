@@ -70,7 +70,7 @@ class _Single(Solver[P]):
 class KernelOperation(Operation[P], Generic[P]):
     """An operation made of a kernel of the user's own.
 
-    It is given to `opencl_lab.tune` in place of a name, and `run` applies it with
+    It is given to `opencl_lab.tune` instead of a name, and `run` applies it with
     the configuration that was found. Bind it to a name at the top level of a module,
     as the process that tries the configurations imports it from there.
 

@@ -76,15 +76,15 @@ class Recording:
 def values_of(
     evaluations: list[Evaluation], space: SearchSpace | None = None
 ) -> dict[str, tuple[Value, ...]]:
-    """Return the values of each parameter: those of `space`, then others that were tried."""
+    """Return the values of each parameter: those of `space`, then what else was tried."""
     found: dict[str, list[Value]] = {}
     if space is not None:
         found = {parameter.name: list(parameter.values) for parameter in space.parameters}
     for evaluation in evaluations:
         for name, value in evaluation.config.items():
-            known = found.setdefault(name, [])
-            if (type(value), value) not in [(type(old), old) for old in known]:
-                known.append(value)
+            tried = found.setdefault(name, [])
+            if (type(value), value) not in [(type(old), old) for old in tried]:
+                tried.append(value)
     return {name: tuple(values) for name, values in found.items()}
 
 
@@ -224,7 +224,7 @@ def to_t4(recording: Recording) -> str:
 
 
 def from_t4(text: str) -> Recording:
-    """Return the run in T4 results; both spellings of the time of compilation are known.
+    """Return the run in T4 results; both spellings of the time of compilation are read.
 
     Raises
     ------
@@ -284,7 +284,7 @@ def _measured(measurements: Any) -> float | None:
 
 
 def read_recording(text: str) -> Recording:
-    """Return the run in a file of any format that is known here.
+    """Return the run in a file of any format that this module reads.
 
     Raises
     ------
