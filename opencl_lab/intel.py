@@ -90,7 +90,7 @@ def own_vendors(loader: Path | None) -> Path | None:
 
 
 def register(root: Path = Path("/")) -> None:
-    """Tell the ICD loader of Intel's CPU runtime, if pip has installed it; call before OpenCL.
+    """Make Intel's CPU runtime, if pip installed it, known to the ICD loader; call before OpenCL.
 
     The package does when it is imported, and discovery does again, with the loader at hand.
     Nothing is done where the user has chosen drivers by ``$OCL_ICD_VENDORS`` or

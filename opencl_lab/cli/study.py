@@ -188,7 +188,7 @@ def _content(outcome: _Outcome, selection: Selection, seed: int) -> dict[str, An
         "study": outcome.study.name,
         "scale": outcome.scale,
         "seed": seed,
-        "answers": [{"question": text, "answer": said} for text, said in outcome.answers],
+        "answers": [{"question": text, "answer": answer} for text, answer in outcome.answers],
         "notes": [note for result in outcome.parts for note in result.notes],
         "printed": [vars(figure) for figure in _printed(outcome.study)],
         "results": [{**before, **row.as_row()} for before, row in outcome.rows],
@@ -201,7 +201,7 @@ def _printed(study: Study) -> list[Printed]:
 
 def _beside(outcome: _Outcome) -> list[str]:
     """Say what the report printed, and what was measured here instead."""
-    said = []
+    sentences = []
     for figure in _printed(outcome.study):
         text = f"{figure.what}, {Point(figure.point)}: {figure.milliseconds:g} ms on "
         text += figure.hardware
@@ -215,19 +215,23 @@ def _beside(outcome: _Outcome) -> list[str]:
             None,
         )
         if row is None or row.total_ms is None:
-            said.append(f"{text}; not measured here at this scale.")
+            sentences.append(f"{text}; not measured here at this scale.")
         else:
             kernel = "" if row.kernel_ms is None else f", {row.kernel_ms:.3g} ms in kernels"
-            said.append(f"{text}; {figure.ours} takes {row.total_ms.median:.3g} ms here{kernel}.")
-    return said or ["No figure that the report printed is known, so none stands beside the rows."]
+            sentences.append(
+                f"{text}; {figure.ours} takes {row.total_ms.median:.3g} ms here{kernel}."
+            )
+    return sentences or [
+        "No figure that the report printed is known, so none stands beside the rows."
+    ]
 
 
 def _summary(outcome: _Outcome) -> str:
     study = outcome.study
     lines = [f"{study.name} ({outcome.scale}): {study.shows}", str(outcome.device)]
     lines.append(f"measured in {duration(outcome.seconds)}")
-    for question, said in outcome.answers:
-        lines += ["", question, *(f"  {sentence}" for sentence in said)]
+    for question, answer in outcome.answers:
+        lines += ["", question, *(f"  {sentence}" for sentence in answer)]
     lines += ["", "What did the report print?", *(f"  {line}" for line in _beside(outcome))]
     notes = [note for result in outcome.parts for note in result.notes]
     if notes:

@@ -175,7 +175,7 @@ class Measurement:
 
     @property
     def throughput(self) -> float | None:
-        """What people count of this problem in a second: see `throughput_unit`."""
+        """What people count of this problem, per second: see `throughput_unit`."""
         if self.work is None:
             return None
         for amount, factor in (
@@ -190,7 +190,7 @@ class Measurement:
 
     @property
     def throughput_unit(self) -> str:
-        """Items in a second where the problem counts items, else GFLOP/s, else GB/s."""
+        """Items per second where the problem counts items, else GFLOP/s, else GB/s."""
         if self.work is None:
             return ""
         if self.work.items:

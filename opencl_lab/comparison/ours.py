@@ -116,7 +116,7 @@ class OpenCL(Implementation):
         ours = self._public.ours(self.workload.problem, arrays, self.algorithm)
         if ours is None:
             return None
-        options = ours.said()
+        options = ours.explicit()
         if config:
             options["config"] = dict(config)
         if self.data == "host":

@@ -118,7 +118,7 @@ Series = Sequence[tuple[int, Sequence[Measurement]]]
 
 
 def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | None]) -> None:
-    """Draw one line an implementation, bold for OpenCL, in a band from min to max.
+    """Draw one line per implementation, bold for OpenCL, in a band from min to max.
 
     What has its data on the device is dashed, in the colour that it has on the host. A size of 0
     has no logarithm.
@@ -240,7 +240,7 @@ def _rings(
 def plot_times(
     path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
 ) -> None:
-    """Draw total time against size, both logarithmic, one line an implementation.
+    """Draw total time against size, both logarithmic, one line per implementation.
 
     Where one becomes faster for good than another, `crossings`, is a ring.
     """
@@ -260,7 +260,7 @@ def plot_times(
 def plot_throughput(
     path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
 ) -> None:
-    """Draw what is done in a second against size, both logarithmic, one line an implementation.
+    """Draw throughput against size, both logarithmic, one line per implementation.
 
     Where one overtakes another for good, `crossings`, is a ring with a number that the legend
     explains.

@@ -37,7 +37,7 @@ TOLERANCE = 1.25
 
 @dataclass(frozen=True)
 class Peaks:
-    """The most that was seen a device do in a second; None where that was not measured.
+    """The highest rates that a device was seen to reach, per second; None: not measured.
 
     Parameters
     ----------

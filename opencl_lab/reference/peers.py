@@ -100,7 +100,7 @@ def _on_queue(device: Any) -> Any:
 
 
 def _torch_is_ready(torch: Any) -> bool:
-    """Let cuDNN look for its fastest algorithm, in float32 where that is asked for."""
+    """Return whether CUDA is there; cuDNN then looks for its fastest algorithm, without TF32."""
     if not torch.cuda.is_available():
         return False
     torch.backends.cudnn.benchmark = True
@@ -151,7 +151,7 @@ class OurCall(NamedTuple):
     arrays: tuple[Any, ...]
     options: dict[str, Any]
 
-    def said(self) -> dict[str, Any]:
+    def explicit(self) -> dict[str, Any]:
         """Return the options that are not the default ones, as a user would give them."""
         parameters = inspect.signature(self.function).parameters
         return {
@@ -163,7 +163,7 @@ class OurCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Calls:
-    """The public call of an operation, and what users of other libraries call instead.
+    """The public call of an operation, and what users of other libraries call instead of it.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Calls:
     peers : mapping of str to Call
         By the names of libraries; with something after a colon where a library has several.
     resident : tuple of str
-        The inputs that a user has on the device; others stay on the host.
+        The inputs that a user has on the device; the rest stays on the host.
     algorithm : str
         The one that the public function takes.
     steps : mapping of str to callable

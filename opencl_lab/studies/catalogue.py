@@ -16,6 +16,8 @@ ORDERS = ("random", "sorted", "reversed")
 TILES: tuple[AlgorithmRun, ...] = tuple(
     ("tiled", f"TILE={tile}", {"TILE": tile}) for tile in (8, 16, 32)
 )
+PRODUCTS = ("c:seq", "c:blocked", "c:omp", "blas")
+"""References that form matrix products on one computer."""
 RIGHT = Question("Are all results right?", answers.all_right)
 FASTEST = Question("Which is the fastest, and by how much?", answers.fastest)
 
@@ -37,6 +39,15 @@ def _runs(*names: str) -> tuple[AlgorithmRun, ...]:
 def _crossover(ours: str, *others: str) -> Question:
     asked = f"From which size on is {ours} faster than {' and '.join(others)}?"
     return Question(asked, partial(answers.crossing, ours=ours, others=others))
+
+
+def _ratios(asked: str, *pairs: tuple[str, str]) -> Question:
+    """Return the question how much faster the first of each pair is than the second."""
+    return Question(asked, partial(answers.ratios, pairs=pairs))
+
+
+def _within(asked: str, largest: float, relative: bool) -> Question:
+    return Question(asked, partial(answers.within, largest=largest, relative=relative))
 
 
 CONV2D = Study(
@@ -77,9 +88,9 @@ DFT = Study(
     [
         FASTEST,
         _crossover("opencl:direct-tiled", "c:seq", "c:omp"),
-        Question(
+        _ratios(
             "How much faster is the tiled direct sum, sharing twiddle factors, than the plain one?",
-            partial(answers.ratios, pairs=(("opencl:direct-tiled", "opencl:direct-naive"),)),
+            ("opencl:direct-tiled", "opencl:direct-naive"),
         ),
         RIGHT,
     ],
@@ -125,10 +136,7 @@ DGEMM = Study(
             "Does local memory beat plain reads on this device, and why?",
             partial(answers.local_memory, basic="opencl:naive", local="opencl:tiled"),
         ),
-        Question(
-            "Is the largest relative difference below 1e-8?",
-            partial(answers.within, largest=1e-8, relative=True),
-        ),
+        _within("Is the largest relative difference below 1e-8?", 1e-8, relative=True),
         RIGHT,
     ],
 )
@@ -143,7 +151,7 @@ BLOCKED = Study(
             "size",
             _points("size", (256, 512, 1024), (256, 512, 1024)),
             _runs("naive", "tiled", "blocked"),
-            ("c:seq", "c:blocked", "c:omp", "blas"),
+            PRODUCTS,
             repeats=3,
         ),
         Part(
@@ -157,21 +165,16 @@ BLOCKED = Study(
                 ),
             },
             _runs("naive", "tiled", "blocked"),
-            ("c:seq", "c:blocked", "c:omp", "blas"),
+            PRODUCTS,
         ),
     ],
     [
-        Question(
+        _ratios(
             "How much faster is the blocked product than the simple one?",
-            partial(
-                answers.ratios,
-                pairs=(("c:blocked", "c:seq"), ("opencl:blocked", "opencl:naive")),
-            ),
+            ("c:blocked", "c:seq"),
+            ("opencl:blocked", "opencl:naive"),
         ),
-        Question(
-            "Do all methods agree within 1e-3?",
-            partial(answers.within, largest=1e-3, relative=False),
-        ),
+        _within("Do all methods agree within 1e-3?", 1e-3, relative=False),
         RIGHT,
     ],
 )

@@ -39,12 +39,12 @@ def run_study(
     repeats: int | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
 ) -> Iterator[PartResult]:
-    """Run a study, and yield a part's result after each of its points: more of it each time.
+    """Run a study; after each point, yield the result of its part so far.
 
     Raises
     ------
     OclabError
-        If the device cannot be used at all; what a single row cannot do is said in it.
+        If the device cannot be used at all; what a single row cannot do is in its status.
     """
     points = sum(len(part.points[scale]) for part in study.parts)
     done = 0

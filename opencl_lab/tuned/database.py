@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 
 class Tunable(Protocol):
-    """What is asked of an algorithm here; `opencl_lab.solver.Algorithm` is one."""
+    """What this module needs of an algorithm; `opencl_lab.solver.Algorithm` is one."""
 
     @property
     def name(self) -> str:

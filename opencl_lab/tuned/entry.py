@@ -29,7 +29,7 @@ SCHEMA = "oclab-tuning/1"
 
 
 class Sized(Protocol):
-    """What is asked of a problem here; `opencl_lab.solver.Problem` is one."""
+    """What this module needs of a problem; `opencl_lab.solver.Problem` is one."""
 
     @property
     def sizes(self) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class _KernelAlgorithm(Algorithm[P]):
         self._default, self._plan, self._work = default, plan, work
 
     def work(self, problem: P) -> Work:
-        """Return the least that the kernel does, if the user said so, else that of the problem."""
+        """Return the least that the kernel does, if the user gave it, else that of the problem."""
         return problem.work if self._work is None else self._work(problem)
 
     def default_config(self, problem: P, device: Device) -> Config:

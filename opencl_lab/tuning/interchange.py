@@ -348,7 +348,7 @@ def _about(value: Any) -> Mapping[str, Any]:
 def _evaluation(
     config: Config, status: Status, reason: str | None, times: list[Any]
 ) -> dict[str, Any]:
-    """Return the first fields of an evaluation; a success without a time is none."""
+    """Return the first fields of an evaluation; a success without a time is a failure."""
     usable = tuple(
         float(time) for time in times if isinstance(time, (int, float)) and 0 < time < math.inf
     )
