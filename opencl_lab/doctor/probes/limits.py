@@ -105,7 +105,7 @@ def vector_bytes(device: Device) -> Answers:
             yield {"trying": attempt, "value": widest}
             arguments = {"elements": elements, "size": size}
             program = session.build(render("doctor/vectors.cl.mako", arguments).text)
-            # Loads come last: where they fail the compiler hangs, while other functions fail at once.
+            # Loads come last: where they fail the compiler hangs, others fail at once.
             for way in ("combine", "load"):
                 for element, dtype in types.items():
                     width = size // np.dtype(dtype).itemsize
