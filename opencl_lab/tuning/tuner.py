@@ -93,13 +93,8 @@ def run_tuning(
     algorithm, problem, device = task.algorithm, task.problem, task.device
     built_in = algorithm.default_config(problem, device)
     points = points_of(algorithm, problem, device, (built_in, *_tuned(task)))
-    journal = Journal(task, fresh)
-    if timeout is not None:  # another limit may lead to another end
-        journal.evaluations = {
-            c: e for c, e in journal.evaluations.items() if e.status != "timeout"
-        }
+    journal = _journal(task, fresh, timeout)
     sandbox = Sandbox(task, timeout) if runner is None else None
-    stopped: Stopped = "interrupted"
     with closing(runner or sandbox) as used:  # type: ignore[type-var]
         tuning = Search(
             task,
@@ -112,11 +107,7 @@ def run_tuning(
         )
         if journal.trouble:
             tuning.note(journal.trouble)
-        try:
-            stopped = tuning.search(search, random.Random(task.seed))
-            tuning.finals()
-        except KeyboardInterrupt:
-            stopped = "interrupted"
+        stopped = _stopped(tuning, search, random.Random(task.seed))
     best = tuning.winner()
     with _undisturbed():
         stored = sandbox is not None and best is not None and _store(task, best, tuning)
@@ -136,6 +127,25 @@ def run_tuning(
         stored,
         tuple(tuning.notes),
     )
+
+
+def _journal(task: TuningTask, fresh: bool, timeout: float | None) -> Journal:
+    """Return the journal of a task, without what another time limit may decide otherwise."""
+    journal = Journal(task, fresh)
+    if timeout is not None:
+        kept = ((c, item) for c, item in journal.evaluations.items() if item.status != "timeout")
+        journal.evaluations = dict(kept)
+    return journal
+
+
+def _stopped(tuning: Search, strategy: Strategy, rng: random.Random) -> Stopped:
+    """Search, then hold the finals; return what ended the search."""
+    try:
+        stopped = tuning.search(strategy, rng)
+        tuning.finals()
+    except KeyboardInterrupt:
+        return "interrupted"
+    return stopped
 
 
 @contextmanager
