@@ -2,7 +2,7 @@
 
 Both are read as well as written. What they have no field for goes into fields
 of their own that other programs skip, so that a run of ours comes back whole.
-CLBlast's results are read by `opencl_lab.tuning.clblast`.
+`opencl_lab.tuning.formats` tells formats apart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ __all__ = [
     "from_kernel_tuner",
     "from_t4",
     "parse_json",
-    "read_recording",
     "to_kernel_tuner",
     "to_t4",
     "values_of",
@@ -281,28 +280,6 @@ def _measured(measurements: Any) -> float | None:
 
 
 # ------------------------------------------------------------------ reading
-
-
-def read_recording(text: str) -> Recording:
-    """Return the run in a file of any format that this module reads.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is none of them.
-    """
-    from opencl_lab.tuning.clblast import from_clblast
-
-    if '"tune_params_keys"' in text:
-        return from_kernel_tuner(text)
-    if '"kernel_family"' in text:
-        return from_clblast(text)
-    if '"schema_version"' in text and '"results"' in text:
-        return from_t4(text)
-    raise InvalidProblem(
-        "this is none of: tuned entries of opencl_lab, a cache file of Kernel Tuner, T4 results, "
-        "JSON of CLBlast's tuners"
-    )
 
 
 def parse_json(kind: str, parse: Callable[[Any], Recording], text: str) -> Recording:
