@@ -87,7 +87,7 @@ SECTIONS: dict[str, Callable[[Path], bool]] = {
     "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
 }
-"""The folders in the cache, and what tells files of the library there from a user's."""
+"""The folders in the cache, and how files of the library differ there from a user's."""
 
 
 def sections() -> list[str]:
@@ -159,7 +159,7 @@ def own_or_root(status: os.stat_result) -> bool:
 def danger(path: Path) -> str | None:
     """Return who else could write to a file or into a folder, or None.
 
-    Others must not be able to put another folder in place of one above it either: where
+    Others must not be able to replace a folder above it either: where
     they can write, the sticky bit protects what is ours. Nobody gets into folders below
     one of ours that others cannot enter; a file may have been opened before that was so.
     """

@@ -53,6 +53,13 @@ class Selection:
     reason: str
     fallback: bool = False
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the device as JSON-able values, with the reason."""
+        return {**self.device.as_dict(), "reason": self.reason}
+
+    def __str__(self) -> str:
+        return f"{self.device}: {self.reason}"
+
 
 def probe_file(key: str) -> Path:
     """Return the file in which `oclab doctor` stores what it found on the device `key`."""

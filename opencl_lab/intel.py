@@ -1,4 +1,4 @@
-"""Intel's CPU runtime as pip installs it, told to the ICD loader before OpenCL starts.
+"""Intel's CPU runtime as pip installs it, made known to the ICD loader before OpenCL starts.
 
 The loader learns of drivers from the files ``*.icd`` of one folder, ``/etc/OpenCL/vendors``, where
 root alone can write. The files in Intel's wheel name a path on another machine, in a folder that
@@ -90,7 +90,7 @@ def own_vendors(loader: Path | None) -> Path | None:
 
 
 def register(root: Path = Path("/")) -> None:
-    """Tell the ICD loader of Intel's CPU runtime, if pip has installed it; call before OpenCL.
+    """Make Intel's CPU runtime, if pip installed it, known to the ICD loader; call before OpenCL.
 
     The package does when it is imported, and discovery does again, with the loader at hand.
     Nothing is done where the user has chosen drivers by ``$OCL_ICD_VENDORS`` or
@@ -122,7 +122,7 @@ def register(root: Path = Path("/")) -> None:
 def withdraw_unless_loaded() -> None:
     """Take back what came too late or failed; call when OpenCL has started.
 
-    Child processes, which are told devices by number, must see the same ones.
+    Child processes, which get devices by number, must see the same ones.
     """
     global _registered, _withdrawn
     if _registered is None or not Path("/proc/self/maps").exists():

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
@@ -12,5 +13,5 @@ INT32 = np.dtype(np.int32)
 def compared(device, n=2000, **options):
     problem = SortProblem(n, INT32)
     return run_comparison(
-        SORT, problem, lambda: SORT.generate(problem, 0), device=device, **options
+        SORT, problem, lambda: SORT.generate(problem, 0), Request(**options), device=device
     )

@@ -49,7 +49,7 @@ def test_public_calls_and_peers_solve_the_problem(operation):
 
     ours = calls.usual(problem, inputs)
     check(ours.function(*ours.arrays, **ours.options))
-    check(ours.function(*ours.arrays, **ours.said()))
+    check(ours.function(*ours.arrays, **ours.explicit()))
     tried = 0
     for library, loaded in libraries(cuda=False):
         if library.name in calls.peers:

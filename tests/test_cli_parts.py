@@ -15,7 +15,7 @@ import pytest
 
 from opencl_lab import paths
 from opencl_lab.cli import main
-from opencl_lab.cli.parts import ByteCount
+from opencl_lab.cli.values import ByteCount
 from opencl_lab.discovery import select_device
 from opencl_lab.files import NpyFile
 from opencl_lab.operations.sort import out_of_core

@@ -88,7 +88,7 @@ def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, monkeypatch, cap
         measured.append(run_comparison(*args, **options))
         return measured[0]
 
-    monkeypatch.setattr("opencl_lab.cli.bench.run_comparison", run_once)
+    monkeypatch.setattr("opencl_lab.cli.sweep.run_comparison", run_once)
     arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
     assert main(arguments) == 130
     assert capsys.readouterr().err == "oclab: interrupted\n"

@@ -9,7 +9,7 @@ import pytest
 from kernel_files import KERNELS, N, X, planted
 
 from opencl_lab.cli import main
-from opencl_lab.cli.tune_kernel import _values
+from opencl_lab.cli.kernel_arrays import argument_values
 from opencl_lab.errors import BuildError, InvalidProblem, LaunchError
 from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
@@ -179,12 +179,11 @@ def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
 
 def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):
     np.save(tmp_path / "x.npy", X)
-    known = signature("kernel void f(global float *x, global float *y, uint n) {}").arguments
-    text = KernelText(tmp_path / "f.cl", None, {}, {})
+    arguments = signature("kernel void f(global float *x, global float *y, uint n) {}").arguments
     given = {"x": str(tmp_path / "x.npy"), "y": f"out:{tmp_path / 'x.npy'}", "n": "1e4"}
-    values, outputs = _values(known, given, text, 0)
+    values, outputs = argument_values(arguments, given, {}, 0)
     assert outputs == ["y"] and values["x"].shape == values["y"].shape == X.shape
-    values, outputs = _values(known, {**given, "x": "random:n"}, text, 0)
+    values, outputs = argument_values(arguments, {**given, "x": "random:n"}, {}, 0)
     assert outputs == ["y"] and values["x"].shape == (10000,)
 
 

@@ -242,7 +242,7 @@ def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, t
     fastest = min(tried, key=lambda item: sorted(item["times_ms"])[len(item["times_ms"]) // 2])
     assert found["stored"] == (fastest != tried[0])
     assert dict(TILED.configure(PROBLEM, device)) == found["best"]["config"]
-    assert len(Journal(task).known) >= 3
+    assert len(Journal(task).evaluations) >= 3
 
 
 @pytest.mark.parametrize(

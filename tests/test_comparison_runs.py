@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.cli.common import global_options, progress_bar
+from opencl_lab.cli.common import global_options
+from opencl_lab.cli.progress import progress_bar
 from opencl_lab.comparison.implementations import ReferenceRun, Workload
 from opencl_lab.comparison.plots import (
     set_title,
 )
+from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
@@ -133,9 +135,8 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
             SORT,
             problem,
             lambda: SORT.generate(problem, 0),
+            Request(repeats=1, against=against),
             device=device,
-            repeats=1,
-            against=against,
         )
 
     by_default = [r.implementation for r in compared(None).measurements]
@@ -160,7 +161,7 @@ def test_every_run_counts_and_not_the_first_alone(device, monkeypatch):
     monkeypatch.setattr(type(SORT), "references", (HostReference("later-wrong", later_wrong),))
     problem = SortProblem(100, np.dtype("int32"))
     comparison = run_comparison(
-        SORT, problem, lambda: SORT.generate(problem, 0), device=device, repeats=2
+        SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2), device=device
     )
     assert [r.status for r in comparison.measurements] == ["correct", "correctness"]
 
@@ -179,9 +180,8 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
     problem = SortProblem(100, np.dtype("int32"))
     keys = SORT.generate(problem, 0)
     for names, expected in (("all", {"sorted": np.sort(keys["keys"])}), ("wrong", {})):
-        comparison = run_comparison(
-            SORT, problem, lambda: keys, device=device, algorithms=names, against="none", repeats=1
-        )
+        request = Request(algorithms=names, against="none", repeats=1)
+        comparison = run_comparison(SORT, problem, lambda: keys, request, device=device)
         assert comparison.exit_status == 1
         np.testing.assert_equal(comparison.outputs, expected)
 
@@ -209,9 +209,8 @@ def test_every_step_is_named_before_it_begins(device):
         SORT,
         problem,
         lambda: told.append("inputs made") or SORT.generate(problem, 0),
+        Request(against="numpy", repeats=2),
         device=device,
-        against="numpy",
-        repeats=2,
         progress=lambda *step: told.append(step),
     )
     assert told[0][2] == "input" and told[1] == "inputs made"
@@ -225,7 +224,7 @@ def test_every_step_is_named_before_it_begins(device):
 
 
 def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.cli.common.LINE_INTERVAL", 0.01)
+    monkeypatch.setattr("opencl_lab.cli.progress.LINE_INTERVAL", 0.01)
 
     @click.command()
     @global_options
@@ -251,7 +250,7 @@ def test_too_large_a_problem_is_refused_before_its_data_are_made(device):
         raise AssertionError("the inputs must not be made")
 
     with pytest.raises(ol.InvalidProblem, match="allocates at most"):
-        run_comparison(SORT, SortProblem(10**13, np.dtype("int8")), never, device=device)
+        run_comparison(SORT, SortProblem(10**13, np.dtype("int8")), never, Request(), device=device)
 
 
 def test_profile_names_every_launch(device):
@@ -260,10 +259,8 @@ def test_profile_names_every_launch(device):
         SORT,
         problem,
         lambda: SORT.generate(problem, 0),
+        Request(algorithms="odd-even-merge", repeats=1, against="none"),
         device=device,
-        algorithms="odd-even-merge",
-        repeats=1,
-        against="none",
     )
     (lines,) = comparison.profiles.values()
     assert len(lines) > 1 and all("ms" in line and "merge_pass" in line for line in lines[1:])

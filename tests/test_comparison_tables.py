@@ -9,7 +9,7 @@ import pytest
 from comparison_rows import FLOAT32, row
 from rich.console import Console
 
-from opencl_lab.cli.common import fit
+from opencl_lab.cli.tables import fit
 from opencl_lab.comparison.measure import Measurement, Times
 from opencl_lab.comparison.plots import (
     plot_speedup,

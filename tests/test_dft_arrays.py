@@ -91,7 +91,7 @@ def test_axes_of_real_results():
 
 def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
     from opencl_lab.comparison.implementations import ReferenceRun, Workload
-    from opencl_lab.comparison.runner import check_comparison
+    from opencl_lab.comparison.request import Request, check_comparison
 
     short, long = DftProblem(4096), DftProblem(441_000)
     for problem, names, expected in (
@@ -99,8 +99,8 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
         (long, "auto", "fft"),
         (long, "direct-tiled", "direct-tiled"),
     ):
-        request = check_comparison(DFT, problem, device=device, algorithms=names)
-        assert [name for name, _, _ in request.runs] == [expected]
+        schedule = check_comparison(DFT, problem, Request(algorithms=names), device)
+        assert [name for name, _, _ in schedule.runs] == [expected]
     reference = DFT.references[0]
     skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, patient=False)
     skipped.attempt(skipped.start)

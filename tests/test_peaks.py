@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from opencl_lab.cli.tune_progress import _best_text
+from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.table import comparison_table
 from opencl_lab.discovery import probe_file
@@ -138,9 +139,8 @@ def compare(device, peaks):
         sort,
         problem,
         lambda: sort.generate(problem, 3, **options),
+        Request(against="numpy", repeats=2),
         device=device,
-        against="numpy",
-        repeats=2,
     )
 
 

@@ -134,7 +134,7 @@ def test_winners_are_named_by_ranges(tmp_path, factors, said):
 def test_plots_have_real_text_and_a_tooltip_for_each_mark(tmp_path):
     (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
     figures = figures_of(one, "x")
-    assert [figure.caption.split()[0] for figure in figures] == ["Total", "Speed-up", "What"]
+    assert [figure.caption.split()[0] for figure in figures] == ["Total", "Speed-up", "Throughput,"]
     for figure in figures:
         titles = re.findall(r"<title>([^<]*)</title>", figure.svg)
         assert len(titles) == 9 and len(set(titles)) == 9  # three implementations, three sizes

@@ -9,7 +9,7 @@ from resident_rows import INT32, compared
 import opencl_lab as ol
 from opencl_lab.cli import main
 from opencl_lab.comparison import implementations
-from opencl_lab.comparison.runner import check_comparison
+from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
@@ -127,14 +127,13 @@ def test_all_shows_both_sides_in_one_table(device, there):
     ],
 )
 def test_names_say_where_the_data_are(device, there, wanted, resident, on_host, on_device):
-    request = check_comparison(
-        SORT, SortProblem(9, INT32), device=device, against=wanted, resident=resident
-    )
-    found = list(request.references.on_host)
+    request = Request(against=wanted, resident=resident)
+    schedule = check_comparison(SORT, SortProblem(9, INT32), request, device)
+    found = list(schedule.references.on_host)
     assert found == on_host if isinstance(on_host, list) else len(found) == on_host
-    assert [item.name for item in request.references.on_device] == on_device
+    assert [item.name for item in schedule.references.on_device] == on_device
     host = [] if resident else ["host"]
-    assert request.sides == host + ["device"] * bool(on_device or resident)
+    assert schedule.sides == host + ["device"] * bool(on_device or resident)
 
 
 def test_references_that_need_the_host_are_refused(device, there):

@@ -63,7 +63,7 @@ def small_parts(monkeypatch):
         return part_sizes.Parts(problem, part, *chosen)
 
     monkeypatch.setattr(out_of_core, "parts_of", parted)
-    monkeypatch.setattr("opencl_lab.operations.sort.functions.needs_parts", lambda *given: True)
+    monkeypatch.setattr("opencl_lab.operations.sort.part_sizes.needs_parts", lambda *given: True)
 
 
 @pytest.mark.parametrize("dtype", KEY_TYPES)
@@ -212,7 +212,7 @@ def test_the_limit_of_the_environment(device, monkeypatch, rng):
     problem = SortProblem(keys.size, keys.dtype)
     calls = []
     monkeypatch.setattr(
-        "opencl_lab.operations.sort.functions.sort_array",
+        "opencl_lab.operations.sort.out_of_core.sort_array",
         lambda *given, **how: calls.append(given) or sort_array(*given, **how),
     )
     assert not needs_parts(problem, device)

@@ -8,7 +8,8 @@ import pytest
 
 from opencl_lab.cli.main import main
 from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
-from opencl_lab.comparison.runner import check_comparison, run_comparison
+from opencl_lab.comparison.request import Request, check_comparison
+from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.device import Device
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
@@ -58,8 +59,8 @@ def test_the_catalogue_names_what_there_is(name, device):
                 assert Point(options).size > 0 and problem.title
         options = {**part.options, **part.points["small"][-1]}
         problem = chosen.problem(**chosen.with_defaults(options))
-        against = list(part.against)
-        check_comparison(chosen, problem, device=device, runs=part.runs, against=against)
+        request = Request(runs=part.runs, against=list(part.against))
+        check_comparison(chosen, problem, request, device)
 
 
 def test_list_shows_sizes_of_both_scales(capsys):
@@ -222,7 +223,7 @@ def test_answers_about_local_memory(tiled, verdict):
     gpu = replace(MADE_UP, kind="gpu", local_memory=48 << 10, handle=Handle())
     names = {"basic": "opencl:naive", "local": "opencl:tiled"}
     said = answers.local_memory([result(rows)], gpu, **names)
-    assert said[0].startswith(verdict) and "memory of its own here, 48 KiB a group" in said[0]
+    assert said[0].startswith(verdict) and "memory of its own here, 48 KiB per group" in said[0]
     assert "3 MiB exceeds the cache of 2 MiB" in said[0] and len(said) == 3
     assert f"{20 / tiled[1]:.2f} times as fast" in said[2]
     assert "ordinary memory" in answers.local_memory([result(rows)], MADE_UP, **names)[0]

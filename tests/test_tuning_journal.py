@@ -30,12 +30,12 @@ def some_evaluation(task, number=0):
 
 def test_the_journal_gives_back_what_it_was_given(task):
     journal = Journal(task)
-    assert journal.known == {}
+    assert journal.evaluations == {}
     written = [some_evaluation(task, number) for number in range(5)]
     for evaluation in written:
         journal.add(evaluation)
-    assert list(Journal(task).known.values()) == written
-    assert Journal(task, fresh=True).known == {} and not journal.path.exists()
+    assert list(Journal(task).evaluations.values()) == written
+    assert Journal(task, fresh=True).evaluations == {} and not journal.path.exists()
 
 
 def test_later_evaluations_replace_earlier_ones(task):
@@ -43,7 +43,7 @@ def test_later_evaluations_replace_earlier_ones(task):
     first = some_evaluation(task)
     journal.add(first)
     journal.add(replace(first, status="runtime", reason="later", times_ms=()))
-    (found,) = Journal(task).known.values()
+    (found,) = Journal(task).evaluations.values()
     assert found.reason == "later"
 
 
@@ -54,9 +54,9 @@ def test_a_cut_line_costs_that_line_only(task, cut):
         journal.add(some_evaluation(task, number))
     os.truncate(journal.path, journal.path.stat().st_size - cut)
     again = Journal(task)
-    assert len(again.known) == 2
+    assert len(again.evaluations) == 2
     again.add(some_evaluation(task, 7))
-    assert [item.config["UNROLL"] for item in Journal(task).known.values()] == [0, 1, 7]
+    assert [item.config["UNROLL"] for item in Journal(task).evaluations.values()] == [0, 1, 7]
 
 
 def test_damage_in_the_journal_costs_the_damaged_lines_only(task):
@@ -66,7 +66,7 @@ def test_damage_in_the_journal_costs_the_damaged_lines_only(task):
     lines = journal.path.read_bytes().split(b"\n")
     lines[2:2] = [b"\xff\x00garbage", b"[1, 2]", b'{"evaluation": 3}', b'{"evaluation": {}}', b""]
     journal.path.write_bytes(b"\n".join(lines))
-    assert len(Journal(task).known) == 3
+    assert len(Journal(task).evaluations) == 3
 
 
 def test_another_task_has_another_journal(task):
@@ -113,7 +113,7 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
     runner = Editing(record(task, lambda config: 1.0))
     with pytest.raises(OclabError, match="a template of tiled has changed while it was tuned"):
         run_tuning(task, budget=50, runner=runner)
-    assert len(runner.asked) == 2 and len(Journal(task).known) == 1
+    assert len(runner.asked) == 2 and len(Journal(task).evaluations) == 1
 
 
 def test_a_full_disk_is_said_once_and_tuning_goes_on(task, monkeypatch):
@@ -136,7 +136,7 @@ def test_a_record_written_in_part_does_not_spoil_the_next(task, monkeypatch):
     assert "No space" in journal.trouble
     journal.add(some_evaluation(task, 3))
     assert journal.trouble == ""
-    assert [item.config["UNROLL"] for item in Journal(task).known.values()] == [1, 3]
+    assert [item.config["UNROLL"] for item in Journal(task).evaluations.values()] == [1, 3]
 
 
 def _write_many(task, first):
@@ -153,7 +153,7 @@ def test_two_tuners_at_once_share_a_journal(task):
     for writer in writers:
         writer.join(60)
         assert writer.exitcode == 0
-    known = {config["UNROLL"] for config in Journal(task).known}
+    known = {config["UNROLL"] for config in Journal(task).evaluations}
     assert known == {*range(100), *range(1000, 1100)}
     lines = journal_file(task).read_text().split("\n")
     assert all(json.loads(line) for line in lines if line)

@@ -131,18 +131,18 @@ FAULTS = (
     ),
     Fault(
         "conv2d register: a block at the lower edge is taken for one inside",
-        CONV, "&& row + ${ROWS} <= out_height", "",
+        CONV, "&& row + ${S.rows} <= out_height", "",
         f"{MATRIX} conv2d-register",
     ),
     Fault(
         "conv2d register: the taps that unrolling leaves are the first ones",
-        CONV, "${taps(str(KW // UNROLL * UNROLL), KW % UNROLL, pairs, align)}",
-        '${taps("0", KW % UNROLL, pairs, align)}',
+        CONV, "${way.taps(P, S, str(taps_x - rest), rest, pairs)}",
+        '${way.taps(P, S, "0", rest, pairs)}',
         f"{SWEEP}conv2d-register",
     ),
     Fault(
         "conv2d register: whole vectors begin one value late",
-        CONV, " (k + shift) % align)", " (k + shift + 1) % align)",
+        CONV, 'f"piece_{piece}", align, place)', 'f"piece_{piece}", align, (place + 1) % align)',
         "test_conv2d*.py",
     ),
     Fault(
@@ -169,29 +169,29 @@ FAULTS = (
     ),
     Fault(
         "fft, vector: vectors of the last rows overlap too far",
-        "clkernels", 'f"min(p, (uint){N - V})"', 'f"min(p, (uint){N - V - 1})"',
+        "clkernels", 'f"min(p, (uint){n - V})"', 'f"min(p, (uint){n - V - 1})"',
         f"{MATRIX} dft-fft", times=2,
     ),
     Fault(
         "fft, local memory: real and imaginary parts are not kept apart",
         "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read;",
         "/* real parts are read;",
-        "test_fft*.py", times=2,
+        "test_fft*.py",
     ),
     Fault(
         "fft, local memory: the middle frequency of odd lengths has the other sign",
-        "clkernels", "p > ${length // 2} ? -x.y", "p >= ${length // 2} ? -x.y",
+        "clkernels", "p > ${step.length // 2} ? -x.y", "p >= ${step.length // 2} ? -x.y",
         "test_fft*.py",
     ),
     Fault(
         "fft planner: distances between steps are not those of the array between",
-        "opencl_lab", "source, row, pitch, done = target, rows * padded, padded, rows",
-        "source, row, pitch, done = target, rows * padded, rest, rows",
+        "opencl_lab/fourier/steps.py", "array = target\n",
+        "array = target._replace(pitch=n // rows * inner)\n",
         "test_fft*.py",
     ),
     Fault(
         "fft planner: a group has more items than the device allows",
-        "opencl_lab", "and transforms * items_of(n, self) <= self.items", "",
+        "opencl_lab", "group.work_group <= self.items and ", "",
         "test_fft*.py test_dft*.py",
     ),
     Fault(
@@ -238,11 +238,11 @@ FAULTS = (
     ),
     Fault(
         "replay: strides of device arrays tell no kinds apart",
-        "opencl_lab/kinds.py", 'own["strides"],', "", "test_replay*.py",
+        "opencl_lab/runtime/kinds.py", 'own["strides"],', "", "test_replay*.py",
     ),
     Fault(
         "replay: options that the environment sets tell no kinds apart",
-        "opencl_lab/kinds.py", "parts.append(_surroundings())", "pass",
+        "opencl_lab/runtime/kinds.py", "parts.append(_surroundings())", "pass",
         "test_replay*.py test_calls*.py test_kept*.py",
     ),
     Fault(
@@ -259,7 +259,7 @@ FAULTS = (
     # ------------------------------------------------------------------ tuner
     Fault(
         "tuner: the problem that no tile divides is not checked",
-        "opencl_lab/tuning/trial.py", "_awkward.check()", "_awkward.load()",
+        "opencl_lab/tuning/trial.py", "_check_case.check()", "_check_case.load()",
         "test_tuning_sandbox*.py test_tuning_tuner*.py",
     ),
     Fault(

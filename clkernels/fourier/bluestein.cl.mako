@@ -1,6 +1,6 @@
 /*
- * Transforms of any length n as convolutions: what is done around two transforms of a
- * convenient length m >= 2n - 1.
+ * Transforms of any length n as convolutions: what is done before, between and after
+ * two transforms of a smooth length m >= 2n - 1.
  *
  *     j k = (j^2 + k^2 - (k - j)^2) / 2, so with the chirp w[j] = exp(-+ pi i j^2 / n)
  *

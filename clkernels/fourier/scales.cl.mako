@@ -2,8 +2,8 @@
  * Scales of rows: for each a power of two that brings its largest number near 1.
  *
  *     numbers  | part 0         | part 1         | part 2    |     a row: equal parts but the last
- *     items      0 1 2 3 0 1 2 3  0 1 2 3 0 1 2 3  0 1 2 3 0       a group a part, neighbours
- *     results  | largest        | largest        | largest   |     read neighbours
+ *     items      0 1 2 3 0 1 2 3  0 1 2 3 0 1 2 3  0 1 2 3 0       one group per part, whose
+ *     results  | largest        | largest        | largest   |     neighbours read neighbours
  *
  * A row that is one part gets its scale. The largest numbers of several parts are a row in turn,
  * of which a second launch makes the scale: few long rows occupy many groups.

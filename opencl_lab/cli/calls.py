@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
-from opencl_lab.cli.common import document, print_json, progress_bar, settings, write_files
+from opencl_lab.cli.common import print_json, settings, write_files
+from opencl_lab.cli.points import Sweep
+from opencl_lab.cli.progress import progress_bar
+from opencl_lab.cli.results import write_json
 from opencl_lab.comparison.calls import OURS, CallReport, measure_calls
 from opencl_lab.comparison.table import number
-from opencl_lab.discovery import Selection
-from opencl_lab.operation import Operation
-from opencl_lab.paths import write_target
-from opencl_lab.solver import Problem
 from opencl_lab.wording import counted, size_text
 
 __all__ = ["CALL_RESULTS", "bench_calls"]
@@ -30,77 +27,63 @@ EXPLAINED = (
 
 EVENTS = (
     "that is more than the call takes: the events are those of a few calls made before, while "
-    "the others are repeated until all is warm; compare them with each other only"
+    "the calls above are repeated until all is warm; compare events with each other only"
 )
 
 
-def bench_calls(
-    chosen: Operation[Any],
-    selection: Selection,
-    options: dict[str, Any],
-    problems: Sequence[tuple[int, Problem, dict[str, Any]]],
-    rounds: int,
-    folder: Path | None,
-) -> int:
+def bench_calls(sweep: Sweep, folder: Path | None) -> int:
     """Measure calls of several sizes, print a table of each or JSON, and write that to `folder`."""
-    series: list[tuple[int, CallReport]] = []
+    chosen, series = sweep.chosen, list[tuple[int, CallReport]]()
     interrupt: KeyboardInterrupt | None = None
     with progress_bar(chosen.name) as progress:
-        for index, (size, problem, complete) in enumerate(problems):
-            progress(index, len(problems), f"{chosen.size_option}={size}")
+        for index, point in enumerate(sweep.points):
+            progress(index, len(sweep.points), f"{chosen.size_option}={point.size}")
             try:
-                data = chosen.generate(problem, options["seed"], **complete)
                 report = measure_calls(
-                    chosen, chosen.calls, problem, data, selection.device, rounds=rounds
+                    chosen,
+                    chosen.calls,
+                    point.problem,
+                    sweep.data(point),
+                    sweep.selection.device,
+                    rounds=sweep.request.repeats,
                 )
             except KeyboardInterrupt as error:  # what was measured is kept all the same
                 interrupt = error
                 break
-            series.append((size, report))
-    failed = _print_and_write(chosen, selection, options, series, folder) if series else 0
+            series.append((point.size, report))
+    failed = _print_and_write(sweep, series, folder) if series else 0
     if interrupt is not None:
         raise interrupt
     return failed
 
 
 def _print_and_write(
-    chosen: Operation[Any],
-    selection: Selection,
-    options: dict[str, Any],
-    series: Sequence[tuple[int, CallReport]],
-    folder: Path | None,
+    sweep: Sweep, series: Sequence[tuple[int, CallReport]], folder: Path | None
 ) -> int:
     """Print the results, then write the files; return the exit status of these."""
-    content = document(
-        "bench",
-        device={**selection.device.as_dict(), "reason": selection.reason},
-        problem={"operation": chosen.name, "sizes": [size for size, _ in series]},
-        options=options,
-        results=[{chosen.size_option: size, **report.as_dict()} for size, report in series],
+    name, option = sweep.chosen.name, sweep.chosen.size_option
+    content = sweep.document(
+        [{option: size, **report.as_dict()} for size, report in series],
+        sizes=[size for size, _ in series],
     )
     if settings().json:
         print_json(content)
     else:
-        settings().say(f"device: {selection.device}: {selection.reason}")
+        settings().say(f"device: {sweep.selection}")
         for size, report in series:
-            settings().show(_table(f"{chosen.name}: {chosen.size_option}={size}", report))
+            settings().show(_table(f"{name}: {option}={size}", report))
             _say_shares(report)
         settings().say(EXPLAINED)
     if folder is None:
         return 0
-    failed = write_files(*(partial(_write, folder / name, content) for name in CALL_RESULTS))
+    failed = write_files(*(partial(write_json, folder / file, content) for file in CALL_RESULTS))
     if not failed:
         settings().say(f"written to {folder}: {' '.join(CALL_RESULTS)}")
     return failed
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
-    with write_target(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
-
-
 def _table(title: str, report: CallReport) -> Table:
-    """Return a row a kind of call, the peers beside the public call on the same side."""
+    """Return a row per kind of call, the peers beside the public call on the same side."""
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("back-to-back calls", no_wrap=True)
     table.add_column("arrays", no_wrap=True)

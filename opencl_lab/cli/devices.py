@@ -66,6 +66,6 @@ def devices_command() -> None:
         )
     settings().show(table, OPTIONAL_COLUMNS)
     if selection is not None:
-        settings().say(f"chosen: {selection.device}: {selection.reason}")
+        settings().say(f"chosen: {selection}")
     else:
         settings().say("chosen: none, because $OCLAB_DEVICE matches none of these")

@@ -12,7 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.progress import progress_bar
 from opencl_lab.doctor.installation import installation
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.errors import DeviceNotFound
@@ -33,8 +34,8 @@ def render_table(report: Report, *, everything: bool = False) -> Group:
     Of the installation only what fails or could be faster, unless `everything` is wanted.
     """
     parts: list[RenderableType] = [_table(str(report.device), "probe", report.findings)]
-    told = ("broken", "limited")
-    installed = [item for item in report.installed if everything or item.verdict in told]
+    shown = ("broken", "limited")
+    installed = [item for item in report.installed if everything or item.verdict in shown]
     if installed:
         parts += [Text(), _installation_table(installed)]
     stored = (

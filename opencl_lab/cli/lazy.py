@@ -57,20 +57,20 @@ class LazyGroup(click.Group):
             if self._operation_home is not None:
                 from opencl_lab.registry import operations
 
-                known = operations()
-                if cmd_name in known:
-                    made: click.Command = _attribute(self._operation_home)(known[cmd_name])
+                available = operations()
+                if cmd_name in available:
+                    made: click.Command = _attribute(self._operation_home)(available[cmd_name])
                     return made
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is asked for; a name that is none is told with those that are."""
+        """Find the command that is asked for; for another name, list those that there are."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            known = ", ".join(self.list_commands(ctx))
-            ctx.fail(f"There is no {ctx.command_path} {name!r}; there are: {known}")
+            names = ", ".join(self.list_commands(ctx))
+            ctx.fail(f"There is no {ctx.command_path} {name!r}; there are: {names}")
         return super().resolve_command(ctx, args)
 
 

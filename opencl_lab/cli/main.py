@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain("the host ran out of memory; try a smaller problem")
         return 2
     except BrokenPipeError:
-        _drop_output()  # its reader went away; there is nobody left to tell
+        _drop_output()  # its reader went away; nobody is left to read the rest
         return 0
     except SystemExit:  # what Click and rich make of a BrokenPipeError
         return 0

@@ -2,79 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
-from opencl_lab.cli.common import document, print_json, progress_bar, settings, write_files
+from opencl_lab.cli.common import document, print_json, settings, write_files
+from opencl_lab.cli.progress import progress_bar
+from opencl_lab.cli.request import OperationRequest
 from opencl_lab.comparison.measure import Measurement, Times
 from opencl_lab.comparison.plots import plot_comparison
 from opencl_lab.comparison.table import write_csv
 from opencl_lab.comparison.wanted import references_of
 from opencl_lab.device import Device
-from opencl_lab.discovery import Selection
 from opencl_lab.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
 from opencl_lab.file_jobs import FileJob, FileResult
 from opencl_lab.interrupt import interrupt_at_termination
-from opencl_lab.operation import Operation
-from opencl_lab.wording import bytes_of
+from opencl_lab.reference.descriptor import Reference
+from opencl_lab.reference.peers import Resident
 
-__all__ = ["ByteCount", "find_job", "run_job"]
+__all__ = ["find_job", "run_job"]
 
 NOT_RUN = "references are not run on files that are sorted in parts: they need the whole array"
 
 
-class ByteCount(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """The type of options that take bytes: ``2e9``, ``256M``, ``1.5 GiB``; units of 1024."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number of bytes, or end with Click's usual message."""
-        if isinstance(value, (int, float)):
-            return value
-        try:
-            return bytes_of(value)
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
-
-
-def find_job(
-    chosen: Operation[Any],
-    files: Sequence[str | None],
-    options: Mapping[str, Any],
-    selection: Selection,
-    algorithm: str,
-    limit: float | None,
-) -> FileJob | None:
+def find_job(asked: OperationRequest) -> FileJob | None:
     """Return how the input files are gone through in parts, or None if they are read whole."""
-    if limit is not None and not str(files[0]).lower().endswith(".npy"):
+    file, limit, algorithm = asked.files[0], asked.memory_limit, asked.run.algorithm
+    if limit is not None and not str(file).lower().endswith(".npy"):
         raise click.UsageError("--memory-limit is for a .npy file; leave it out")
-    make = chosen.find_file_job
-    if make is None or files[0] is None:
+    make = asked.chosen.find_file_job
+    if make is None or file is None:
         return None
     one = "auto" if algorithm == "all" or "," in algorithm else algorithm
-    return make(Path(files[0]), options, selection.device, algorithm=one, limit=limit)
+    return make(Path(file), asked.options, asked.selection.device, algorithm=one, limit=limit)
 
 
-def run_job(
-    chosen: Operation[Any],
-    job: FileJob,
-    selection: Selection,
-    options: Mapping[str, Any],
-    *,
-    output: Path | None,
-    algorithm: str,
-    vary: Sequence[str],
-    against: str | None,
-    resident: bool,
-    repeats: int | None,
-    csv_path: Path | None,
-    plot_path: Path | None,
-) -> int:
+def run_job(asked: OperationRequest, job: FileJob) -> int:
     """Go through a file in parts, say what became of it, and return the exit status.
 
     Raises
@@ -84,36 +49,50 @@ def run_job(
     ReferenceUnavailable
         If a reference is asked for by name.
     """
-    if resident:
-        raise InvalidConfig(f"{job.reason}: leave --resident out")
-    wanted = references_of(chosen, against, selection.device, False)
-    references = [*wanted.on_host, *wanted.on_device]
-    if references and wanted.by_name:
-        raise ReferenceUnavailable(f"{references[0].name} cannot run here: {NOT_RUN}")
-    if algorithm == "all" or "," in algorithm or vary:
-        raise InvalidConfig(f"{job.reason}: name one algorithm, and no --vary")
-    if repeats is not None and repeats != 1:
-        raise InvalidConfig(f"{job.reason}, once: leave --repeats out")
+    references = _references_left_out(asked, job)
+    output = asked.output
     if output is None:
         raise InvalidProblem(f"{job.reason}: name a .npy file for the result with -o")
     job.check(output)
-    with progress_bar(chosen.name) as progress, interrupt_at_termination():
+    with progress_bar(asked.chosen.name) as progress, interrupt_at_termination():
         result = job.run(output, progress)
-    ours = _measurement(job, result, selection.device)
+    ours = _measurement(job, result, asked.selection.device)
     rows = [ours] + [
         Measurement(item.name, item.kind, item.name, "unavailable", NOT_RUN) for item in references
     ]
-    writers: list[Callable[[], None]] = []
-    if csv_path is not None:
-        writers.append(partial(write_csv, csv_path, [({}, row) for row in rows]))
-    if plot_path is not None:
-        title = f"{chosen.name}: {job.problem.title}\n{selection.device}"
-        writers.append(partial(plot_comparison, plot_path, rows, title))
     try:
-        _print(chosen, job, result, rows, selection, options, output)
+        _print(asked, job, result, rows, output)
     finally:
-        failed = write_files(*writers)
+        failed = write_files(*_writers(asked, job, rows))
     return failed or (0 if ours.ok else 1)
+
+
+def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Reference | Resident]:
+    """Return the references that would run on a whole array, after all checks of the request."""
+    run = asked.run
+    if run.resident:
+        raise InvalidConfig(f"{job.reason}: leave --resident out")
+    wanted = references_of(asked.chosen, run.against, asked.selection.device, False)
+    references = [*wanted.on_host, *wanted.on_device]
+    if references and wanted.by_name:
+        raise ReferenceUnavailable(f"{references[0].name} cannot run here: {NOT_RUN}")
+    if run.algorithm == "all" or "," in run.algorithm or run.vary:
+        raise InvalidConfig(f"{job.reason}: name one algorithm, and no --vary")
+    if run.repeats is not None and run.repeats != 1:
+        raise InvalidConfig(f"{job.reason}, once: leave --repeats out")
+    return references
+
+
+def _writers(
+    asked: OperationRequest, job: FileJob, rows: Sequence[Measurement]
+) -> list[Callable[[], None]]:
+    writers: list[Callable[[], None]] = []
+    if asked.csv is not None:
+        writers.append(partial(write_csv, asked.csv, [({}, row) for row in rows]))
+    if asked.plot is not None:
+        title = f"{asked.chosen.name}: {job.problem.title}\n{asked.selection.device}"
+        writers.append(partial(plot_comparison, asked.plot, rows, title))
+    return writers
 
 
 def _measurement(job: FileJob, result: FileResult, device: Device) -> Measurement:
@@ -133,22 +112,21 @@ def _measurement(job: FileJob, result: FileResult, device: Device) -> Measuremen
 
 
 def _print(
-    chosen: Operation[Any],
+    asked: OperationRequest,
     job: FileJob,
     result: FileResult,
     rows: Sequence[Measurement],
-    selection: Selection,
-    options: Mapping[str, Any],
     output: Path,
 ) -> None:
+    name, selection = asked.chosen.name, asked.selection
     if settings().json:
-        stages = {f"{name}_ms": value * 1e3 for name, value in result.stages.items()}
+        stages = {f"{stage}_ms": value * 1e3 for stage, value in result.stages.items()}
         print_json(
             document(
-                chosen.name,
-                device={**selection.device.as_dict(), "reason": selection.reason},
+                name,
+                device=selection.as_dict(),
                 problem=job.problem.as_dict(),
-                options=dict(options),
+                options={**asked.options, **asked.files_by_name},
                 results=[row.as_row() for row in rows],
                 parts={**job.parts, **stages, "check_ms": result.check_seconds * 1e3},
             )
@@ -157,13 +135,13 @@ def _print(
     rate = job.nbytes / result.seconds * 1e-9
     verdict = "correct" if result.fault is None else f"wrong: {result.fault}"
     settings().say(
-        f"{chosen.name}: {job.problem.title}, {rows[0].implementation} in {job.parts_text}: "
+        f"{name}: {job.problem.title}, {rows[0].implementation} in {job.parts_text}: "
         f"{result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
         f"(checked in {result.check_seconds:.3g} s)"
     )
     if settings().verbose:
-        told = ", ".join(f"{name} {value:.3g} s" for name, value in result.stages.items())
-        settings().say(f"stages, which overlap: {told}")
+        stages_text = ", ".join(f"{stage} {value:.3g} s" for stage, value in result.stages.items())
+        settings().say(f"stages, which overlap: {stages_text}")
     if len(rows) > 1:
         settings().say(NOT_RUN)
     if result.fault is not None:

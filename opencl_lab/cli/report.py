@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.progress import progress_bar
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import check_target, write_target
 from opencl_lab.report.page import page_of

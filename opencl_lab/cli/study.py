@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +14,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from opencl_lab.cli.bench import results_folder, write_text
 from opencl_lab.cli.common import (
     document,
     global_options,
     print_json,
-    progress_bar,
     settings,
     write_files,
 )
+from opencl_lab.cli.progress import progress_bar
+from opencl_lab.cli.results import results_folder, write_json, write_text
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_speedup, plot_times
 from opencl_lab.comparison.runner import BASELINE
@@ -107,7 +106,7 @@ def study_command(name: str, scale: str, out: str | None, repeats: int | None, s
         raise click.UsageError("--out is needed: the folder for tables, plots and summaries")
     selection = settings().select()
     wanted = list(STUDIES.values()) if name == "all" else [STUDIES[name]]
-    settings().say(f"device: {selection.device}: {selection.reason}")
+    settings().say(f"device: {selection}")
     status = 0
     contents = []
     for study in wanted:
@@ -124,7 +123,7 @@ def study_command(name: str, scale: str, out: str | None, repeats: int | None, s
         print_json(
             document(
                 "study",
-                device={**selection.device.as_dict(), "reason": selection.reason},
+                device=selection.as_dict(),
                 studies=contents,
             )
         )
@@ -190,7 +189,7 @@ def _content(outcome: _Outcome, selection: Selection, seed: int) -> dict[str, An
         "study": outcome.study.name,
         "scale": outcome.scale,
         "seed": seed,
-        "answers": [{"question": text, "answer": said} for text, said in outcome.answers],
+        "answers": [{"question": text, "answer": answer} for text, answer in outcome.answers],
         "notes": [note for result in outcome.parts for note in result.notes],
         "printed": [vars(figure) for figure in _printed(outcome.study)],
         "results": [{**before, **row.as_row()} for before, row in outcome.rows],
@@ -202,8 +201,8 @@ def _printed(study: Study) -> list[Printed]:
 
 
 def _beside(outcome: _Outcome) -> list[str]:
-    """Say what the report printed, and what was measured here in its place."""
-    said = []
+    """Say what the report printed, and what was measured here instead."""
+    sentences = []
     for figure in _printed(outcome.study):
         text = f"{figure.what}, {Point(figure.point)}: {figure.milliseconds:g} ms on "
         text += figure.hardware
@@ -217,19 +216,23 @@ def _beside(outcome: _Outcome) -> list[str]:
             None,
         )
         if row is None or row.total_ms is None:
-            said.append(f"{text}; not measured here at this scale.")
+            sentences.append(f"{text}; not measured here at this scale.")
         else:
             kernel = "" if row.kernel_ms is None else f", {row.kernel_ms:.3g} ms in kernels"
-            said.append(f"{text}; {figure.ours} takes {row.total_ms.median:.3g} ms here{kernel}.")
-    return said or ["No figure that the report printed is known, so none stands beside the rows."]
+            sentences.append(
+                f"{text}; {figure.ours} takes {row.total_ms.median:.3g} ms here{kernel}."
+            )
+    return sentences or [
+        "No figure that the report printed is known, so none stands beside the rows."
+    ]
 
 
 def _summary(outcome: _Outcome) -> str:
     study = outcome.study
     lines = [f"{study.name} ({outcome.scale}): {study.shows}", str(outcome.device)]
     lines.append(f"measured in {duration(outcome.seconds)}")
-    for question, said in outcome.answers:
-        lines += ["", question, *(f"  {sentence}" for sentence in said)]
+    for question, answer in outcome.answers:
+        lines += ["", question, *(f"  {sentence}" for sentence in answer)]
     lines += ["", "What did the report print?", *(f"  {line}" for line in _beside(outcome))]
     notes = [note for result in outcome.parts for note in result.notes]
     if notes:
@@ -302,7 +305,7 @@ def _write(outcome: _Outcome, content: dict[str, Any], folder: Path) -> int:
     plots = _plots(outcome, folder)
     failed = write_files(
         lambda: write_csv(table, outcome.rows, leading=leading),
-        lambda: write_text(data, json.dumps(full, indent=1, sort_keys=True)),
+        lambda: write_json(data, full),
         lambda: write_text(text, _table_text(outcome)),
         lambda: write_text(summary, _summary(outcome)),
         *plots.values(),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from opencl_lab.cli.common import (
+    add_options,
     global_options,
     output_path,
     print_json,
@@ -17,11 +19,11 @@ from opencl_lab.cli.common import (
     write_files,
 )
 from opencl_lab.cli.lazy import LazyGroup
-from opencl_lab.cli.operation import problem_options
+from opencl_lab.cli.options import given_of, problem_options
 from opencl_lab.cli.tune_progress import watch
 from opencl_lab.cli.tune_result import print_result, result_document
 from opencl_lab.comparison.drawing import check_plot
-from opencl_lab.discovery import Selection
+from opencl_lab.device import Device
 from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
 from opencl_lab.tuning.plots import plot_tuning
@@ -30,7 +32,13 @@ from opencl_lab.tuning.strategies import STRATEGIES
 from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
 
-__all__ = ["SEARCH", "run_search", "search_options", "tune_command", "tune_operation_command"]
+__all__ = [
+    "SearchOptions",
+    "run_search",
+    "search_options",
+    "tune_command",
+    "tune_operation_command",
+]
 
 INTERRUPTED = 130
 SEARCH_OPTIONS = (
@@ -64,7 +72,24 @@ SEARCH_OPTIONS = (
     click.option("--fresh", is_flag=True, help="Forget what earlier runs have found."),
     click.option("--plot", "plot_file", metavar="FILE", help="Draw the search."),
 )
-SEARCH = ("strategy", "budget", "time_limit", "timeout", "seed", "fresh", "plot_file")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What the options of `search_options` gave."""
+
+    strategy: str
+    budget: int | None
+    time_limit: float | None
+    timeout: float | None
+    seed: int
+    fresh: bool
+    plot_file: str | None
+
+    @classmethod
+    def taken_from(cls, given: dict[str, Any]) -> SearchOptions:
+        """Return these options of a command, and remove them from what was `given`."""
+        return cls(**{field.name: given.pop(field.name) for field in fields(cls)})
 
 
 class _Tunable(LazyGroup):
@@ -72,17 +97,17 @@ class _Tunable(LazyGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command for an operation or a file."""
-        known = super().get_command(ctx, cmd_name)
-        if known is None and cmd_name.endswith((".cl", ".mako")):
+        command = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name.endswith((".cl", ".mako")):
             from opencl_lab.cli.tune_kernel import tune_kernel_command
 
-            known = tune_kernel_command(cmd_name)
-        return known
+            command = tune_kernel_command(cmd_name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a file that is none of a kernel is told so."""
+        """Find the command; say which files are kernels where another is named."""
         name = args[0]
         if Path(name).suffix and not name.startswith("-") and self.get_command(ctx, name) is None:
             ctx.fail(f"{name!r} is no operation, and the files of kernels end in .cl or .mako")
@@ -117,12 +142,13 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
     @search_options
     @global_options
     def command(algorithm: str, **given: Any) -> int:
-        search = {name: given.pop(name) for name in SEARCH}
+        search = SearchOptions.taken_from(given)
 
-        def make(selection: Selection, seed: int) -> TuningTask:
-            problem = {name: value for name, value in given.items() if value is not None}
-            device = selection.device
-            return make_task(chosen, algorithm=algorithm, device=device, seed=seed, **problem)
+        def make(device: Device) -> TuningTask:
+            problem = given_of(given)
+            return make_task(
+                chosen, algorithm=algorithm, device=device, seed=search.seed, **problem
+            )
 
         return run_search(make, search)
 
@@ -130,36 +156,33 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
 
 
 def search_options(command: Any) -> Any:
-    """Add the options about the search; `run_search` takes what they give."""
-    for option in reversed(SEARCH_OPTIONS):
-        command = option(command)
-    return command
+    """Add the options about the search; `SearchOptions` takes them."""
+    return add_options(command, SEARCH_OPTIONS)
 
 
-def run_search(make: Callable[[Selection, int], TuningTask], given: dict[str, Any]) -> int:
+def run_search(make: Callable[[Device], TuningTask], search: SearchOptions) -> int:
     """Tune and print what was found; return the exit status.
 
     Parameters
     ----------
     make : callable
-        ``make(selection, seed)`` returns what is tuned.
-    given : dict
-        What the options of `search_options` gave.
+        ``make(device)`` returns what is tuned.
+    search : SearchOptions
     """
-    check_limits(**{name: given[name] for name in ("budget", "time_limit", "timeout")})
-    plot_path = output_path(given["plot_file"], check_plot)
+    check_limits(budget=search.budget, time_limit=search.time_limit, timeout=search.timeout)
+    plot_path = output_path(search.plot_file, check_plot)
     selection = settings().select()
-    task = make(selection, given["seed"])
-    settings().say(f"device: {selection.device}: {selection.reason}")
+    task = make(selection.device)
+    settings().say(f"device: {selection}")
     settings().say(f"{_title(task)}")
     with interrupt_at_termination(), watch(task) as progress:
         result = run_tuning(
             task,
-            strategy=given["strategy"],
-            budget=given["budget"],
-            time_limit=given["time_limit"],
-            timeout=given["timeout"],
-            fresh=given["fresh"],
+            strategy=search.strategy,
+            budget=search.budget,
+            time_limit=search.time_limit,
+            timeout=search.timeout,
+            fresh=search.fresh,
             progress=progress,
         )
     if result.stopped == "interrupted":  # the rest takes an instant
@@ -191,9 +214,3 @@ def _status(result: TuneResult) -> int:
 
 def _title(task: TuningTask) -> str:
     return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"
-
-
-# --------------------------------------------------------------------- live
-
-
-# ------------------------------------------------------------------- result

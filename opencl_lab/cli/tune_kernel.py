@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from opencl_lab.cli.common import global_options, parameter_values, settings
-from opencl_lab.cli.tune import SEARCH, run_search, search_options
-from opencl_lab.discovery import Selection
+from opencl_lab.cli.common import add_options, global_options, settings
+from opencl_lab.cli.kernel_arrays import argument_values
+from opencl_lab.cli.tune import SearchOptions, run_search, search_options
+from opencl_lab.cli.values import parameter_values
+from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import read_array
-from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.kernel_file import kernel_file
 from opencl_lab.tuning.kernel_text import KernelText
-from opencl_lab.tuning.signature import Argument
 from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import make_task
 
 __all__ = ["tune_kernel_command"]
-
-FILES = (".npy", ".npz", ".csv", ".txt")
-RANDOM_INTEGERS = 100
 
 HELP = """Tune the kernel in {file}.
 
@@ -43,22 +38,19 @@ ceil_div(a, b), round_up(a, multiple); commas separate dimensions.
 """
 
 
-def tune_kernel_command(file: str) -> click.Command:
-    """Return the command that tunes the kernel in a file."""
-
-    @click.command(file, help=HELP.format(file=file))
-    @click.option(
+KERNEL_OPTIONS = (
+    click.option(
         "--param",
         "params",
         metavar="NAME=A,B,...",
         multiple=True,
         required=True,
-        help="The values of a parameter to try; the first ones are what a gain is told against.",
-    )
-    @click.option(
+        help="The values of a parameter to try; gains are relative to the first ones.",
+    ),
+    click.option(
         "--fixed", metavar="NAME=VALUE", multiple=True, help="A parameter that does not vary."
-    )
-    @click.option(
+    ),
+    click.option(
         "--arg",
         "arguments",
         metavar="NAME=VALUE",
@@ -66,91 +58,114 @@ def tune_kernel_command(file: str) -> click.Command:
         help="An argument of the kernel: a number; for an array a file such as x.npy, which is "
         "read, or its size, with random numbers in it if it is const. Before a size may stand "
         "zeros:, random: or out:, and a type such as float32:; out: also before a file.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--global",
         "global_size",
         metavar="SIZES",
         required=True,
         help="Work-items in all; rounded up to a multiple of the local size.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--local",
         "local_size",
         metavar="SIZES",
         help="Work-items in a group.  [default: reqd_work_group_size of the kernel]",
-    )
-    @click.option("--kernel", metavar="NAME", help="Which kernel, where the file has several.")
-    @click.option(
+    ),
+    click.option("--kernel", metavar="NAME", help="Which kernel, where the file has several."),
+    click.option(
         "--where",
         "restrictions",
         metavar="CONDITION",
         multiple=True,
         help='What combinations must fulfil, such as "WG_SIZE * WORK <= 4096".',
-    )
-    @click.option(
+    ),
+    click.option(
         "--check",
         "expected",
         metavar="[NAME=]FILE",
         multiple=True,
         help="The right content of an output.  [default: what the first configuration gives]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--tolerance",
         type=click.FloatRange(0),
         metavar="X",
         help="Allowed error relative to the largest magnitude.  [default: by type; integers: 0]",
-    )
-    @click.option("--build-option", "options", metavar="OPTION", multiple=True, help="As -Dx.")
-    @search_options
-    @global_options
-    def command(
-        params: tuple[str, ...],
-        fixed: tuple[str, ...],
-        arguments: tuple[str, ...],
-        global_size: str,
-        local_size: str | None,
-        kernel: str | None,
-        restrictions: tuple[str, ...],
-        expected: tuple[str, ...],
-        tolerance: float | None,
-        options: tuple[str, ...],
-        **given: Any,
-    ) -> int:
-        text = KernelText(
+    ),
+    click.option("--build-option", "options", metavar="OPTION", multiple=True, help="As -Dx."),
+)
+
+
+@dataclass(frozen=True)
+class _KernelOptions:
+    """What `KERNEL_OPTIONS` gave."""
+
+    params: tuple[str, ...]
+    fixed: tuple[str, ...]
+    arguments: tuple[str, ...]
+    global_size: str
+    local_size: str | None
+    kernel: str | None
+    restrictions: tuple[str, ...]
+    expected: tuple[str, ...]
+    tolerance: float | None
+    options: tuple[str, ...]
+
+    def text(self, file: str) -> KernelText:
+        """Return the kernel in a file with its parameters."""
+        return KernelText(
             Path(file).resolve(),
-            kernel,
-            {name: parameter_values(value) for name, value in _pairs("--param", params).items()},
-            {name: _one(value) for name, value in _pairs("--fixed", fixed).items()},
-            options,
+            self.kernel,
+            {name: parameter_values(v) for name, v in _pairs("--param", self.params).items()},
+            {name: _fixed_value(v) for name, v in _pairs("--fixed", self.fixed).items()},
+            self.options,
         )
 
-        def make(selection: Selection, seed: int) -> TuningTask:
-            known = text.signature(text.first).arguments
-            values, outputs = _values(known, _pairs("--arg", arguments), text, seed)
-            operation = kernel_file(
-                text,
-                values,
-                global_size,
-                local_size=local_size,
-                restrictions=restrictions,
-                outputs=outputs,
-                expected=_expected(expected),
-                tolerance=tolerance,
-                device=selection.device.spec,
+    def task(self, text: KernelText, device: Device, seed: int) -> TuningTask:
+        """Return what is tuned, its data made or read."""
+        texts = _pairs("--arg", self.arguments)
+        signature = text.signature(text.first)
+        values, outputs = argument_values(signature.arguments, texts, text.fixed, seed)
+        operation = kernel_file(
+            text,
+            values,
+            self.global_size,
+            local_size=self.local_size,
+            restrictions=self.restrictions,
+            outputs=outputs,
+            expected=_expected(self.expected),
+            tolerance=self.tolerance,
+            device=device.spec,
+        )
+        task = make_task(operation, device=device, seed=seed)
+        if operation.reference_is_first:
+            first = task.algorithm.default_config(task.problem, task.device)
+            settings().say(
+                "without --check every configuration is compared with the result of the "
+                f"first one, {first}"
             )
-            task = make_task(operation, device=selection.device, seed=seed)
-            if operation.reference_is_first:
-                first = task.algorithm.default_config(task.problem, task.device)
-                settings().say(
-                    "without --check every configuration is compared with the result of the "
-                    f"first one, {first}"
-                )
-            return task
+        return task
 
-        return run_search(make, {name: given[name] for name in SEARCH})
+
+def tune_kernel_command(file: str) -> click.Command:
+    """Return the command that tunes the kernel in a file."""
+
+    @click.command(file, help=HELP.format(file=file))
+    @_kernel_options
+    @search_options
+    @global_options
+    def command(**given: Any) -> int:
+        search = SearchOptions.taken_from(given)
+        asked = _KernelOptions(**given)
+        text = asked.text(file)
+        return run_search(lambda device: asked.task(text, device, search.seed), search)
 
     return command
+
+
+def _kernel_options(command: Any) -> Any:
+    return add_options(command, KERNEL_OPTIONS)
 
 
 def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -172,76 +187,13 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _one(text: str) -> Any:
+def _fixed_value(text: str) -> Any:
     """Return the value of a fixed parameter, which may be any number."""
     (value,) = parameter_values(text)
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
-
-
-def _values(
-    known: Sequence[Argument], texts: dict[str, str], text: KernelText, seed: int
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments' values, and the names of those arrays that are outputs."""
-    values: dict[str, Any] = dict(texts)  # what the kernel does not have is refused later
-    numbers = {argument.name for argument in known if not argument.space} & set(texts)
-    values.update({name: evaluate(texts[name], text.fixed) for name in numbers})
-    names = {**text.fixed, **{name: values[name] for name in numbers}}
-    rng = np.random.default_rng(seed)
-    outputs = []
-    for argument in known:
-        name = argument.name
-        if name in texts and argument.space in ("global", "constant"):
-            how, values[name] = _array(argument, texts[name], names, rng)
-            if how == "out" or (not how and not argument.const):
-                outputs.append(name)
-    return values, outputs
-
-
-def _array(
-    argument: Argument, text: str, names: dict[str, Any], rng: np.random.Generator
-) -> tuple[str, np.ndarray[Any, Any]]:
-    """Return an array and how it begins: ``out``, ``file``, ``random``, ``zeros`` or ''."""
-    if Path(text).suffix.lower() in FILES:
-        file = Path(text if Path(text).exists() else text.removeprefix("out:"))
-        if ":" in str(file) and not file.exists():
-            raise InvalidProblem(
-                f"--arg {argument.name} takes a file, or out: and a file, not {text!r}"
-            )
-        return "file" if str(file) == text else "out", read_array(file)
-    *words, size = text.split(":")
-    how = words.pop(0) if words and words[0] in ("out", "random", "zeros") else ""
-    dtype, width = argument.dtype, argument.stored
-    if words:
-        try:
-            dtype = np.dtype(words.pop(0))
-        except TypeError as error:
-            raise InvalidProblem(f"--arg {argument.name}={text}: {error}") from error
-    if words or dtype is None:
-        form = f"[zeros:|random:|out:]TYPE:SIZE for {argument.text!r}"
-        raise InvalidProblem(f"--arg {argument.name} takes {form}, not {text!r}")
-    shape = whole_numbers_of(size, names) + ((width,) if width > 1 else ())
-    if min(shape) < 1:
-        raise InvalidProblem(f"--arg {argument.name}={text}: the size must be positive")
-    if math.prod(shape) * dtype.itemsize > sys.maxsize:
-        raise InvalidProblem(f"--arg {argument.name}={text}: no memory holds so many")
-    if how == "zeros" or (how != "random" and not argument.const):
-        return how, np.zeros(shape, dtype)
-    return how, _random(shape, dtype, rng)
-
-
-def _random(
-    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
-) -> np.ndarray[Any, Any]:
-    """Return random numbers: normal ones; as integers small ones, which may be indices."""
-    if dtype.kind in "iu":
-        return rng.integers(0, RANDOM_INTEGERS, shape).astype(dtype)
-    numbers: Any = rng.standard_normal(shape)
-    if dtype.kind == "c":
-        numbers = numbers + 1j * rng.standard_normal(shape)
-    return np.asarray(numbers, dtype)
 
 
 def _expected(texts: Sequence[str]) -> Any:

@@ -37,7 +37,7 @@ def _best_text(task: TuningTask, best: Evaluation | None) -> str:
 
 
 def failure_counts(failures: Mapping[str, int]) -> str:
-    """Return how many failed, and by what, in words."""
+    """Return how many failed, and by what."""
     if not failures:
         return ""
     return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
@@ -85,29 +85,29 @@ class _Bar:
         )
         self._row = self._bar.add_task("starting", total=None, tried="")
         self._state: TuningProgress | None = None
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def __call__(self, state: TuningProgress) -> None:
-        self._state, self._told = state, time.monotonic()
+        self._state, self._reported = state, time.monotonic()
 
     def __rich__(self) -> Group:
         state = self._state
         if state is None:
             return Group(self._bar)
         tried = _tried(state)
-        elapsed = time.monotonic() - self._told
+        elapsed = time.monotonic() - self._reported
         shares = [0.0] if state.total is None else [state.evaluated / state.total]
         if state.seconds_left is not None:
             left = max(0.0, state.seconds_left - elapsed)
             tried += f", {left:.0f} s left"
             shares.append(1 - left / max(state.time_limit or 0.0, left, 1e-9))
-        known = state.total is not None or state.seconds_left is not None
+        has_end = state.total is not None or state.seconds_left is not None
         self._bar.update(
             self._row,
             description=state.phase,
             tried=tried,
             completed=max(shares),
-            total=1.0 if known else None,
+            total=1.0 if has_end else None,
         )
         lines = (_best_text(self._task, state.best), failure_counts(state.failures), *state.notes)
         return Group(self._bar, *(Text(line) for line in lines if line))

@@ -1,4 +1,4 @@
-"""What `oclab tune` tells in the end: words, a table, a document."""
+"""What `oclab tune` prints in the end: sentences and a table, or a JSON document."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
     default = None if result.default is None else result.as_row(result.default)
     return document(
         "tune",
-        device={**result.device.as_dict(), "reason": selection.reason},
+        device=selection.as_dict(),
         problem={"operation": result.task.operation.name, **result.problem.as_dict()},
         algorithm=result.task.algorithm_name,
         results=rows,
@@ -74,7 +74,7 @@ def print_result(result: TuneResult) -> None:
         "time": "the time limit",
         "interrupted": "an interrupt",
     }
-    resumed = f", {result.resumed} of them known from before" if result.resumed else ""
+    resumed = f", {result.resumed} of them from earlier runs" if result.resumed else ""
     say(
         f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
         f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
@@ -92,7 +92,7 @@ def print_result(result: TuneResult) -> None:
     if stored_peaks(result.device) is None:
         say("`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond")
     settings().show(_table(result), OPTIONAL_COLUMNS)
-    stable = "" if result.stable else ", not yet stable: more time would tell"
+    stable = "" if result.stable else ", not yet stable: it needs more time"
     default = result.task.operation.default_name
     gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
     if not result.gained:

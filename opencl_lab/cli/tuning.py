@@ -13,7 +13,7 @@ from rich.text import Text
 
 from opencl_lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.cli.lazy import LazyGroup
-from opencl_lab.cli.operation import problem_options
+from opencl_lab.cli.options import problem_options
 from opencl_lab.cli.tuning_entries import STYLES, Chosen, pairs_text, selection_options, state_of
 from opencl_lab.cli.tuning_exchange import export_command, import_command
 from opencl_lab.errors import InvalidProblem
@@ -97,9 +97,9 @@ def _problem_text(entry: Entry) -> str:
     values = {**entry.layout, **entry.sizes}
     operation = operations().get(entry.operation)
     if operation is not None:
-        known = {item.name for item in fields(operation.problem())}
+        names = {item.name for item in fields(operation.problem())}
         with suppress(InvalidProblem):
-            return problem_with(operation, {n: values[n] for n in values if n in known}).title
+            return problem_with(operation, {n: values[n] for n in values if n in names}).title
     return pairs_text(values)
 
 
@@ -109,9 +109,9 @@ def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
         least = DEVICE_WIDTH if name == "device" else None
         table.add_column(name, overflow="fold", min_width=least)
     for entry, state, reason in found:
-        told = Text(state, style=STYLES[state])
+        state_text = Text(state, style=STYLES[state])
         if reason:
-            told.append(f": {reason}")
+            state_text.append(f": {reason}")
         table.add_row(
             entry.operation,
             entry.algorithm,
@@ -119,7 +119,7 @@ def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
             f"{entry.time_ms:.4g}",
             Text(f"{entry.device.name}, {entry.device.driver}"),
             "package" if entry.shipped else "you",
-            told,
+            state_text,
         )
         if settings().verbose:
             table.add_row("", "", Text(str(entry.config)))

@@ -44,13 +44,13 @@ class Chosen:
     def __init__(self, operation: str | None, algorithm: str | None):
         self._operation, self._algorithm = operation, algorithm
         entries, logged = database.entries(), runs()
-        known = {name: {item.name for item in op.algorithms} for name, op in operations().items()}
+        there = {name: {item.name for item in op.algorithms} for name, op in operations().items()}
         every: list[Entry | Run] = [*entries, *logged]
         for stored in every:
-            known.setdefault(stored.operation, set()).add(stored.algorithm)
-        if operation is not None and operation not in known:
-            raise InvalidProblem(_unknown("operation", operation, known))
-        names = known.values() if operation is None else (known[operation],)
+            there.setdefault(stored.operation, set()).add(stored.algorithm)
+        if operation is not None and operation not in there:
+            raise InvalidProblem(_unknown("operation", operation, there))
+        names = there.values() if operation is None else (there[operation],)
         algorithms = set().union(*names)
         if algorithm is not None and algorithm not in algorithms:
             if operation is None:
@@ -73,8 +73,8 @@ class Chosen:
         return [run for run in runs() if self(run)]
 
 
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    return f"there is no {what} {name!r}; there are: {', '.join(sorted(known))}"
+def _unknown(what: str, name: str, names: Iterable[str]) -> str:
+    return f"there is no {what} {name!r}; there are: {', '.join(sorted(names))}"
 
 
 def _device_keys(
@@ -83,22 +83,22 @@ def _device_keys(
     """Return the keys of the devices that `spec` means, here or elsewhere; None: all."""
     if spec is None:
         return None
-    words = {run.device: run.device for run in logged}
+    texts = {run.device: run.device for run in logged}
     for entry in entries:
         origin = entry.device
-        words[origin.key] = f"{origin.name}, {origin.platform}, {origin.vendor}"
+        texts[origin.key] = f"{origin.name}, {origin.platform}, {origin.vendor}"
     for device in devices():
-        words[device.key] = f"{device.name}, {device.platform}, {device.vendor}"
+        texts[device.key] = f"{device.name}, {device.platform}, {device.vendor}"
     text = spec.strip().lower()
     if re.fullmatch(r"\d+(:\d+)?", text):
         return {choose_device(text).device.key}
     found = {
         key
-        for key, named in words.items()
+        for key, named in texts.items()
         if (key.startswith(f"{text}/") if text in KINDS else text in named.lower())
     }
     if not found and text not in KINDS:
-        names = {named.partition(",")[0] for named in words.values()}
+        names = {named.partition(",")[0] for named in texts.values()}
         raise InvalidProblem(_unknown("device", spec, names))
     return found
 

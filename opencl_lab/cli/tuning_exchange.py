@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from opencl_lab.cli.common import document, global_options, print_json, progress_bar, settings
+from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.tuning_entries import STYLES, Chosen, pairs_text, selection_options, state_of
 from opencl_lab.errors import InvalidProblem, OclabError
 from opencl_lab.paths import check_target, write_target
@@ -130,7 +131,7 @@ def import_command(
             timeout=timeout,
             progress=lambda state: progress(state.evaluated, state.total or 0, state.phase),
         )
-    _tell(adoption, recording)
+    _print_adoption(adoption, recording)
     return 0 if adoption.best is not None else 1
 
 
@@ -164,7 +165,7 @@ def _assignments(texts: tuple[str, ...]) -> dict[str, str]:
     return values
 
 
-def _tell(adoption: Adoption, recording: Recording) -> None:
+def _print_adoption(adoption: Adoption, recording: Recording) -> None:
     task, best = adoption.task, adoption.best
     if settings().json:
         print_json(

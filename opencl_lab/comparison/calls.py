@@ -191,15 +191,17 @@ def _ours(
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
     on_host, there = calls.usual(problem, inputs), calls.usual(problem, resident)
-    prepared = prepare(there.function, *there.arrays, **there.said())
+    prepared = prepare(there.function, *there.arrays, **there.explicit())
     out = prepared(*there.arrays)
     return [
         _Caller(
-            OURS, "device", partial(there.function, *there.arrays, **there.said()), queue.finish
+            OURS, "device", partial(there.function, *there.arrays, **there.explicit()), queue.finish
         ),
         _Caller(PREPARED, "device", partial(prepared, *there.arrays, out=out), queue.finish),
         _Caller(
-            OURS, "host", partial(on_host.function, *on_host.arrays, **on_host.said(), queue=queue)
+            OURS,
+            "host",
+            partial(on_host.function, *on_host.arrays, **on_host.explicit(), queue=queue),
         ),
         _Caller(LAUNCHES, "device", bare.launches(executable, on_device), bare.finish),
         _Caller("a bare launch", "", bare.launch, bare.finish),

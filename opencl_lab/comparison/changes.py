@@ -147,20 +147,20 @@ def compare_results(old: Results, new: Results) -> Changes:
             raise InvalidProblem(f"{results.path} has no rows of measured implementations")
     before = [_Row.of(old, row) for row in old.rows]
     after = [_Row.of(new, row) for row in new.rows]
-    known = _names(before) & _names(after)
+    recorded = _names(before) & _names(after)  # by both documents
     waiting: dict[str, list[_Row]] = {}
     for row in before:
-        waiting.setdefault(row.key(known), []).append(row)
+        waiting.setdefault(row.key(recorded), []).append(row)
     changes, only_new = [], []
     for row in after:
-        candidates = waiting.get(row.key(known), [])
+        candidates = waiting.get(row.key(recorded), [])
         if not candidates:
             only_new.append(str(row))
             continue
         same = [item for item in candidates if item.config == row.config]
         partner = (same or candidates)[0]
         candidates.remove(partner)
-        changes.append(Change(row.part(known), partner.measurement, row.measurement))
+        changes.append(Change(row.part(recorded), partner.measurement, row.measurement))
     if not changes:
         raise InvalidProblem(
             f"no row is in both {old.path} and {new.path}: they have {before[0]} and {after[0]}"
@@ -177,7 +177,7 @@ class _Row:
 
     @classmethod
     def of(cls, results: Results, row: Result) -> _Row:
-        """Return a row with its problem; that of files is not told by their names."""
+        """Return a row with its problem, which names of files do not say."""
         size = results.size_name
         leading = row.leading
         if size is not None and size in leading:
@@ -207,7 +207,7 @@ class _Row:
 
 
 def _names(rows: Iterable[_Row]) -> set[str]:
-    """Return the names of what tells problems apart: squares and rectangles have others."""
+    """Return the names of what distinguishes problems, such as size, or m, n and k."""
     return {name for row in rows for name in row.what}
 
 
@@ -233,18 +233,18 @@ def _warnings(old: Results, new: Results, changes: Sequence[Change]) -> list[str
     differ("version of opencl_lab", old.version, new.version)
     by_files = "seed" not in old.options or "seed" not in new.options
     names = old.options.keys() | new.options.keys() if by_files else {"seed"}
-    for name in sorted(names):  # the rest of what is generated tells the rows apart
+    for name in sorted(names):  # other options of generated data distinguish the rows
         differ(f"data ({name})", old.options.get(name), new.options.get(name))
     if not by_files:
         for name in sorted(old.options.keys() ^ new.options.keys()):
             if name not in (old.size_name, new.size_name):
                 only = new if name in new.options else old
                 found.append(f"only {only.path} records {name}: {_shown(only.options[name])}")
-    found += _others(changes)
+    found += _changed_references(changes)
     return found
 
 
-def _others(changes: Sequence[Change]) -> list[str]:
+def _changed_references(changes: Sequence[Change]) -> list[str]:
     """Say whether the references changed as well, whose code is the same."""
     ratios = [item.ratio for item in changes if item.new.kind != "opencl" and item.ratio]
     if len(ratios) < 2 or 1 / THRESHOLD <= (middle := median(ratios)) <= THRESHOLD:

@@ -69,7 +69,7 @@ class Implementation(ABC):
     timed: bool = True
     """Whether its times matter; else a checked result is all that is wanted."""
     call_ms: float = math.inf
-    """What a call takes, as far as that was settled."""
+    """Milliseconds of a call, as `warm_up` measured it."""
 
     @abstractmethod
     def start(self) -> None:
@@ -111,12 +111,12 @@ class Implementation(ABC):
         self.attempt(self.first)
         self.verify()
         if self.timed:
-            self.attempt(self.settle)
+            self.attempt(self.warm_up)
 
-    def settle(self) -> None:
-        """Warm up, and settle how many calls make a row.
+    def warm_up(self) -> None:
+        """Warm up, and choose how many calls make a row.
 
-        By the faster of two: a busy moment would leave a row of few calls.
+        The faster of two calls decides: a busy moment would leave a row of few calls.
         """
         self.call_ms = self.row(1)
         if self.call_ms < LONG_MS:
@@ -184,7 +184,7 @@ def _status_of(error: OclabError) -> Status:
 class ReferenceRun(Implementation):
     """A reference implementation of the operation; a patient one runs however long it takes.
 
-    The runs of the others take no longer than `PATIENCE` together: they are fewer than asked
+    The runs of impatient ones take no longer than `PATIENCE` together: they are fewer than asked
     for, or none where that is not enough for the checked run and a timed one.
     """
 
@@ -258,10 +258,10 @@ class ReferenceRun(Implementation):
         self._first_ms = self.row(1)
         return self._first_ms
 
-    def settle(self) -> None:
+    def warm_up(self) -> None:
         """Warm up, unless that takes long: the first run was a run as any other."""
         if self._first_ms < LONG_MS:
-            super().settle()
+            super().warm_up()
 
     def row(self, calls: int) -> float:
         """Solve so many times in a row."""

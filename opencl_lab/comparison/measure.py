@@ -26,7 +26,7 @@ Side: TypeAlias = Literal["host", "device"]
 class Times:
     """Median, least and greatest of several runs, in milliseconds.
 
-    `interval` is what the median is known by, see `interval_of_median`; min to max by default.
+    `interval` is where the true median lies, see `interval_of_median`; min to max by default.
     """
 
     median: float
@@ -85,13 +85,13 @@ class Measurement:
     config : mapping
         Kernel parameters; empty for references.
     threads : int
-        Threads it was told to use; 1 for sequential code and for OpenCL.
+        Threads that it may use; 1 for sequential code and for OpenCL.
     workers : int
         What efficiency divides by: threads, ranks, or the device's compute units.
     status : str
         ``correct``, or what went wrong.
     reason : str
-        That in words.
+        What went wrong, as a sentence.
     kernel_ms, transfer_ms : float, optional
         Medians of the time in kernels and in copies, from events; OpenCL only. They are of runs
         of their own, since events slow down the calls that `total_ms` is about.
@@ -175,7 +175,7 @@ class Measurement:
 
     @property
     def throughput(self) -> float | None:
-        """What people count of this problem in a second: see `throughput_unit`."""
+        """What people count of this problem, per second: see `throughput_unit`."""
         if self.work is None:
             return None
         for amount, factor in (
@@ -190,7 +190,7 @@ class Measurement:
 
     @property
     def throughput_unit(self) -> str:
-        """Items in a second where the problem counts items, else GFLOP/s, else GB/s."""
+        """Items per second where the problem counts items, else GFLOP/s, else GB/s."""
         if self.work is None:
             return ""
         if self.work.items:

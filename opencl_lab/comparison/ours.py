@@ -42,7 +42,7 @@ class OpenCL(Implementation):
     device : Device
     algorithm : str
     config : mapping, optional
-        Kernel parameters in place of the default ones.
+        Kernel parameters instead of the default ones.
     variant : str
         What these are called.
     calls : Calls, optional
@@ -116,12 +116,12 @@ class OpenCL(Implementation):
         ours = self._public.ours(self.workload.problem, arrays, self.algorithm)
         if ours is None:
             return None
-        said = ours.said()
+        options = ours.explicit()
         if config:
-            said["config"] = dict(config)
+            options["config"] = dict(config)
         if self.data == "host":
-            said["queue"] = self._queue
-        return partial(ours.function, *ours.arrays, **said)
+            options["queue"] = self._queue
+        return partial(ours.function, *ours.arrays, **options)
 
     def _whole_run(self) -> Any:
         outputs = self._run(self._queue).outputs
@@ -213,7 +213,7 @@ class OpenCL(Implementation):
         return outputs
 
     def profile(self) -> list[str]:
-        """Return a line a launch of the last run: its time and what the driver says of it."""
+        """Return a line per launch of the last run: its time and what the driver says of it."""
         if self._execution is None:
             return []
         return [f"{time:.4g} ms  {kernel}" for kernel, time in self._execution.profile()]

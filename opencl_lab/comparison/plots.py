@@ -109,7 +109,7 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
 
 
 def group_name(implementation: str, sizes: Sequence[int] = ()) -> str:
-    """Return what an SVG calls the marks of an implementation, one a size, or its bar."""
+    """Return what an SVG calls the marks of an implementation, one per size, or its bar."""
     return f"marks|{implementation}|{','.join(map(str, sizes))}"
 
 
@@ -118,7 +118,7 @@ Series = Sequence[tuple[int, Sequence[Measurement]]]
 
 
 def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | None]) -> None:
-    """Draw one line an implementation, bold for OpenCL, in a band from min to max.
+    """Draw one line per implementation, bold for OpenCL, in a band from min to max.
 
     What has its data on the device is dashed, in the colour that it has on the host. A size of 0
     has no logarithm.
@@ -152,7 +152,7 @@ def _lines(axes: Axes, series: Series, value: Callable[[Measurement], float | No
 
 
 def _colours() -> list[Any]:
-    """Return colours that can be told apart: ten full ones, then ten light ones."""
+    """Return distinct colours: ten full ones, then ten light ones."""
     from matplotlib import color_sequences
 
     return [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
@@ -196,9 +196,9 @@ def _rings(
     """
     sizes = [size for size, _ in series if size > 0]
     least = max(series[0][0], 0)
-    known = [c for c in crossings if c.size is not None and not c.level and c.size > least]
+    interpolated = [c for c in crossings if c.size is not None and not c.level and c.size > least]
     places: list[list[float]] = []
-    for crossing in sorted(known, key=lambda item: item.size or 0):
+    for crossing in sorted(interpolated, key=lambda item: item.size or 0):
         assert crossing.size is not None  # kept above
         points = {
             size: middle
@@ -240,7 +240,7 @@ def _rings(
 def plot_times(
     path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
 ) -> None:
-    """Draw total time against size, both logarithmic, one line an implementation.
+    """Draw total time against size, both logarithmic, one line per implementation.
 
     Where one becomes faster for good than another, `crossings`, is a ring.
     """
@@ -260,7 +260,7 @@ def plot_times(
 def plot_throughput(
     path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
 ) -> None:
-    """Draw what is done in a second against size, both logarithmic, one line an implementation.
+    """Draw throughput against size, both logarithmic, one line per implementation.
 
     Where one overtakes another for good, `crossings`, is a ring with a number that the legend
     explains.

@@ -145,7 +145,7 @@ def _clean(value: Any) -> Any:
 
 
 def _results(rows: Iterable[Any]) -> Iterable[Result]:
-    """Yield the rows of implementations; documents of calls have others, which are left out."""
+    """Yield the rows of implementations; those of documents of calls are left out."""
     for index, row in enumerate(rows):
         if not isinstance(row, dict):
             raise ValueError(f"results[{index}] is no object")

@@ -55,8 +55,8 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     table.caption_justify = "left"
     captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
     peak = peak_caption(row.peak_note for row in rows)
-    said = "\n".join([*captions, *([peak] if peak else [])])
-    table.caption = Text(said) if said else None
+    caption = "\n".join([*captions, *([peak] if peak else [])])
+    table.caption = Text(caption) if caption else None
     table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
     by_norm = any(row.difference and row.difference.rel_l2 is not None for row in rows)

@@ -34,26 +34,26 @@ def references_of(
     chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
 ) -> References:
     """Return the references that `wanted` names, as `run_comparison` says."""
-    there = residents(chosen.calls)
-    here = () if resident else chosen.references
+    there = residents(chosen.calls)  # on the device
+    here = () if resident else chosen.references  # on the host
     names = [] if wanted is None else names_of(wanted)
     if not names and isinstance(wanted, str):
         raise InvalidConfig("no reference is named; take a name, all or none")
     if wanted is None:
-        return References(_there_by_default(here), there if resident else (), False)
+        return References(_installed(here), there if resident else (), False)
     if names == ["all"]:
         able = [item for item in there if resident or item.unavailable(device) is None]
         return References(here, able, False)
     if names == ["none"] or not names:
         return References((), (), False)
-    known = [*(item.name for item in here), *(item.peer for item in there)]
-    known = list(dict.fromkeys([*known, *(item.name for item in there)]))
-    unknown = [name for name in names if name not in known]
+    valid = [*(item.name for item in here), *(item.peer for item in there)]
+    valid = list(dict.fromkeys([*valid, *(item.name for item in there)]))
+    unknown = [name for name in names if name not in valid]
     if unknown:
         where = " with its data on the device" * resident
         raise InvalidConfig(
             f"{chosen.name} has no reference {', '.join(unknown)}{where}; "
-            f"it has: all, none, {', '.join(known)}"
+            f"it has: all, none, {', '.join(valid)}"
         )
     on_host = [item for name in names for item in here if item.name == name]
     on_device = [
@@ -73,10 +73,11 @@ def _can_serve(item: Resident, on_host: Sequence[Reference], device: Device) -> 
     return not also_there or item.unavailable(device) is None
 
 
-def _there_by_default(references: Sequence[Reference]) -> list[Reference]:
-    """Return those that can be here: who asks for all of them is told what is missing.
+def _installed(references: Sequence[Reference]) -> list[Reference]:
+    """Return those that run if nothing is said: all that are installed, without MPI.
 
-    Starting the ranks of several worlds is not part of a first look.
+    Starting the ranks of several worlds takes too long for a first look. With ``all``, what is
+    missing gets a row that says so.
     """
     return [
         item

@@ -31,7 +31,7 @@ def main(target: str, spec: str) -> None:
             for step in probe(select_device(spec)):
                 print(json.dumps(step), file=steps)
         except Exception as error:
-            # Told apart from a driver that ends the process with a status of its own.
+            # A step, so that this is no driver that ends the process with some status.
             print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=steps)
 
 

@@ -90,7 +90,7 @@ class Report:
     stored : Path or None
         The file that holds the findings, None where they are not kept.
     installed : tuple of Tool
-        The ICD loader, the drivers that it is told of, and the files of devices.
+        The ICD loader, the drivers that it would load, and the files of devices.
     """
 
     device: Device

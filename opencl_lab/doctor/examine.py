@@ -26,7 +26,7 @@ TOGETHER = 2
 
 
 class _Child:
-    """A running probe: its process, and the steps it has told so far."""
+    """A running probe: its process, and the steps it has reported so far."""
 
     def __init__(self, probe: Probe, device: Device, folder: Path, time_limit: float):
         self.probe, self.time_limit = probe, time_limit
@@ -52,7 +52,7 @@ class _Child:
         self.pipe = self.process.stdout
 
     def read(self) -> bool:
-        """Take in what the child has said; return False when no more can follow."""
+        """Take in the steps that the child has written; return False when no more can follow."""
         data = os.read(self.pipe.fileno(), 1 << 16)
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
@@ -121,8 +121,8 @@ class _Child:
 
     def _last_words(self) -> str:
         lines = self._stderr.read_text(encoding="utf-8", errors="replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return f" ({said[-1][:120]})" if said else ""
+        written = [line.strip() for line in lines if line.strip()]
+        return f" ({written[-1][:120]})" if written else ""
 
 
 def _environment(private: Path) -> dict[str, str]:

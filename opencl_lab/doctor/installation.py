@@ -99,7 +99,7 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class _Driver:
-    """A driver that the loader is told of: where that is written, and the driver's library."""
+    """A driver that the loader would load: where it is named, and its library."""
 
     name: str
     origin: str
@@ -121,7 +121,7 @@ def installation(
     Returns
     -------
     tuple of Tool
-        The ICD loader, each driver that it is told of or each place without any, and each
+        The ICD loader, each driver that it would load or each place without any, and each
         kind of device. Verdicts: ``ok``; ``missing``; ``broken`` for what is there and fails;
         ``limited`` where there is a faster driver than those that work.
     """
@@ -129,7 +129,7 @@ def installation(
     loader, found = _loader()
     drivers: list[_Driver] = []
     places: list[Tool] = []
-    for item in _told(loader, root, environ):
+    for item in _named_drivers(loader, root, environ):
         if isinstance(item, Tool):
             places.append(item)
         else:
@@ -156,8 +156,10 @@ def _loader() -> tuple[Path | None, Tool]:
     return path, Tool(name, "ok", "pyopencl has one" if path is None else str(path))
 
 
-def _told(loader: Path | None, root: Path, environ: Mapping[str, str]) -> Iterator[_Driver | Tool]:
-    """Yield the drivers that the loader is told of, and a finding for each place without any."""
+def _named_drivers(
+    loader: Path | None, root: Path, environ: Mapping[str, str]
+) -> Iterator[_Driver | Tool]:
+    """Yield the drivers that the loader would load, and a finding for each place without any."""
     names = environ.get("OCL_ICD_FILENAMES", "")
     if names and (loader is None or b"OCL_ICD_FILENAMES" in loader.read_bytes()):
         for library in names.split(os.pathsep):

@@ -38,7 +38,7 @@ TOLERANCE = 1.25
 
 @dataclass(frozen=True)
 class Peaks:
-    """The most that was seen a device do in a second; None where that is not known.
+    """The highest rates that a device was seen to reach, per second; None: not measured.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class Peaks:
 
     def flops(self, dtype: Any) -> float | None:
         """Return the peak of arithmetic in `dtype`, real or complex; None for other types."""
-        known = {"f4": self.flops32, "c8": self.flops32, "f8": self.flops64, "c16": self.flops64}
-        return None if dtype is None else known.get(np.dtype(dtype).str[1:])
+        rates = {"f4": self.flops32, "c8": self.flops32, "f8": self.flops64, "c16": self.flops64}
+        return None if dtype is None else rates.get(np.dtype(dtype).str[1:])
 
     @classmethod
     def of(cls, values: Any) -> Peaks | None:

@@ -69,14 +69,14 @@ class ProbeSession:
         return float(event.profile.end - event.profile.start) * 1e-9
 
     def clock(self, launch: Callable[[], cl.Event]) -> float:
-        """Return the seconds of a launch: the host's where those of its event contradict them."""
+        """Return the seconds of a launch: of its event, or of the host where these disagree."""
         self.queue.finish()
         begin = time.perf_counter()
         event = launch()
         event.wait()
         host = time.perf_counter() - begin
-        told = float(event.profile.end - event.profile.start) * 1e-9
-        return told if host / 2 <= told <= host else host
+        measured = float(event.profile.end - event.profile.start) * 1e-9
+        return measured if host / 2 <= measured <= host else host
 
     def words(self, count: int) -> Array:
         """Return random 32-bit words."""
@@ -107,14 +107,14 @@ def check(result: Array, expected: Array, tolerance: float = 0.0) -> None:
 
 
 def why(error: Exception) -> str:
-    """Return the first telling line of a failure."""
+    """Return the first line of a failure that says what is wrong."""
     if isinstance(error, Wrong):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # Some compilers name a temporary file after the word, some before it.
-    told = [
+    errors = [
         re.sub(r"^.*?error:(\s\S+:\d+:\d+:)?", "error:", line)
         for line in lines
         if re.search("error|fatal", line, re.IGNORECASE)
     ]
-    return (told or lines or [repr(error)])[0][:160]
+    return (errors or lines or [repr(error)])[0][:160]

@@ -41,7 +41,7 @@ SOUNDS = (".wav",)  # to be read only
 TEXTS = {".csv": ",", ".txt": " "}
 
 Columns: TypeAlias = Callable[[], Mapping[str, np.ndarray[Any, Any]] | None]
-"""Makes what text files hold in place of an array: real numbers below their names, or None."""
+"""Makes what text files hold instead of an array: real numbers below their names, or None."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def read_stored(path: Path, formats: tuple[str, ...] = FORMATS) -> Stored:
         every number is whole (uint64 if that takes it), else float64, or complex128
         where numbers are written as ``1+2j``. Pictures become rows x columns, or
         rows x columns x 3 or 4 colours, of uint8 or, for 16-bit grey, uint16.
-        ``.wav`` becomes floating point from -1 to 1, a row a channel if there are
-        several, and says its ``rate``, samples a second.
+        ``.wav`` becomes floating point from -1 to 1, a row per channel if there are
+        several, and says its ``rate``, samples per second.
     formats : tuple of str
         Endings to accept.
 
@@ -209,8 +209,8 @@ def write_array(
     path : Path
     array : numpy.ndarray
     columns : callable, optional
-        Asked by text files only: what they hold in its place, real numbers below their names, if
-        it is not None.
+        Asked by text files only: what they hold instead of it, real numbers below their names; None
+        for the array itself.
     like : numpy.ndarray, optional
         The image that a picture was made of, see `pictures.write_picture`.
     names : sequence of str, optional

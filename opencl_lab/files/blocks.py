@@ -79,10 +79,10 @@ class NpyFile:
 
     @classmethod
     def _of(cls, name: str, file: BinaryIO) -> NpyFile:
-        known = np.lib.format
+        npy = np.lib.format
         try:
-            first = known.read_magic(file) < (2, 0)
-            read = known.read_array_header_1_0 if first else known.read_array_header_2_0
+            first = npy.read_magic(file) < (2, 0)
+            read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
             shape, fortran, dtype = read(file)
             offset, size = file.tell(), os.fstat(file.fileno()).st_size
         except OSError as error:

@@ -19,7 +19,7 @@ STREAMED = 0x7FFFF000
 
 
 def read_sound(path: Path) -> tuple[np.ndarray[Any, Any], int]:
-    """Return the samples of a RIFF WAVE file, and how many there are in a second.
+    """Return the samples of a RIFF WAVE file, and how many there are per second.
 
     Whole numbers become float32 from -1 to 1; floating point stays what it is, float32 or
     float64. Several channels are rows.

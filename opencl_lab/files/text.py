@@ -233,7 +233,7 @@ def _write(path: Path, rows: Iterable[Sequence[str]], delimiter: str, names: Seq
 
 
 def _texts(numbers: np.ndarray[Any, Any]) -> list[str]:
-    """Return numbers as NumPy prints one, which is the shortest text; 2 in place of 2.0."""
+    """Return numbers as NumPy prints one, which is the shortest text; 2 instead of 2.0."""
     if numbers.dtype.kind == "c":
         return [str(number).strip("()") for number in numbers]
     if numbers.dtype.kind != "f":

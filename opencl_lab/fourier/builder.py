@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from opencl_lab.kernels import index_type
-from opencl_lab.plan import Buffer, Launch, Plan, Role, Table
+from opencl_lab.kernels import index_type, real_type
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, Role, Table
 
-__all__ = ["COMPLEX_TYPES", "PlanBuilder", "real_dtype"]
+__all__ = ["PlanBuilder", "Stage", "arguments_of", "real_dtype"]
 
-COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
-"""Complex types, and the OpenCL C types of their parts."""
+StepT = TypeVar("StepT")
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -47,7 +46,7 @@ class PlanBuilder:
     @property
     def real_t(self) -> str:
         """OpenCL C type of a real number."""
-        return COMPLEX_TYPES[self.dtype.name]
+        return real_type(self.dtype)
 
     def buffer(self, name: str) -> Buffer:
         """Return the buffer of a name."""
@@ -105,3 +104,34 @@ class PlanBuilder:
     def finish(self) -> Plan:
         """Return the plan."""
         return Plan(tuple(self.buffers), tuple(self.launches))
+
+
+@dataclass(frozen=True)
+class Stage(Generic[StepT]):
+    """One step of a launch, and what the kernel is given for it.
+
+    Parameters
+    ----------
+    step : VectorStep or LocalStep
+        What the template emits.
+    tasks : int
+        Tasks of items, or work-groups.
+    index : type
+        NumPy type that counts the elements of the arrays.
+    arguments : dict
+        Of the kernel by name, without the number of the step.
+    """
+
+    step: StepT
+    tasks: int
+    index: Any
+    arguments: dict[str, Argument]
+
+
+def arguments_of(stages: Sequence[Stage[Any]]) -> dict[str, Argument]:
+    """Return the arguments of a launch of some stages, whose names end with the step's number."""
+    return {
+        f"{name}_{number}": argument
+        for number, stage in enumerate(stages)
+        for name, argument in stage.arguments.items()
+    }

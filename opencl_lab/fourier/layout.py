@@ -15,6 +15,10 @@ class Strides(NamedTuple):
     position: int
     lane: int
 
+    def named(self, side: str) -> dict[str, int]:
+        """Return them by the names of a kernel's parameters, for one side of a transform."""
+        return {f"{side}_{axis}": stride for axis, stride in self._asdict().items()}
+
 
 @dataclass(frozen=True)
 class BatchedLayout:

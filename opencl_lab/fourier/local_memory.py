@@ -10,13 +10,12 @@ It decides in three steps, each in a module of its own:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.fourier.builder import PlanBuilder
+from opencl_lab.fourier.builder import PlanBuilder, Stage, arguments_of
 from opencl_lab.fourier.factors import convolution_length, is_smooth
 from opencl_lab.fourier.fusion import TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.fourier.layout import BatchedLayout
@@ -35,16 +34,6 @@ CONSTANTS = (
     "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",
 )  # fmt: skip
 """Numbers that follow from the length of transforms of rows: compilers make good use of them."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A step that is planned: for the template, and for its launch."""
-
-    step: LocalStep
-    groups: int
-    index: Any
-    arguments: dict[str, Argument]
 
 
 class LocalMemoryPlanner(Planner):
@@ -151,17 +140,17 @@ class LocalMemoryPlanner(Planner):
         """Add a launch of one step; `constant` says whether strides follow from the length."""
         rows = step.layout.reads_rows if constant is None else constant
         group = limits.group(step.layout.n, self._transforms(step, limits), *step.orders)
-        self._launch(builder, [self._planned(builder, step, group, rows)], inverse)
+        self._launch(builder, [self._stage(builder, step, group, rows)], inverse)
 
     def _fused(
         self, builder: PlanBuilder, steps: Sequence[Step], fusion: Fusion, inverse: bool
     ) -> None:
         """Add a launch of two steps of rows."""
-        planned = []
+        stages = []
         for step, columns, tiles in zip(steps, fusion.columns, fusion.tiles, strict=True):
             group = fusion.limits.group(step.layout.n, columns, *step.orders)
-            planned.append(self._planned(builder, step, group, True, tiles))
-        self._launch(builder, planned, inverse, fusion)
+            stages.append(self._stage(builder, step, group, True, tiles))
+        self._launch(builder, stages, inverse, fusion)
 
     def _transforms(self, step: Step, limits: Limits) -> int:
         """Return how many transforms of a step a group does."""
@@ -174,14 +163,14 @@ class LocalMemoryPlanner(Planner):
             transforms -= 1
         return transforms
 
-    def _planned(
+    def _stage(
         self,
         builder: PlanBuilder,
         step: Step,
         group: GroupSchedule,
         constant: bool,
         tiles: int = 0,
-    ) -> Stage:
+    ) -> Stage[LocalStep]:
         """Return what the template and the kernel take of a step."""
         layout, real = step.layout, step.real
         index = builder.index(
@@ -219,20 +208,16 @@ class LocalMemoryPlanner(Planner):
     def _launch(
         self,
         builder: PlanBuilder,
-        planned: Sequence[Stage],
+        stages: Sequence[Stage[LocalStep]],
         inverse: bool,
         fusion: Fusion | None = None,
     ) -> None:
         """Add one launch of one step, or of two that share it."""
-        arguments: dict[str, Argument] = {
-            f"{name}_{place}": argument
-            for place, each in enumerate(planned)
-            for name, argument in each.arguments.items()
-        }
+        arguments = arguments_of(stages)
         if fusion:
             arguments["counters"] = builder.zeros("counters", fusion.transforms + 1)
             arguments["transforms"] = np.uint32(fusion.transforms)
-        steps = tuple(each.step for each in planned)
+        steps = tuple(stage.step for stage in stages)
         reals = max(step.group.local_reals for step in steps)
         items = steps[0].group.work_group
         builder.launches.append(
@@ -241,7 +226,7 @@ class LocalMemoryPlanner(Planner):
                 kernel="fft_local",
                 params={
                     "REAL_T": builder.real_t,
-                    "INDEX_T": c_type(planned[0].index),
+                    "INDEX_T": c_type(stages[0].index),
                     "INVERSE": inverse,
                     "LOCAL_REALS": reals,
                     "PTX": self.device.capabilities.inline_ptx,
@@ -249,7 +234,7 @@ class LocalMemoryPlanner(Planner):
                     "STEPS": steps,
                 },
                 # All in the first dimension: others are short on some devices.
-                global_size=(sum(each.groups for each in planned) * items,),
+                global_size=(sum(stage.tasks for stage in stages) * items,),
                 local_size=(items,),
                 arguments=arguments,
                 local_bytes=reals * builder.real.itemsize + (TICKET_BYTES if fusion else 0),
@@ -317,5 +302,5 @@ def _numbers(step: Step) -> dict[str, int]:
         ("target", layout.target_strides, grid.target_offset, grid.target_stride),
     ):
         numbers |= {f"{side}_offset": offset, f"{side}_batch": batch}
-        numbers |= {f"{side}_{axis}": stride for axis, stride in strides._asdict().items()}
+        numbers |= strides.named(side)
     return numbers

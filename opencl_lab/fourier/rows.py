@@ -97,7 +97,7 @@ def over_rows(
 
 
 def _wg_size(points: int) -> int:
-    """Return the items of a group: many, as devices begin about one group a clock."""
+    """Return the items of a group: many, as devices begin about one group per clock."""
     return next(
         (size for size in WG_SIZES if 5 * points >= 4 * round_up(points, size)), WG_SIZES[-1]
     )

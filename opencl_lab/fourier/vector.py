@@ -36,11 +36,10 @@ Where units see what others have written, both steps share a launch: they are *f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.builder import PlanBuilder
+from opencl_lab.fourier.builder import PlanBuilder, Stage, arguments_of
 from opencl_lab.fourier.costs import CostModel, StepCost, best_split, worth_fetching
 from opencl_lab.fourier.factors import radices_of
 from opencl_lab.fourier.layout import BatchedLayout, Strides
@@ -60,27 +59,6 @@ LONGEST = 1 << 13
 PATIENCE = 1
 """How often a unit looks whether others have finished, for each point of a task, before it
 leaves them: some times as long as a task takes, as a look takes longer than a point."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One step of a launch, and what the kernel is given for it.
-
-    Parameters
-    ----------
-    step : VectorStep
-    tasks : int
-        Blocks of transforms, of which an item does one at a time.
-    index : type
-        NumPy type that counts the elements of the arrays.
-    arguments : dict
-        Of the kernel by name, without the number of the step.
-    """
-
-    step: VectorStep
-    tasks: int
-    index: Any
-    arguments: dict[str, Argument]
 
 
 class VectorPlanner(Planner):
@@ -161,7 +139,7 @@ class VectorPlanner(Planner):
 
     def _one_step(
         self, builder: PlanBuilder, layout: BatchedLayout, scale: float, halved: bool
-    ) -> Stage:
+    ) -> Stage[VectorStep]:
         """Return a transform in one step: over the points where rows allow it."""
         radices = self._radices_over_points(layout.n) if _are_rows(layout) else None
         vectors = Vectors.over_points(self._width) if radices else None
@@ -170,7 +148,7 @@ class VectorPlanner(Planner):
 
     def _four_steps(
         self, builder: PlanBuilder, layout: BatchedLayout, n1: int, scale: float, halved: bool
-    ) -> list[Stage]:
+    ) -> list[Stage[VectorStep]]:
         """Return columns of n1 points, stored as rows; then columns of n2, with step twiddles.
 
         The second step writes where it has read if no vectors of it overlap, so that the memory
@@ -211,7 +189,7 @@ class VectorPlanner(Planner):
         scale: float = 1.0,
         halved: bool = False,
         step_twiddles: bool = False,
-    ) -> Stage:
+    ) -> Stage[VectorStep]:
         """Return one step; its vectors are over the batch unless they are given."""
         word = builder.real.itemsize
         vectors = vectors or self._over_batch(layout, word)
@@ -246,7 +224,9 @@ class VectorPlanner(Planner):
         columns = step.vectors.over == "batch" and step.store == "columns"
         return worth_fetching(moved, step.nbytes, columns, self.device.compute_units)
 
-    def _launch(self, builder: PlanBuilder, stages: Sequence[Stage], inverse: bool) -> None:
+    def _launch(
+        self, builder: PlanBuilder, stages: Sequence[Stage[VectorStep]], inverse: bool
+    ) -> None:
         """Add one launch of one step, or of several that follow each other."""
         fused = len(stages) > 1
         nbytes = max(stage.step.nbytes for stage in stages)
@@ -255,11 +235,7 @@ class VectorPlanner(Planner):
         each = 1 if fused else self.config.integer("ITEMS_PER_UNIT")
         items = min(max(stage.tasks for stage in stages), each * self.device.compute_units)
         word = builder.real.itemsize
-        arguments = {
-            f"{name}_{number}": argument
-            for number, stage in enumerate(stages)
-            for name, argument in stage.arguments.items()
-        }
+        arguments = arguments_of(stages)
         if fused:
             arguments["counters"] = builder.zeros("counters", len(stages) * (items + 1) + 1)
         if not local:
@@ -328,10 +304,5 @@ def _tables(builder: PlanBuilder, step: VectorStep, lanes: int) -> dict[str, Arg
 
 def _numbers(layout: BatchedLayout) -> dict[str, int]:
     """Return the counts and strides of a layout, by the names of the kernel's parameters."""
-    sides = {"source": layout.source_strides, "target": layout.target_strides}
-    strides = {
-        f"{side}_{axis}": stride
-        for side, of in sides.items()
-        for axis, stride in of._asdict().items()
-    }
-    return {"outer": layout.outer, "lanes": layout.lanes, **strides}
+    read, written = layout.source_strides.named("source"), layout.target_strides.named("target")
+    return {"outer": layout.outer, "lanes": layout.lanes, **read, **written}

@@ -135,7 +135,7 @@ class MpiReference:
     unavailable : callable
         As of a `HostReference`.
     ranks : tuple of int
-        How many a comparison starts, one row each, unless it is told otherwise.
+        How many a comparison starts, one row each, unless a request names others.
     steps : callable, optional
         As of a `CReference`.
     """

@@ -32,7 +32,7 @@ from opencl_lab.reference.ranks import remove, shared_files
 __all__ = ["INSTALL_MPI", "MPI_ENVIRONMENT", "Ranks", "find_mpiexec", "no_mpi"]
 
 INSTALL_MPI = "pip install mpi4py mpich"
-MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores unless told otherwise
+MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores without these
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -46,7 +46,7 @@ main(*sys.argv[1:3])
 """
 START_SECONDS = 60.0  # until all ranks have come up, or have got their inputs
 CALL_SECONDS = 60.0  # that a run may take whatever it does
-LEAST_RATE = 1e8  # products in a second; the C kernels form some 1e9 and more
+LEAST_RATE = 1e8  # products per second; the C kernels reach 1e9 and more
 END_SECONDS = 5.0  # for mpiexec to end by itself, once its ranks have
 KILL_SECONDS = 2.0  # for a rank to end when its connection is closed
 LOOK = 0.1  # seconds between looks at whether mpiexec lives, while ranks come up

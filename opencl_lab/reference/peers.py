@@ -42,7 +42,7 @@ class Library:
     package : str
         What pip installs it by, if that is not `name`.
     opens : callable, optional
-        ``opens(device)`` returns what is handed on in place of the module: by a library that
+        ``opens(device)`` returns what is handed on instead of the module: for a library that
         works on the OpenCL device that is measured. Others on a device have CUDA ones.
     """
 
@@ -95,7 +95,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _torch_is_ready(torch: Any) -> bool:
-    """Let cuDNN look for its fastest algorithm, in float32 where that is asked for."""
+    """Return whether CUDA is there; cuDNN then looks for its fastest algorithm, without TF32."""
     if not torch.cuda.is_available():
         return False
     torch.backends.cudnn.benchmark = True
@@ -146,7 +146,7 @@ class OurCall(NamedTuple):
     arrays: tuple[Any, ...]
     options: dict[str, Any]
 
-    def said(self) -> dict[str, Any]:
+    def explicit(self) -> dict[str, Any]:
         """Return the options that are not the default ones, as a user would give them."""
         parameters = inspect.signature(self.function).parameters
         return {
@@ -158,7 +158,7 @@ class OurCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Calls:
-    """The public call of an operation, and what users of other libraries call instead.
+    """The public call of an operation, and what users of other libraries call instead of it.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Calls:
     peers : mapping of str to Call
         By the names of libraries; with something after a colon where a library has several.
     resident : tuple of str
-        The inputs that a user has on the device; others stay on the host.
+        The inputs that a user has on the device; the rest stays on the host.
     algorithm : str
         The one that the public function takes.
     steps : mapping of str to callable

@@ -107,7 +107,7 @@ def figures_of(sweep: Sweep, prefix: str) -> list[Figure]:
         wanted.append(
             (
                 "throughput",
-                "What is done in a second, by the total time",
+                "Throughput, by the total time",
                 lambda path: plot_throughput(path, series, sweep.axis, ""),
             )
         )

@@ -155,7 +155,7 @@ def _title(sweep: Sweep) -> str:
 
 
 def _options(options: Mapping[str, Any]) -> str:
-    """Return options in words; a flag is its name, and what is off is not told."""
+    """Return options as text; a flag is its name, and what is off is left out."""
     on = [(name, value) for name, value in options.items() if value is not None]
     words = (n if value is True else f"{n} {value}" for n, value in on if value is not False)
     return ", ".join(words)

@@ -18,10 +18,10 @@ SHOWN_SIZES = 4  # that are named one by one
 
 def summary_of(sweep: Sweep) -> list[str]:
     """Return what the rows say of speed."""
-    said = []
+    sentences = []
     for side in ("host", "device"):
-        said += _of_side(sweep, side)
-    return said or ["Nothing was measured with a right result."]
+        sentences += _of_side(sweep, side)
+    return sentences or ["Nothing was measured with a right result."]
 
 
 def _of_side(sweep: Sweep, side: Side) -> list[str]:
@@ -31,16 +31,16 @@ def _of_side(sweep: Sweep, side: Side) -> list[str]:
         return []
     place = " with the data on the device" if side == "device" else ""
     if any(len(ranked) > 1 for _, ranked in series):
-        said = [f"Fastest by total time{place}: {_winners(sweep, series)}."]
+        sentences = [f"Fastest by total time{place}: {_winners(sweep, series)}."]
     else:
-        said = [f"Only {series[0][1][0].implementation} was measured{place}."]
+        sentences = [f"Only {series[0][1][0].implementation} was measured{place}."]
     size, ranked = series[-1]
     if len(ranked) > 1:
-        said.append(_at_the_end(sweep, size, ranked))
+        sentences.append(_at_the_end(sweep, size, ranked))
     ours = next((row for row in ranked if row.kind == "opencl"), None)
     if ours is not None and sweep.varied:
-        said += _crossings(sweep, ours)
-    return said
+        sentences += _crossings(sweep, ours)
+    return sentences
 
 
 def _ranked(rows: Sequence[Measurement], side: Side) -> list[Measurement]:
@@ -142,14 +142,14 @@ def _names(items: Sequence[Crossover]) -> str:
     return _listed([item.reference for item in items])
 
 
-def _listed(words: Sequence[str]) -> str:
-    """Return words in a sentence: a, b and c."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+def _listed(items: Sequence[str]) -> str:
+    """Return items as a sentence names them: a, b and c."""
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What was not measured or wrong; `failed` tells that from what is not there."""
+    """What failed, or was not there to be measured; `failed` says which."""
 
     text: str
     failed: bool
@@ -167,13 +167,13 @@ def troubles_of(sweep: Sweep) -> list[Trouble]:
                 key = row.implementation, row.status, row.reason
                 found.setdefault(key, []).append(size)
     every = len(sweep.series)
-    said = []
+    troubles = []
     for (name, status, reason), sizes in found.items():
         where = f" at {sweep.axis} = {size_range(sizes)}" if len(set(sizes)) < every else ""
         what = "was not measured" if status == "unavailable" else f"failed ({status})"
         text = f"{name} {what}{where}" + (f": {reason}" if reason else "")
-        said.append(Trouble(text, status != "unavailable"))
-    return said
+        troubles.append(Trouble(text, status != "unavailable"))
+    return troubles
 
 
 def size_range(sizes: Sequence[int]) -> str:

@@ -84,7 +84,7 @@ def find_results(place: Path) -> tuple[list[Results], list[str]]:
 
 
 def calls_of(results: Results) -> list[dict[str, Any]]:
-    """Return what `oclab bench --calls` measured: a flat row a kind of call."""
+    """Return what `oclab bench --calls` measured: a flat row per kind of call."""
     found = []
     rows = results.content.get("results")
     for row in rows if isinstance(rows, list) else []:
@@ -98,10 +98,10 @@ def calls_of(results: Results) -> list[dict[str, Any]]:
 
 
 def sweeps_of(results: Results) -> list[Sweep]:
-    """Return the sweeps of a document: one of `oclab bench`, one a part of a study.
+    """Return the sweeps of a document: one of `oclab bench`, one per part of a study.
 
-    Rows with the same words before them belong together. What differs among these in whole
-    numbers are the sizes.
+    Rows whose leading columns have the same texts belong together. The whole numbers in which
+    they differ are the sizes.
     """
     name = results.size_name
     if name is not None:
@@ -111,13 +111,13 @@ def sweeps_of(results: Results) -> list[Sweep]:
         return [Sweep(results.operation, {**results.options, name: min(sizes)}, (), results.rows)]
     parts: dict[tuple[Any, ...], list[Result]] = {}
     for row in results.rows:
-        words = (value for value in row.leading.values() if isinstance(value, str))
-        parts.setdefault(tuple(words), []).append(row)
+        texts = (value for value in row.leading.values() if isinstance(value, str))
+        parts.setdefault(tuple(texts), []).append(row)
     return [sweep for rows in parts.values() for sweep in _part(results, rows)]
 
 
 def _part(results: Results, rows: Sequence[Result]) -> list[Sweep]:
-    """Return the sweep of rows with the same words; one a problem where sizes are not distinct."""
+    """Return the sweep of rows that belong together; one per problem if sizes are not distinct."""
     first = rows[0].leading
     names = [
         name

@@ -42,7 +42,7 @@ class PageTable:
 
 
 def _number(value: Any, digits: int = 4) -> Cell:
-    """Return the cell of a number, empty for None; of any other value its words."""
+    """Return the cell of a number, empty for None; of any other value its text."""
     if value is None:
         return Cell("")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -52,8 +52,8 @@ def _number(value: Any, digits: int = 4) -> Cell:
 
 
 def _name(row: Measurement) -> Cell:
-    told = row.data == "host" or "@device" in row.implementation
-    return Cell(row.label + ("" if told else " (data on the device)"), style=row.kind)
+    says_side = row.data == "host" or "@device" in row.implementation
+    return Cell(row.label + ("" if says_side else " (data on the device)"), style=row.kind)
 
 
 def _spread(row: Measurement) -> Cell:

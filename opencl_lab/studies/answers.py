@@ -51,7 +51,7 @@ def crossing(
     results: Sequence[PartResult], device: Device, *, ours: str, others: Sequence[str]
 ) -> list[str]:
     """Say from which size on one of ours is faster than each of the others."""
-    said = []
+    sentences = []
     for result in results:
         prefix = f"{result.part.name}: " if len(results) > 1 else ""
         found = {
@@ -62,13 +62,13 @@ def crossing(
         }
         for other in others:
             missing = f"{ours} and {other} were not both measured, so there is no answer"
-            said.append(f"{prefix}{found.get(other, missing)}.")
-    return said
+            sentences.append(f"{prefix}{found.get(other, missing)}.")
+    return sentences
 
 
 def fastest(results: Sequence[PartResult], device: Device) -> list[str]:
     """Name the fastest at the largest size of each part, of the device and of the others."""
-    said = []
+    sentences = []
     for result in results:
         if not result.rows:
             continue
@@ -78,7 +78,7 @@ def fastest(results: Sequence[PartResult], device: Device) -> list[str]:
         others = {name: time for name, time in times.items() if name not in ours}
         prefix = f"{result.part.name}, {point}" if len(results) > 1 else str(point)
         if not ours or not others:
-            said.append(f"{prefix}: only one side was measured.")
+            sentences.append(f"{prefix}: only one side was measured.")
             continue
         first, second = min(ours, key=ours.__getitem__), min(others, key=others.__getitem__)
         ahead, behind = sorted(
@@ -88,8 +88,8 @@ def fastest(results: Sequence[PartResult], device: Device) -> list[str]:
         text += f", which is {_ratio(behind[1], ahead[1])} as long"
         if "c:seq" in others:
             text += f"; sequential C takes {_ratio(others['c:seq'], ahead[1])} as long"
-        said.append(text + ".")
-    return said
+        sentences.append(text + ".")
+    return sentences
 
 
 def all_right(results: Sequence[PartResult], device: Device) -> list[str]:
@@ -98,9 +98,9 @@ def all_right(results: Sequence[PartResult], device: Device) -> list[str]:
     wrong = [(p, row) for p, row in run if not row.ok and row.status != "unavailable"]
     absent = {(row.implementation, row.reason) for _, row in run if row.status == "unavailable"}
     right = sum(row.ok for _, row in run)
-    said = [f"{right} of {counted(right + len(wrong), 'measured row')} passed."]
-    said += [f"{row.implementation} at {p}: {row.status}, {row.reason}." for p, row in wrong]
-    return said + [f"Not run: {name}, {reason}." for name, reason in sorted(absent)]
+    sentences = [f"{right} of {counted(right + len(wrong), 'measured row')} passed."]
+    sentences += [f"{row.implementation} at {p}: {row.status}, {row.reason}." for p, row in wrong]
+    return sentences + [f"Not run: {name}, {reason}." for name, reason in sorted(absent)]
 
 
 def within(
@@ -130,7 +130,7 @@ def ratios(
     results: Sequence[PartResult], device: Device, *, pairs: Sequence[tuple[str, str]]
 ) -> list[str]:
     """Say how many times as long the second of each pair takes, at each point."""
-    said = []
+    sentences = []
     for fast, slow in pairs:
         found = []
         for point, rows in _each(results):
@@ -138,8 +138,8 @@ def ratios(
             if fast in times and slow in times:
                 found.append(f"{times[slow] / times[fast]:.3g} ({point})")
         if found:
-            said.append(f"{slow} takes this many times as long as {fast}: {'; '.join(found)}.")
-    return said or ["Nothing was measured."]
+            sentences.append(f"{slow} takes this many times as long as {fast}: {'; '.join(found)}.")
+    return sentences or ["Nothing was measured."]
 
 
 def orders(results: Sequence[PartResult], device: Device) -> list[str]:
@@ -149,7 +149,7 @@ def orders(results: Sequence[PartResult], device: Device) -> list[str]:
     if len(results) < 2 or not points:
         return ["Only one order was measured."]
     at = points[-1]
-    said = []
+    sentences = []
     for name in common[0][at]:
         times = [
             (found[at][name], result.part.name)
@@ -159,20 +159,20 @@ def orders(results: Sequence[PartResult], device: Device) -> list[str]:
         if len(times) == len(results):
             (low, first), (high, last) = min(times), max(times)
             if high < LEVEL * low:
-                said.append(f"{at}: {name} takes the same time for all orders, {low:.3g} ms.")
+                sentences.append(f"{at}: {name} takes the same time for all orders, {low:.3g} ms.")
             else:
-                said.append(
+                sentences.append(
                     f"{at}: {name} takes {low:.3g} ms for {first} keys and {high:.3g} ms for "
                     f"{last} ones, {_ratio(high, low)} as long."
                 )
-    return said
+    return sentences
 
 
 def by_workers(
     results: Sequence[PartResult], device: Device, *, references: Sequence[str]
 ) -> list[str]:
     """Give times by workers at the largest size that one worker did, against that one."""
-    said = []
+    sentences = []
     for reference in references:
         measured = [
             (
@@ -188,12 +188,12 @@ def by_workers(
         # At the largest sizes one worker may take too long to be run.
         point, found = next((item for item in reversed(measured) if 1 in item[1]), (None, {}))
         if point is None:
-            said.append(f"{reference} did not run, so there is no answer.")
+            sentences.append(f"{reference} did not run, so there is no answer.")
             continue
         one = found[1]
         for workers, time in sorted(found.items()):
             speedup = one / time
-            said.append(
+            sentences.append(
                 f"{point}: {reference} x{workers} takes {time:.3g} ms, speed-up {speedup:.2f}, "
                 f"efficiency {100 * speedup / workers:.0f} %."
             )
@@ -206,15 +206,15 @@ def by_workers(
         text += f"{'falls to' if efficiency < 1 else 'is'} {100 * efficiency:.0f} % with {most}"
         if efficiency < 1 and most > default_threads():
             text += f", as {most} share {counted(default_threads(), 'processor')}"
-        said.append(text + ".")
-    return said
+        sentences.append(text + ".")
+    return sentences
 
 
 def local_memory(
     results: Sequence[PartResult], device: Device, *, basic: str, local: str
 ) -> list[str]:
     """Say which is faster by kernel time, and what memory and caches have to do with it."""
-    said = []
+    sentences = []
     wins = losses = 0
     largest = 0.0
     for point, rows in _each(results):
@@ -231,11 +231,11 @@ def local_memory(
         wins, losses = wins + (ratio > LEVEL), losses + (ratio < 1 / LEVEL)
         largest = plain.work.bytes if plain.work else 0.0
         others = ", ".join(f"{row.implementation} {_doing(row):.3g} ms" for row in staged)
-        said.append(
+        sentences.append(
             f"{point}: {basic} {_doing(plain):.3g} ms in kernels, {others}; the best one is "
             f"{ratio:.2f} times as fast as plain reads."
         )
-    if not said:
+    if not sentences:
         return ["Nothing was measured."]
     verdict = "It depends on the size"
     if wins and not losses:
@@ -244,11 +244,11 @@ def local_memory(
         verdict = "Local memory loses"
     elif not wins and not losses:
         verdict = "They are level"
-    return [f"{verdict}. {_memory(device, largest)}", *said]
+    return [f"{verdict}. {_memory(device, largest)}", *sentences]
 
 
 def _doing(row: Measurement) -> float:
-    """Return the kernel time, or the total where the device tells none."""
+    """Return the kernel time, or the total where the device reports none."""
     return row.kernel_ms or _time(row) or 0.0
 
 
@@ -257,7 +257,7 @@ def _memory(device: Device, working_set: float) -> str:
     own = getattr(device.handle, "local_mem_type", None) == OWN_LOCAL_MEMORY
     cache = int(getattr(device.handle, "global_mem_cache_size", 0) or 0)
     if own and device.kind != "cpu":
-        text = f"Local memory is memory of its own here, {size_text(device.local_memory)} a group"
+        text = f"Local memory is memory of its own here, {size_text(device.local_memory)} per group"
     else:
         text = "Local memory is ordinary memory here, in the same caches: tiles save no reads of "
         text += "memory by themselves, but their values lie side by side, where plain reads stride "

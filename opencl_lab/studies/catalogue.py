@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from opencl_lab.comparison.request import AlgorithmRun
 from opencl_lab.studies import answers
-from opencl_lab.studies.descriptor import Part, Question, Run, Study
+from opencl_lab.studies.descriptor import Part, Question, Study
 
 __all__ = ["STUDIES"]
 
 WORKERS = (1, 2, 4)
 ORDERS = ("random", "sorted", "reversed")
-TILES: tuple[Run, ...] = tuple(("tiled", f"TILE={tile}", {"TILE": tile}) for tile in (8, 16, 32))
+TILES: tuple[AlgorithmRun, ...] = tuple(
+    ("tiled", f"TILE={tile}", {"TILE": tile}) for tile in (8, 16, 32)
+)
+PRODUCTS = ("c:seq", "c:blocked", "c:omp", "blas")
+"""References that form matrix products on one computer."""
 RIGHT = Question("Are all results right?", answers.all_right)
 FASTEST = Question("Which is the fastest, and by how much?", answers.fastest)
 
@@ -27,13 +32,22 @@ def _shapes(*shapes: tuple[int, int, int]) -> list[Mapping[str, int]]:
     return [dict(zip("mnk", shape, strict=True)) for shape in shapes]
 
 
-def _runs(*names: str) -> tuple[Run, ...]:
+def _runs(*names: str) -> tuple[AlgorithmRun, ...]:
     return tuple((name, "", {}) for name in names)
 
 
 def _crossover(ours: str, *others: str) -> Question:
     asked = f"From which size on is {ours} faster than {' and '.join(others)}?"
     return Question(asked, partial(answers.crossing, ours=ours, others=others))
+
+
+def _ratios(asked: str, *pairs: tuple[str, str]) -> Question:
+    """Return the question how much faster the first of each pair is than the second."""
+    return Question(asked, partial(answers.ratios, pairs=pairs))
+
+
+def _within(asked: str, largest: float, relative: bool) -> Question:
+    return Question(asked, partial(answers.within, largest=largest, relative=relative))
 
 
 CONV2D = Study(
@@ -74,9 +88,9 @@ DFT = Study(
     [
         FASTEST,
         _crossover("opencl:direct-tiled", "c:seq", "c:omp"),
-        Question(
-            "How much faster is the tiled direct sum, which also shares roots, than the plain one?",
-            partial(answers.ratios, pairs=(("opencl:direct-tiled", "opencl:direct-naive"),)),
+        _ratios(
+            "How much faster is the tiled direct sum, sharing twiddle factors, than the plain one?",
+            ("opencl:direct-tiled", "opencl:direct-naive"),
         ),
         RIGHT,
     ],
@@ -122,10 +136,7 @@ DGEMM = Study(
             "Does local memory beat plain reads on this device, and why?",
             partial(answers.local_memory, basic="opencl:naive", local="opencl:tiled"),
         ),
-        Question(
-            "Is the largest relative difference below 1e-8?",
-            partial(answers.within, largest=1e-8, relative=True),
-        ),
+        _within("Is the largest relative difference below 1e-8?", 1e-8, relative=True),
         RIGHT,
     ],
 )
@@ -140,7 +151,7 @@ BLOCKED = Study(
             "size",
             _points("size", (256, 512, 1024), (256, 512, 1024)),
             _runs("naive", "tiled", "blocked"),
-            ("c:seq", "c:blocked", "c:omp", "blas"),
+            PRODUCTS,
             repeats=3,
         ),
         Part(
@@ -154,21 +165,16 @@ BLOCKED = Study(
                 ),
             },
             _runs("naive", "tiled", "blocked"),
-            ("c:seq", "c:blocked", "c:omp", "blas"),
+            PRODUCTS,
         ),
     ],
     [
-        Question(
+        _ratios(
             "How much faster is the blocked product than the simple one?",
-            partial(
-                answers.ratios,
-                pairs=(("c:blocked", "c:seq"), ("opencl:blocked", "opencl:naive")),
-            ),
+            ("c:blocked", "c:seq"),
+            ("opencl:blocked", "opencl:naive"),
         ),
-        Question(
-            "Do all methods agree within 1e-3?",
-            partial(answers.within, largest=1e-3, relative=False),
-        ),
+        _within("Do all methods agree within 1e-3?", 1e-3, relative=False),
         RIGHT,
     ],
 )

@@ -9,9 +9,10 @@ from functools import cache
 from importlib.resources import files
 from math import prod
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.request import AlgorithmRun
 from opencl_lab.device import Device
 
 __all__ = [
@@ -21,14 +22,11 @@ __all__ = [
     "Point",
     "Printed",
     "Question",
-    "Run",
     "Study",
     "printed_figures",
 ]
 
 SCALES = ("small", "full")
-Run: TypeAlias = tuple[str, str, Mapping[str, Any]]
-"""An algorithm, a name for its rows, and kernel parameters in place of the default ones."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,8 @@ class Part:
         By scale the options that vary.
     options : mapping
         Those that do not.
-    runs : sequence of Run
-        Algorithms of ours; those that the device cannot run are left out, and that is said.
+    runs : sequence of AlgorithmRun
+        Algorithms of ours; those that the device cannot run are left out, with a note.
     against : sequence of str
         References. What is missing, or would take too long, is a row that says so.
     workers : tuple of int
@@ -74,7 +72,7 @@ class Part:
     operation: str
     axis: str
     points: Mapping[str, Sequence[Mapping[str, int]]]
-    runs: Sequence[Run]
+    runs: Sequence[AlgorithmRun]
     against: Sequence[str]
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     workers: tuple[int, ...] = ()

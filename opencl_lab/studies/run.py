@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from opencl_lab.comparison.runner import StepReport, check_comparison, run_comparison
+from opencl_lab.comparison.request import AlgorithmRun, Request, check_comparison
+from opencl_lab.comparison.runner import StepReport, run_comparison
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.operation import Operation
 from opencl_lab.processes import default_threads
 from opencl_lab.registry import get_operation
-from opencl_lab.studies.descriptor import PartResult, Point, Run, Study
+from opencl_lab.solver import Problem
+from opencl_lab.studies.descriptor import PartResult, Point, Study
 
 __all__ = ["run_study", "workers_of_scale"]
 
@@ -35,49 +39,61 @@ def run_study(
     repeats: int | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
 ) -> Iterator[PartResult]:
-    """Run a study, and yield a part's result after each of its points: more of it each time.
+    """Run a study; after each point, yield the result of its part so far.
 
     Raises
     ------
     OclabError
-        If the device cannot be used at all; what a single row cannot do is said in it.
+        If the device cannot be used at all; what a single row cannot do is in its status.
     """
     points = sum(len(part.points[scale]) for part in study.parts)
     done = 0
     for part in study.parts:
         result = PartResult(part)
         chosen = get_operation(part.operation)
+        request = Request(
+            against=list(part.against),
+            threads=workers_of_scale(part.workers, scale),
+            repeats=repeats or part.repeats,
+            lenient=True,
+        )
         for given in part.points[scale]:
             point = Point(given)
             complete = chosen.with_defaults({**part.options, **point.options})
             problem = chosen.problem(**complete)
-            common: dict[str, Any] = {
-                "device": device,
-                "against": list(part.against),
-                "threads": workers_of_scale(part.workers, scale),
-                "repeats": repeats or part.repeats,
-                "lenient": True,
-            }
-            runs: list[Run] = []
-            for run in part.runs:
-                try:
-                    check_comparison(chosen, problem, runs=[run], **common)
-                except (InvalidConfig, InvalidProblem) as error:
-                    result.notes.append(f"{point}: {run[0]} is left out: {error.sentence}")
-                else:
-                    runs.append(run)
+            able, notes = _able(chosen, problem, request, part.runs, device)
+            result.notes += [f"{point}: {note}" for note in notes]
             comparison = run_comparison(
                 chosen,
                 problem,
                 partial(chosen.generate, problem, seed, **complete),
-                runs=runs,
+                replace(request, runs=able),
+                device=device,
                 progress=_step(progress, done, points, f"{part.name}, {point}"),
-                **common,
             )
             done += 1
             result.rows.append((point, comparison.measurements))
             result.status = result.status or comparison.exit_status
             yield result
+
+
+def _able(
+    chosen: Operation[Any],
+    problem: Problem,
+    request: Request,
+    runs: Sequence[AlgorithmRun],
+    device: Device,
+) -> tuple[list[AlgorithmRun], list[str]]:
+    """Return the runs that the device can make, and a note on each of the others."""
+    able, notes = [], []
+    for run in runs:
+        try:
+            check_comparison(chosen, problem, replace(request, runs=[run]), device)
+        except (InvalidConfig, InvalidProblem) as error:
+            notes.append(f"{run[0]} is left out: {error.sentence}")
+        else:
+            able.append(run)
+    return able, notes
 
 
 def _step(report: StepReport, done: int, points: int, label: str) -> StepReport:

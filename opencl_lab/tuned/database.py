@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 
 class Tunable(Protocol):
-    """What is asked of an algorithm here; `opencl_lab.solver.Algorithm` is one."""
+    """What this module needs of an algorithm; `opencl_lab.solver.Algorithm` is one."""
 
     @property
     def name(self) -> str:
@@ -128,8 +128,8 @@ def add(new: Iterable[Entry], replace: bool = True) -> int:
         nonlocal count
         kept = {entry.identity: entry for entry in old}
         for entry in added:
-            known = kept.get(entry.identity)
-            if replace or known is None or known.timestamp < entry.timestamp:
+            present = kept.get(entry.identity)
+            if replace or present is None or present.timestamp < entry.timestamp:
                 kept[entry.identity] = entry
                 count += 1
         return kept.values()
@@ -167,8 +167,8 @@ def store(
         If the file cannot be written, or is of a newer opencl_lab.
     """
     digest = kernel_digest(algorithm.templates)
-    configured = Config(config)
-    add([entry_of(device, operation, algorithm.name, digest, problem, configured, time_ms)])
+    entry = entry_of(device, operation, algorithm.name, digest, problem, Config(config), time_ms)
+    add([entry])
 
 
 def clear(chosen: Callable[[Entry], bool] = lambda entry: True) -> int:
@@ -351,13 +351,13 @@ def generation() -> int:
 def remember(key: Hashable, make: Callable[[], T]) -> T:
     """Return what `make` returned for `key` before, as long as no file has changed since.
 
-    Changes by this process count at once, those by others within a second.
+    Changes by this process count at once, those by other processes within a second.
     """
     before = generation()
     full = (os.environ.get("OCLAB_DATA_DIR"), key)
     with suppress(KeyError):
-        known: T = _remembered[full]
-        return known
+        remembered: T = _remembered[full]
+        return remembered
     made = make()
     with _lock:
         if before == _generation:  # else it may rest on what has just been replaced

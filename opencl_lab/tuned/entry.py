@@ -29,7 +29,7 @@ SCHEMA = "oclab-tuning/1"
 
 
 class Sized(Protocol):
-    """What is asked of a problem here; `opencl_lab.solver.Problem` is one."""
+    """What this module needs of a problem; `opencl_lab.solver.Problem` is one."""
 
     @property
     def sizes(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class Entry:
     ----------
     operation, algorithm : str
     digest : str
-        What `kernel_digest` said of the algorithm's templates.
+        `kernel_digest` of the algorithm's templates.
     device : Origin
     layout : mapping
         Those fields of the problem that change the tuning; they must match.

@@ -16,22 +16,24 @@ PARAMETERS: dict[tuple[str, str], dict[str, str]] = {
 """Today's name of each parameter that had another, by operation and algorithm."""
 
 VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {
-    ("sort", "radix"): {"FORM": {"units": "cpu"}},
-    ("sort", "merge-path"): {"FORM": {"units": "cpu", "groups": "gpu"}},
     ("dft", "fft"): {
         "FORM": {"lanes": "vector", "groups": "local-memory"},
         "EXCHANGE": {"pairs": "interleaved", "parts": "split", "turns": "two-phase"},
     },
+    ("sort", "radix"): {"FORM": {"units": "cpu"}},
+    ("sort", "merge-path"): {"FORM": {"units": "cpu", "groups": "gpu"}},
 }
 """Today's name of each value that had another, by today's name of its parameter."""
 
 DIGESTS: dict[str, str] = {
-    "d8d6dfae88780dd1": "ee2cc291dfa713c6",  # sort odd-even-merge
-    "f2576f2511bce286": "156c0f4cca5b1eaa",  # sort radix
-    "ec27416afd12b285": "f45138ef1853690a",  # sort merge-path
     "b8a5114c169b4d4e": "4175fc7717c59729",  # conv2d register, separable
     "d55a9936340ca9e8": "60001e0edcac98ce",  # conv2d tiled
     "420f69a5b5d6a6bc": "0ad019b350fb8e95",  # conv2d naive
+    "d8d6dfae88780dd1": "ee2cc291dfa713c6",  # sort odd-even-merge
+    "f2576f2511bce286": "156c0f4cca5b1eaa",  # sort radix
+    "ec27416afd12b285": "f45138ef1853690a",  # sort merge-path
+    "d10fda7da2c39a57": "0ebe94bbcbc5a1e8",  # conv2d fft
+    "42253065bfd81399": "7f8a668443a0b6b0",  # dft fft
 }
 """Today's digest of templates, by that of earlier ones that rendered the same kernels."""
 

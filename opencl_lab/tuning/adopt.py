@@ -81,7 +81,9 @@ def task_of(
     about = recording.about.get("problem", {})
     texts = isinstance(name, str) and isinstance(chosen_algorithm, str)
     if name and chosen_algorithm and not (texts and isinstance(about, Mapping)):
-        raise InvalidProblem("the file names its operation, algorithm or problem in no known way")
+        raise InvalidProblem(
+            "the file names its operation, algorithm or problem in no way that is understood"
+        )
     if not name or not chosen_algorithm:
         raise InvalidProblem(
             "the file does not say which operation and algorithm it is about; give both"
@@ -176,8 +178,8 @@ def adopt(
         timeout=timeout,
         progress=progress,
     )
-    known = {item.config: item for item in (*result.evaluations, *result.finalists)}
-    tried = [known[config] for config in (present, *chosen) if config in known]
+    evaluated = {item.config: item for item in (*result.evaluations, *result.finalists)}
+    tried = [evaluated[config] for config in (present, *chosen) if config in evaluated]
     best = result.best
     new = best is not None and best.config != present
     return Adoption(task, tuple(tried), best, len(correct) - len(allowed), result.stored and new)
@@ -188,8 +190,8 @@ def _allowed(task: TuningTask, config: Config) -> Config | None:
     algorithm, problem, device = task.algorithm, task.problem, task.device
     default = algorithm.default_config(problem, device)
     try:
-        configured = algorithm.space.check(config, default)
-        check_plan(algorithm.plan(problem, configured, device), device)
+        complete = algorithm.space.check(config, default)
+        check_plan(algorithm.plan(problem, complete, device), device)
     except (InvalidConfig, InvalidProblem):
         return None
-    return configured
+    return complete

@@ -45,7 +45,7 @@ class _KernelAlgorithm(Algorithm[P]):
         self._default, self._plan, self._work = default, plan, work
 
     def work(self, problem: P) -> Work:
-        """Return the least that the kernel does, if the user said so, else that of the problem."""
+        """Return the least that the kernel does, if the user gave it, else that of the problem."""
         return problem.work if self._work is None else self._work(problem)
 
     def default_config(self, problem: P, device: Device) -> Config:
@@ -70,7 +70,7 @@ class _Single(Solver[P]):
 class KernelOperation(Operation[P], Generic[P]):
     """An operation made of a kernel of the user's own.
 
-    It is given to `opencl_lab.tune` in place of a name, and `run` applies it with
+    It is given to `opencl_lab.tune` instead of a name, and `run` applies it with
     the configuration that was found. Bind it to a name at the top level of a module,
     as the process that tries the configurations imports it from there.
 

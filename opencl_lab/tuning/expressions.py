@@ -58,8 +58,10 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     except SyntaxError as error:
         raise InvalidConfig(f"{text!r} is no expression; it may have {GRAMMAR}") from error
     except KeyError as error:
-        known = ", ".join(sorted(names)) or "none"
-        raise InvalidConfig(f"{text!r} has the unknown name {error}; there are: {known}") from error
+        available = ", ".join(sorted(names)) or "none"
+        raise InvalidConfig(
+            f"{text!r} has the unknown name {error}; there are: {available}"
+        ) from error
     except (TypeError, ArithmeticError, RecursionError) as error:
         raise InvalidConfig(f"{text!r} cannot be computed: {error}") from error
 

@@ -2,7 +2,7 @@
 
 Both are read as well as written. What they have no field for goes into fields
 of their own that other programs skip, so that a run of ours comes back whole.
-`opencl_lab.tuning.formats` tells formats apart.
+CLBlast's results are read by `opencl_lab.tuning.clblast`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ __all__ = [
     "from_kernel_tuner",
     "from_t4",
     "parse_json",
+    "read_recording",
     "to_kernel_tuner",
     "to_t4",
     "values_of",
@@ -75,15 +76,15 @@ class Recording:
 def values_of(
     evaluations: list[Evaluation], space: SearchSpace | None = None
 ) -> dict[str, tuple[Value, ...]]:
-    """Return the values of each parameter: those of `space`, then others that were tried."""
+    """Return the values of each parameter: those of `space`, then what else was tried."""
     found: dict[str, list[Value]] = {}
     if space is not None:
         found = {parameter.name: list(parameter.values) for parameter in space.parameters}
     for evaluation in evaluations:
         for name, value in evaluation.config.items():
-            known = found.setdefault(name, [])
-            if (type(value), value) not in [(type(old), old) for old in known]:
-                known.append(value)
+            tried = found.setdefault(name, [])
+            if (type(value), value) not in [(type(old), old) for old in tried]:
+                tried.append(value)
     return {name: tuple(values) for name, values in found.items()}
 
 
@@ -223,7 +224,7 @@ def to_t4(recording: Recording) -> str:
 
 
 def from_t4(text: str) -> Recording:
-    """Return the run in T4 results; both spellings of the time of compilation are known.
+    """Return the run in T4 results; both spellings of the time of compilation are read.
 
     Raises
     ------
@@ -282,6 +283,28 @@ def _measured(measurements: Any) -> float | None:
 # ------------------------------------------------------------------ reading
 
 
+def read_recording(text: str) -> Recording:
+    """Return the run in a file of any format that this module reads.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is none of them.
+    """
+    from opencl_lab.tuning.clblast import from_clblast
+
+    if '"tune_params_keys"' in text:
+        return from_kernel_tuner(text)
+    if '"kernel_family"' in text:
+        return from_clblast(text)
+    if '"schema_version"' in text and '"results"' in text:
+        return from_t4(text)
+    raise InvalidProblem(
+        "this is none of: tuned entries of opencl_lab, a cache file of Kernel Tuner, T4 results, "
+        "JSON of CLBlast's tuners"
+    )
+
+
 def parse_json(kind: str, parse: Callable[[Any], Recording], text: str) -> Recording:
     """Return what `parse` makes of a JSON document; InvalidProblem if it is no such thing."""
     return _reading(kind, lambda body: parse(json.loads(body)), text)
@@ -325,7 +348,7 @@ def _about(value: Any) -> Mapping[str, Any]:
 def _evaluation(
     config: Config, status: Status, reason: str | None, times: list[Any]
 ) -> dict[str, Any]:
-    """Return the first fields of an evaluation; a success without a time is none."""
+    """Return the first fields of an evaluation; a success without a time is a failure."""
     usable = tuple(
         float(time) for time in times if isinstance(time, (int, float)) and 0 < time < math.inf
     )

@@ -60,7 +60,7 @@ def journal_file(task: TuningTask) -> Path:
 
 
 def read_journal(path: Path) -> dict[Config, Evaluation]:
-    """Return the evaluations in a file, later ones in place of earlier ones.
+    """Return the evaluations in a file, where later ones replace earlier ones.
 
     Lines that are cut or damaged are left out; without a file there are none.
     """
@@ -89,8 +89,8 @@ class Journal:
 
     Attributes
     ----------
-    known : dict
-        What was found in it.
+    evaluations : dict
+        What the file had, by configuration.
     trouble : str
         Why the last record could not be written; empty if all is well.
     """
@@ -104,10 +104,10 @@ class Journal:
                 self.path.unlink(missing_ok=True)
             except OSError as error:
                 self.trouble = _sentence(self.path, error)
-        self.known = {} if fresh else self._read()
+        self.evaluations = {} if fresh else self._read()
 
     def _read(self) -> dict[Config, Evaluation]:
-        """Return what is known; a file that does not say what it is about is begun anew."""
+        """Return what the file has; one that is about something else is begun anew."""
         try:
             with self.path.open("rb") as file:
                 header = next((line for line in file if line.strip()), None)
@@ -115,8 +115,8 @@ class Journal:
                 return {}
             if json.loads(header) == self._identity:
                 names = set(self._identity["space"])
-                known = read_journal(self.path).items()
-                return {config: item for config, item in known if set(config) == names}
+                stored = read_journal(self.path).items()
+                return {config: item for config, item in stored if set(config) == names}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError):

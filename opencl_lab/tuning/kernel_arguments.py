@@ -47,7 +47,7 @@ class BoundArguments:
 
 
 def bind_arguments(
-    known: Signature, given: Mapping[str, Any], outputs: Sequence[str] | None
+    signature: Signature, given: Mapping[str, Any], outputs: Sequence[str] | None
 ) -> BoundArguments:
     """Return what is given for the arguments of a kernel, checked against its signature.
 
@@ -56,13 +56,13 @@ def bind_arguments(
     InvalidProblem
         If an argument is missing, unknown or unsuitable, or none is written.
     """
-    by_name = {argument.name: argument for argument in known.arguments}
+    by_name = {argument.name: argument for argument in signature.arguments}
     unknown = ", ".join(sorted({*given, *(outputs or ())} - set(by_name)))
     missing = ", ".join(name for name in by_name if name not in given)
     if unknown or missing:
         wrong = f"has no argument {unknown}" if unknown else f"needs a value for {missing}"
-        told = ", ".join(argument.text for argument in known.arguments)
-        raise InvalidProblem(f"the kernel {known.kernel} {wrong}; it takes: {told}")
+        takes = ", ".join(argument.text for argument in signature.arguments)
+        raise InvalidProblem(f"the kernel {signature.kernel} {wrong}; it takes: {takes}")
     buffers: list[Buffer] = []
     data: Arrays = {}
     values: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def bind_arguments(
     bound = BoundArguments(tuple(buffers), data, values, local, threes)
     if not bound.written:
         raise InvalidProblem(
-            f"the kernel {known.kernel} writes to no array: there is no result to check"
+            f"the kernel {signature.kernel} writes to no array: there is no result to check"
         )
     return bound
 

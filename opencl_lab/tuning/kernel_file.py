@@ -85,25 +85,27 @@ class KernelFile(KernelOperation[KernelProblem]):
     default_name = "first"
 
     def __init__(self, description: _Description):
-        told = self._told = description
-        text = told.text
+        self._description = description
+        text = description.text
         parameters = (
             Parameter(name, tuple(values), f"parameter of {text.path.name}")
             for name, values in text.params.items()
         )
         super().__init__(
             text.path.name,
-            algorithm=told.kernel,
+            algorithm=description.kernel,
             problem=KernelProblem,
             template=str(text.path),
-            space=SearchSpace(tuple(parameters), tuple(map(self._constraint, told.restrictions))),
+            space=SearchSpace(
+                tuple(parameters), tuple(map(self._constraint, description.restrictions))
+            ),
             default=self._first,
             plan=self._planned,
-            inputs=lambda problem, rng: told.bound.data,
+            inputs=lambda problem, rng: description.bound.data,
             reference=self._right,
             check_cases={},
-            tolerance=told.tolerance,
-            summary=f"The kernel {told.kernel} in {text.path}.",
+            tolerance=description.tolerance,
+            summary=f"The kernel {description.kernel} in {text.path}.",
             work=lambda problem: Work(0.0, 0.0),  # it may need a part of its arrays only
         )
         contents = Option("contents", str, self._contents, "digest of the data", about_data=True)
@@ -113,42 +115,42 @@ class KernelFile(KernelOperation[KernelProblem]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it is made of."""
-        return KernelFile, (self._told,)
+        return KernelFile, (self._description,)
 
     def problem(self, **options: Any) -> KernelProblem:
         """Return the one problem that there is."""
-        told = self._told
-        parts = [f"{b.name} {b.dtype}{list(b.shape)}" for b in told.bound.buffers]
+        about = self._description
+        parts = [f"{b.name} {b.dtype}{list(b.shape)}" for b in about.bound.buffers]
         parts += [
-            f"{name}={value}" for name, value in {**told.bound.values, **told.text.fixed}.items()
+            f"{name}={value}" for name, value in {**about.bound.values, **about.text.fixed}.items()
         ]
-        parts += [f"{name} local[{count}]" for name, (count, _) in told.bound.local.items()]
-        launch = [told.global_size, *([told.local_size] if told.local_size else [])]
+        parts += [f"{name} local[{count}]" for name, (count, _) in about.bound.local.items()]
+        launch = [about.global_size, *([about.local_size] if about.local_size else [])]
         return KernelProblem(
-            max((math.prod(buffer.shape) for buffer in told.bound.buffers), default=0),
+            max((math.prod(buffer.shape) for buffer in about.bound.buffers), default=0),
             ", ".join(parts),
-            " in groups of ".join(launch) + "".join(f" {option}" for option in told.text.options),
-            sum(buffer.nbytes for buffer in told.bound.buffers),
+            " in groups of ".join(launch) + "".join(f" {option}" for option in about.text.options),
+            sum(buffer.nbytes for buffer in about.bound.buffers),
         )
 
     @property
     def reference_is_first(self) -> bool:
         """Whether results are compared with that of the first configuration, and nothing else."""
-        return self._told.expected is None
+        return self._description.expected is None
 
     @cached_property
     def _contents(self) -> str:
         """Digest of what results depend on beside the kernel and its sizes."""
-        told = self._told
-        digest = hashlib.sha256(repr((told.tolerance, told.expected is None)).encode())
-        for array in (*told.bound.data.values(), *(told.expected or {}).values()):
+        about = self._description
+        digest = hashlib.sha256(repr((about.tolerance, about.expected is None)).encode())
+        for array in (*about.bound.data.values(), *(about.expected or {}).values()):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:16]
 
     def names(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return what expressions may name: parameters, and arguments that are numbers."""
-        values = {name: value.item() for name, value in self._told.bound.values.items()}
-        return {**values, **self._told.text.fixed, **config}
+        values = {name: value.item() for name, value in self._description.bound.values.items()}
+        return {**values, **self._description.text.fixed, **config}
 
     def _constraint(self, restriction: str) -> Constraint:
         return Constraint(
@@ -170,31 +172,33 @@ class KernelFile(KernelOperation[KernelProblem]):
         raise InvalidConfig(f"no configuration of {self.name} can run on {device.name}: {reason}")
 
     def _planned(self, problem: KernelProblem, config: Config, device: Device) -> Plan:
-        told, names = self._told, self.names(config)
-        template, params, options = told.text.launched(config)
-        known = told.text.signature(config)
-        global_size = whole_numbers_of(told.global_size, names)
-        written = told.local_size or ", ".join(known.group[: len(global_size)])
+        about, names = self._description, self.names(config)
+        template, params, options = about.text.launched(config)
+        signature = about.text.signature(config)
+        global_size = whole_numbers_of(about.global_size, names)
+        written = about.local_size or ", ".join(signature.group[: len(global_size)])
         if not written:
             raise InvalidProblem(
-                f"the kernel {told.kernel} has no reqd_work_group_size, so that the local size "
+                f"the kernel {about.kernel} has no reqd_work_group_size, so that the local size "
                 "must be given"
             )
         local_size = whole_numbers_of(written, names)
         if len(local_size) != len(global_size) or len(local_size) > 3 or min(local_size) < 1:
             raise InvalidConfig(
-                f"the global size {told.global_size} is {global_size} and the local size "
+                f"the global size {about.global_size} is {global_size} and the local size "
                 f"{written} is {local_size}: they must be positive, of one to three dimensions each"
             )
         if max(global_size) > MOST_ITEMS:
-            raise InvalidConfig(f"the global size {told.global_size} is more than OpenCL can count")
+            raise InvalidConfig(
+                f"the global size {about.global_size} is more than OpenCL can count"
+            )
         arguments: dict[str, Passed] = {}
-        for argument in known.arguments:
+        for argument in signature.arguments:
             name = argument.name
-            if name in told.bound.values:
-                arguments[name] = told.bound.values[name]
-            elif name in told.bound.local:
-                count, itemsize = told.bound.local[name]
+            if name in about.bound.values:
+                arguments[name] = about.bound.values[name]
+            elif name in about.bound.local:
+                count, itemsize = about.bound.local[name]
                 elements = whole_numbers_of(count, names)
                 if min(elements) < 1:
                     raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
@@ -204,29 +208,30 @@ class KernelFile(KernelOperation[KernelProblem]):
         pairs = zip(global_size, local_size, strict=True)
         rounded = tuple(round_up(items, local) for items, local in pairs)
         launch = Launch(
-            template, told.kernel, params, rounded, local_size, arguments, options=options
+            template, about.kernel, params, rounded, local_size, arguments, options=options
         )
-        return Plan(told.bound.buffers, (launch,))
+        return Plan(about.bound.buffers, (launch,))
 
     def _right(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
-        return self._told.expected if self._told.expected is not None else self._first_result
+        expected = self._description.expected
+        return self._first_result if expected is None else expected
 
     @cached_property
     def _first_result(self) -> Arrays:
         """What the first configuration gives, on the device that is tuned."""
-        device = select_device(self._told.device)
+        device = select_device(self._description.device)
         queue = default_queue(device, profiling=True)
         problem = self.problem()
         config = self._first(problem, device)
-        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._told.bound.buffers}
+        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._description.bound.buffers}
         arrays = {name: guarded.array for name, guarded in placed.items()}
-        inputs = {name: arrays.pop(name) for name in self._told.bound.data}
+        inputs = {name: arrays.pop(name) for name in self._description.bound.data}
         what = f"the first configuration {config}, with which all others are compared,"
 
         def results(pattern: int) -> Arrays:
             for guarded in placed.values():
                 guarded.poison(pattern)
-            for name, array in self._told.bound.data.items():
+            for name, array in self._description.bound.data.items():
                 placed[name].set(array)
             try:
                 self.run(problem, inputs, config=config, queue=queue, out=arrays)
@@ -253,7 +258,7 @@ class KernelFile(KernelOperation[KernelProblem]):
                     f"{what} leaves {missed} elements of {name!r} unwritten; if it is only read, "
                     "declare it const, give its data, or leave it out of the outputs"
                 )
-        if not self.compare(problem, self._told.bound.data, first, second).ok:
+        if not self.compare(problem, self._description.bound.data, first, second).ok:
             raise LaunchError(
                 "a kernel that reads what it writes cannot be tuned, as each run would find other "
                 f"data: {what} gives another result where {' and '.join(first)} held other "
@@ -271,32 +276,33 @@ class KernelFile(KernelOperation[KernelProblem]):
 
     def _counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the part of an array that a result is made of."""
-        return array[..., :3] if name in self._told.bound.threes else array
+        return array[..., :3] if name in self._description.bound.threes else array
 
 
 class _Named(Mapping[str, Any]):
-    """The values of a configuration and others; those of the configuration are asked for alone.
+    """The values that an expression may name: constants, then those of a configuration.
 
-    A search asks constraints of configurations that have a part of their parameters yet.
+    A value is looked up in the configuration only when it is asked for: while a search chooses
+    one parameter after the other, the configuration has only a part of them.
     """
 
-    def __init__(self, config: Mapping[str, Any], others: Mapping[str, Any]):
-        self._config, self._others = config, others
+    def __init__(self, config: Mapping[str, Any], constants: Mapping[str, Any]):
+        self._config, self._constants = config, constants
 
     def __getitem__(self, name: str) -> Any:
-        return self._others[name] if name in self._others else self._config[name]
+        return self._constants[name] if name in self._constants else self._config[name]
 
     def __iter__(self) -> Any:
-        return iter((*self._others, *self._config))
+        return iter((*self._constants, *self._config))
 
     def __len__(self) -> int:
-        return len(self._others) + len(self._config)
+        return len(self._constants) + len(self._config)
 
 
 def _holds(result: np.ndarray[Any, Any], pattern: int) -> np.ndarray[Any, Any]:
     """Return which elements still are the poison that was there before the run."""
-    words = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
-    return np.asarray(np.all(words.reshape(-1, result.dtype.itemsize) == pattern, axis=1))
+    values = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
+    return np.asarray(np.all(values.reshape(-1, result.dtype.itemsize) == pattern, axis=1))
 
 
 def kernel_file(
@@ -321,8 +327,8 @@ def kernel_file(
         Of the kind that says what is wrong.
     """
     text.check_names()
-    known = text.signature(text.first)
-    bound = bind_arguments(known, arguments, outputs)
+    signature = text.signature(text.first)
+    bound = bind_arguments(signature, arguments, outputs)
     if expected is not None:
         expected = expected_for(expected, bound.written, bound.threes)
     if tolerance is None:
@@ -330,7 +336,7 @@ def kernel_file(
         tolerance = max((math.sqrt(np.finfo(kind).eps) for kind in kinds), default=0.0)
     description = _Description(
         text,
-        known.kernel,
+        signature.kernel,
         bound,
         global_size,
         local_size,
@@ -340,6 +346,6 @@ def kernel_file(
         select_device(device).spec,
     )
     operation = KernelFile(description)
-    for restriction in restrictions:  # a slip in one is told now, and not as an empty space
+    for restriction in restrictions:  # an error in one is reported now, and not as an empty space
         evaluate(restriction, operation.names(text.first))
     return operation

@@ -87,10 +87,10 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
         axes.plot(*zip(*right, strict=True), "o", color=PALE, markersize=3, label="evaluation")
         runs = [(min(item.times_ms), max(item.times_ms)) for item in evaluations if item.times_ms]
         axes.vlines([n for n, _ in right], *zip(*runs, strict=True), color=PALE, linewidth=0.8)
-    known = [(float(n), t) for n, t in zip(numbers, best, strict=True) if math.isfinite(t)]
-    if known:
-        known.append((len(evaluations) + 0.5, known[-1][1]))
-        line = zip(*known, strict=True)
+    points = [(float(n), t) for n, t in zip(numbers, best, strict=True) if math.isfinite(t)]
+    if points:
+        points.append((len(evaluations) + 0.5, points[-1][1]))
+        line = zip(*points, strict=True)
         axes.plot(*line, color=OPENCL, linewidth=2, drawstyle="steps-post", label="best so far")
     failed = [n for n, t in zip(numbers, times, strict=True) if not math.isfinite(t)]
     if failed:

@@ -79,8 +79,8 @@ class Points:
     ----------
     space : SearchSpace
     starts : sequence of Config
-        Where to begin: the built-in configuration, and others that are known to be
-        good. Their values need not be among those of the space.
+        Where to begin: the built-in configuration, and those that earlier runs
+        found good. Their values need not be among those of the space.
     refusal : callable, optional
         What else rules a configuration out.
     effect : callable, optional
@@ -165,7 +165,7 @@ class Points:
             config = Config(chosen) if whole else _Partial(chosen)
             waiting = []
             for constraint in pending:
-                holds = _known(constraint, config)
+                holds = _holds(constraint, config)
                 if holds is None:
                     waiting.append(constraint)
                 elif not holds:
@@ -225,11 +225,11 @@ class Points:
 
 
 class _NotChosen(Exception):
-    """A constraint asked for a value that is not known yet."""
+    """A constraint asked for a value that is not chosen yet."""
 
 
 class _Partial(Config):
-    """The values chosen so far; what would need the others raises `_NotChosen`."""
+    """The values chosen so far; what needs the rest raises `_NotChosen`."""
 
     __slots__ = ()
 
@@ -240,7 +240,7 @@ class _Partial(Config):
             raise _NotChosen from None
 
     def integer(self, name: str) -> int:
-        """Return a parameter that is known to be an integer."""
+        """Return a parameter that is an integer."""
         return int(self[name])
 
     def __iter__(self) -> Iterator[str]:
@@ -250,7 +250,7 @@ class _Partial(Config):
         raise _NotChosen
 
 
-def _known(constraint: Constraint, config: Config) -> bool | None:
+def _holds(constraint: Constraint, config: Config) -> bool | None:
     """Return whether a constraint holds, None while it reads a value not yet chosen."""
     try:
         return bool(constraint.holds(config))

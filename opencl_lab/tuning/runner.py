@@ -27,7 +27,7 @@ class Runner(Protocol):
         Returns
         -------
         Evaluation or None
-            None if time ran out before anything was known.
+            None if time ran out before there was a result.
         """
         ...
 
@@ -50,18 +50,18 @@ class Replay:
     """
 
     def __init__(self, evaluations: list[Evaluation]):
-        self._known = {evaluation.config: evaluation for evaluation in evaluations}
+        self._recorded = {evaluation.config: evaluation for evaluation in evaluations}
         self.asked: list[Config] = []
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
         """Return what was recorded."""
         self.asked.append(config)
         unknown = Evaluation(config, "constraints", "not in the recorded run")
-        return self._known.get(config, unknown)
+        return self._recorded.get(config, unknown)
 
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Return what was recorded."""
-        return self._known[config]
+        return self._recorded[config]
 
     def close(self) -> None:
         """Nothing was taken."""

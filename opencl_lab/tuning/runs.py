@@ -40,8 +40,8 @@ class Run:
     def recording(self) -> Recording:
         """Return the run in the form that other formats are made from."""
         names = {device.key: device.name for device in devices()}
-        known = operations().get(self.operation)
-        sizes = known.problem().sizes if known else ()
+        operation = operations().get(self.operation)
+        sizes = operation.problem().sizes if operation else ()
         return Recording(
             names.get(self.device, self.device),
             f"{self.operation}_{self.algorithm}",
@@ -76,8 +76,8 @@ def read_run(path: Path) -> Run:
     evaluations = list(read_journal(path).values())
     # Values between the listed ones may have been tried.
     for name, values in values_of(evaluations).items():
-        known = space.get(name, ())
-        space[name] = (*known, *(value for value in values if value not in known))
+        before = space.get(name, ())
+        space[name] = (*before, *(value for value in values if value not in before))
     return Run(path, *about, parameters=space, evaluations=evaluations)
 
 

@@ -33,7 +33,7 @@ sys.path[:] = sys.argv[1:]
 from opencl_lab.tuning.worker import main
 main()
 """
-GENEROUS = 60.0  # seconds for anything while nothing is known
+GENEROUS = 60.0  # seconds for anything before the first measurement
 HOST_SECONDS = 600.0  # inputs and expected results; no configuration is to blame for them
 LEAST_BUILD, LEAST_RUN = 10.0, 2.0
 BUILD_FACTOR, RUN_FACTOR = 10.0, 10.0
@@ -261,13 +261,13 @@ class Sandbox:
 
 
 def _failure(message: dict[str, Any] | None) -> OclabError:
-    """Return the error that a worker told of before it was ready."""
+    """Return the error that a worker reported before it was ready."""
     if message is None:
         reason = f"no answer within {HOST_SECONDS:g} s"
     elif message["kind"] in errors.__all__:  # what is wrong with the task, not with the worker
-        told: OclabError = getattr(errors, message["kind"])(message["failed"])
-        vars(told).update(message["details"])
-        return told
+        reported: OclabError = getattr(errors, message["kind"])(message["failed"])
+        vars(reported).update(message["details"])
+        return reported
     else:
         reason = message["failed"]
     return LaunchError(f"the tuner's worker could not start: {reason}")

@@ -33,7 +33,7 @@ FINALISTS = 5
 STABLE_ROUNDS, MOST_ROUNDS = 4, 20
 
 LEAST_PAIRS, DOUBT = 8, 0.01
-"""Rounds that tell whether one is faster than another, and how unsure that may be."""
+"""Rounds that show whether one is faster than another, and how unsure that may be."""
 
 
 class _OutOf(Exception):
@@ -45,7 +45,7 @@ class _OutOf(Exception):
 
 
 class Search:
-    """One run of the tuner: what is known, and how much may still be spent."""
+    """One run of the tuner: what was evaluated, and how much may still be spent."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Search:
         self.report = report
         self.kernel = kernel_digest(task.algorithm.templates)
         self.begin = time.monotonic()
-        self.earlier = dict(journal.known)
+        self.earlier = dict(journal.evaluations)
         self.seen: dict[Config, Evaluation] = {}
         self.finalists: list[Evaluation] = []
         self.rounds: dict[Config, list[float]] = {}
@@ -74,7 +74,7 @@ class Search:
     # ------------------------------------------------------------------ search
 
     def search(self, strategy: Strategy, rng: random.Random) -> Stopped:
-        """Evaluate the known configurations, then what the strategy asks for."""
+        """Evaluate the starting configurations, then what the strategy asks for."""
         try:
             for config in self.points.starts:
                 self._ask(config)
@@ -88,7 +88,7 @@ class Search:
             return "complete"
 
     def _ask(self, config: Config) -> Evaluation:
-        """Return what becomes of a configuration: known, from the journal, or tried now."""
+        """Return the evaluation of a configuration: of this run, of the journal, or made now."""
         if config in self.seen:
             return self.seen[config]
         if self.budget is not None and len(self.seen) >= self.budget:
@@ -103,11 +103,11 @@ class Search:
             self.made += 1
             self._keep(evaluation)
         self.seen[config] = evaluation
-        self._tell("search", evaluation)
+        self._report_progress("search", evaluation)
         return evaluation
 
     def _believed(self, evaluation: Evaluation) -> Evaluation:
-        """Return a failure in place of a time that the device cannot have reached.
+        """Return a failure instead of a time that the device cannot have reached.
 
         Raises
         ------
@@ -143,12 +143,12 @@ class Search:
     def finals(self) -> None:
         """Measure the best again, taking turns, until the same one has won several rounds.
 
-        And until these tell whether it is faster than the built-in configuration.
+        And until these show whether it is faster than the built-in configuration.
         """
         times: dict[Config, list[float]] = {item.config: [] for item in self._qualified()}
         self.rounds = {config: [] for config in times}
         winners: list[Config] = []
-        while times and len(winners) < MOST_ROUNDS and not (self.stable and self._told()):
+        while times and len(winners) < MOST_ROUNDS and not (self.stable and self._decided()):
             for config in list(times):
                 left = self._left()
                 again = self.runner.again(config, left) if left > 0 else None
@@ -164,25 +164,28 @@ class Search:
                     self._keep(again)
             if not times:
                 break
-            known = {**self.earlier, **self.seen}
+            evaluations = {**self.earlier, **self.seen}
             self.finalists = sorted(
-                (replace(known[config], times_ms=tuple(all_)) for config, all_ in times.items()),
+                (
+                    replace(evaluations[config], times_ms=tuple(all_))
+                    for config, all_ in times.items()
+                ),
                 key=lambda item: item.time_ms,
             )
             winners.append(self.finalists[0].config)
             last = winners[-STABLE_ROUNDS:]
             self.stable = len(last) == STABLE_ROUNDS and len(set(last)) == 1
-            self._tell("finals", self.finalists[0])
+            self._report_progress("finals", self.finalists[0])
 
-    def _told(self) -> bool:
+    def _decided(self) -> bool:
         """Return whether the leader is the built-in configuration, or measurably faster."""
         leader, built_in = self.finalists[0], self._built_in()
         return built_in is None or leader.config == built_in.config or self._beats(leader, built_in)
 
     def _built_in(self) -> Evaluation | None:
         """Return the built-in configuration with its latest times; None if it is not correct."""
-        known = (*self.finalists, *self.seen.values(), *self.earlier.values())
-        found = evaluation_of(self.points.starts[0], known)
+        latest_first = (*self.finalists, *self.seen.values(), *self.earlier.values())
+        found = evaluation_of(self.points.starts[0], latest_first)
         return None if found is None or found.status != "correct" else found
 
     def _beats(self, one: Evaluation, other: Evaluation) -> bool:
@@ -204,8 +207,7 @@ class Search:
         return first + [item for item in correct if item.config == built_in and item not in first]
 
     def _correct(self) -> list[Evaluation]:
-        known = {**self.earlier, **self.seen}.values()
-        correct = [item for item in known if item.status == "correct"]
+        correct = [item for item in self.evaluations() if item.status == "correct"]
         return sorted(correct, key=lambda item: item.time_ms)
 
     # ------------------------------------------------------------------ account
@@ -233,7 +235,7 @@ class Search:
             limit -= min(FINALS_SHARE * limit, FINALS_SECONDS)
         return limit - (time.monotonic() - self.begin)
 
-    def _tell(self, phase: Any, latest: Evaluation) -> None:
+    def _report_progress(self, phase: Any, latest: Evaluation) -> None:
         pruning = self.points.pruning
         totals = [pruning.left] if pruning.exact else []
         totals += [] if self.budget is None else [self.budget]
@@ -253,7 +255,7 @@ class Search:
         )
 
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Return all that is known in the order in which it was found."""
+        """Return all evaluations, of earlier runs and this one, in the order of their making."""
         return tuple({**self.earlier, **self.seen}.values())
 
 

@@ -98,9 +98,9 @@ def signature(source: str, kernel: str | None = None, where: str = "the source")
     found: dict[str, Signature] = {}
     for match in KERNEL.finditer(text):
         before = DIRECTIVE.sub("", re.split("[;}]", text[: match.start()])[-1])
-        known = _read(text[match.end() :], _group(before))
-        if known is not None:
-            found.setdefault(known.kernel, known)
+        signature = _read(text[match.end() :], _group(before))
+        if signature is not None:
+            found.setdefault(signature.kernel, signature)
     if kernel is None and len(found) == 1:
         return next(iter(found.values()))
     if kernel in found:

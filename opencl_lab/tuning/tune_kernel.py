@@ -53,7 +53,7 @@ def tune_kernel(
         A Mako template, ``*.mako``; else OpenCL C that gets its parameters as macros.
     params : mapping
         The values to try for each parameter. The first ones make the configuration that
-        the gain is told against.
+        the gain is measured against.
     arguments : mapping
         A value for each argument of the kernel by its name there: arrays of any shape, of outputs
         only shape and type count; numbers; for ``__local`` pointers how many elements, which

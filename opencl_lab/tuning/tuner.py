@@ -53,12 +53,12 @@ def make_task(
         raise InvalidProblem(f"seed must not be negative: {seed}")
     chosen = get_operation(operation) if isinstance(operation, str) else operation
     options = chosen.with_defaults(problem)
-    settled = chosen.problem(**options)
+    bound = chosen.problem(**options)
     selected = select_device(device)
-    algorithm_name = chosen.choose(settled, selected, algorithm).name
+    algorithm_name = chosen.choose(bound, selected, algorithm).name
     data = {option.name: options[option.name] for option in chosen.options if option.about_data}
-    task = TuningTask(chosen, algorithm_name, settled, selected, seed, data)
-    plan = task.algorithm.plan(settled, task.algorithm.default_config(settled, selected), selected)
+    task = TuningTask(chosen, algorithm_name, bound, selected, seed, data)
+    plan = task.algorithm.plan(bound, task.algorithm.default_config(bound, selected), selected)
     if not plan.launches:
         raise InvalidProblem(f"this {chosen.name} is empty: there is nothing to time")
     check_plan(plan, selected)
@@ -76,7 +76,7 @@ def run_tuning(
     progress: Callable[[TuningProgress], None] | None = None,
     runner: Runner | None = None,
 ) -> TuneResult:
-    """Tune; Ctrl-C ends the search and is told in the result.
+    """Tune; Ctrl-C ends the search, and the result says so.
 
     Parameters are those of `tune`. The strategy may be one of the caller's own; so
     may the `runner` that answers, such as a recorded run, and then nothing is stored.
@@ -95,7 +95,9 @@ def run_tuning(
     points = points_of(algorithm, problem, device, (built_in, *_tuned(task)))
     journal = Journal(task, fresh)
     if timeout is not None:  # another limit may lead to another end
-        journal.known = {c: e for c, e in journal.known.items() if e.status != "timeout"}
+        journal.evaluations = {
+            c: e for c, e in journal.evaluations.items() if e.status != "timeout"
+        }
     sandbox = Sandbox(task, timeout) if runner is None else None
     stopped: Stopped = "interrupted"
     with closing(runner or sandbox) as used:  # type: ignore[type-var]

@@ -89,7 +89,7 @@ def main() -> None:
         with suppress(BrokenPipeError, EOFError):  # the tuner is gone
             _serve(requests, answers)
     sys.stderr.flush()
-    # A driver that fails while it is unloaded has nothing to tell any more.
+    # A driver that fails while it is unloaded has nothing to report any more.
     os._exit(0)
 
 

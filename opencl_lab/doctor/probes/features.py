@@ -19,8 +19,8 @@ def _feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> An
     try:
         detail = attempt() or works
     except (cl.Error, Wrong) as error:
-        told = "claimed by the driver" if claimed else "not claimed by the driver"
-        detail = f"{told}; {why(error)}"
+        claim = "claimed by the driver" if claimed else "not claimed by the driver"
+        detail = f"{claim}; {why(error)}"
         yield {"verdict": "broken" if claimed else "no", "value": False, "detail": detail}
         return
     yield {

@@ -14,10 +14,10 @@ from opencl_lab.template import render
 __all__ = ["local_memory", "max_work_group", "vector_bytes"]
 
 
-def _short(reached: int, said: str, error: Exception) -> Answer:
+def _short(reached: int, detail: str, error: Exception) -> Answer:
     """Return the last step of a search that ended before what the device claims."""
     verdict = "limited" if reached else "broken"
-    return {"verdict": verdict, "value": reached, "detail": f"{said}: {why(error)}"}
+    return {"verdict": verdict, "value": reached, "detail": f"{detail}: {why(error)}"}
 
 
 def max_work_group(device: Device) -> Answers:
@@ -83,8 +83,8 @@ def local_memory(device: Device) -> Answers:
             session.run(source.text, "fill_and_sum", groups * wg, wg, sums, np.uint32(seed))
             check(sums, expected.ravel())
         except (cl.Error, Wrong) as error:
-            said = f"{largest} of {claimed} bytes claimed, {place}; {size} bytes"
-            yield _short(largest, said, error)
+            detail = f"{largest} of {claimed} bytes claimed, {place}; {size} bytes"
+            yield _short(largest, detail, error)
             return
         largest = size
     yield {"verdict": "ok", "value": largest, "detail": f"{largest} bytes, {place}"}
@@ -105,7 +105,7 @@ def vector_bytes(device: Device) -> Answers:
             yield {"trying": attempt, "value": widest}
             arguments = {"elements": elements, "size": size}
             program = session.build(render("doctor/vectors.cl.mako", arguments).text)
-            # Loads come last: where they fail the compiler hangs, the others end at once.
+            # Loads come last: where they fail the compiler hangs, others fail at once.
             for way in ("combine", "load"):
                 for element, dtype in types.items():
                     width = size // np.dtype(dtype).itemsize

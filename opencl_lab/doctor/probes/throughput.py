@@ -145,7 +145,7 @@ class _Arithmetic(_Trial):
         self.dtype, self.width, self.chains = np.dtype(dtype), width, chains
         cpu = session.device.kind == "cpu"
         self.unroll, self.wg = (4, 1) if cpu else (8, session.size(256))
-        # A few tasks a core even out disturbances; a GPU wants many waves.
+        # A few tasks per core even out disturbances; a GPU wants many waves.
         self.items = session.device.compute_units * (8 if cpu else 4096)
         self.real = "float" if self.dtype.itemsize == 4 else "double"
         vector = f"{self.real}{width if width > 1 else ''}"

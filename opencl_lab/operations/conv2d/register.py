@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.kernels import largest_power, positive
+from opencl_lab.kernels import VECTOR_WIDTHS, largest_power, positive, vector_width
 from opencl_lab.operations.conv2d.launch import Convolution
 from opencl_lab.operations.conv2d.pixels import Pass
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
@@ -18,7 +18,6 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Register", "Separable"]
 
-WIDTHS = (1, 2, 4, 8, 16)
 CPU_ROWS = 5
 CPU_STEP = 1024  # values along a row that one item of a CPU computes, one block after the other
 
@@ -42,7 +41,7 @@ class Register(Convolution):
         (
             Parameter("WG_X", (1, 8, 16, 32, 64, 128, 256), "items of a work-group along a row"),
             Parameter("WG_Y", (1, 2, 4, 8, 16), "items of a work-group across rows"),
-            Parameter("VECTOR_WIDTH", WIDTHS, "values of a row in a vector"),
+            Parameter("VECTOR_WIDTH", VECTOR_WIDTHS, "values of a row in a vector"),
             Parameter("VECTORS", (1, 2, 3, 4), "vectors of an item beside each other"),
             Parameter("ROWS", (1, 2, 3, 4, 5, 6, 8, 12, 16), "rows that an item computes together"),
             Parameter("STEPS_X", (1, 4, 16, 64, 128), "blocks of an item along a row"),
@@ -55,10 +54,7 @@ class Register(Convolution):
         ),
         (
             *map(positive, ("WG_X", "WG_Y", "VECTORS", "ROWS", "STEPS_X", "STEPS_Y", "UNROLL")),
-            Constraint(
-                lambda c: c["VECTOR_WIDTH"] in WIDTHS,
-                "VECTOR_WIDTH must be a width of OpenCL's vectors: 1, 2, 4, 8 or 16",
-            ),
+            vector_width("VECTOR_WIDTH"),
             Constraint(
                 lambda c: _sums(c) <= 96, "more than 96 sums an item do not stay in registers"
             ),

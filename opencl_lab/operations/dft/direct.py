@@ -13,6 +13,7 @@ from opencl_lab.kernels import (
     index_type,
     lacks_type,
     largest_power,
+    not_negative,
     positive,
     vector_width,
 )
@@ -119,7 +120,7 @@ class DirectTiled(_Direct):
             Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "frequencies in a vector"),
             Parameter("TILE", (16, 32, 64, 128), "samples of a block"),
             Parameter("BLOCKS", (1, 2, 3, 4, 6, 8, 16), "blocks that share the roots"),
-            Parameter("RESEED", (0, 4, 8, 16, 32), "builder between exact roots; 0: all kept"),
+            Parameter("RESEED", (0, 4, 8, 16, 32), "steps between exact roots; 0: all kept"),
         ),
         (
             *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
@@ -132,7 +133,7 @@ class DirectTiled(_Direct):
                 lambda c: c.integer("TILE") * c.integer("BLOCKS") % c.integer("WG_SIZE") == 0,
                 "WG_SIZE must divide TILE * BLOCKS: the items share the staging evenly",
             ),
-            Constraint(lambda c: c.integer("RESEED") >= 0, "RESEED must not be negative"),
+            not_negative("RESEED"),
             Constraint(
                 lambda c: not c["RESEED"] or c.integer("TILE") % c.integer("RESEED") == 0,
                 "RESEED must divide TILE",

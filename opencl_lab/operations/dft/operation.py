@@ -13,7 +13,7 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
-from opencl_lab.fourier.builder import COMPLEX_TYPES
+from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Curves, Difference, Operation, Option
 from opencl_lab.operations.dft.calls import CALLS
 from opencl_lab.operations.dft.problem import (
@@ -61,7 +61,7 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
         "dft.c",
         function,
         defines=lambda problem: {
-            "REAL_T": COMPLEX_TYPES[problem.dtype.name],
+            "REAL_T": host_c_type(problem.real),
             "SIGNAL_PARTS": "1" if problem.kind == "r2c" else "2",
             "RESULT_PARTS": "1" if problem.kind == "c2r" else "2",
         },

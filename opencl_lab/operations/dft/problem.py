@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.fourier.builder import COMPLEX_TYPES, PlanBuilder, real_dtype
+from opencl_lab.fourier.builder import PlanBuilder, real_dtype
 from opencl_lab.fourier.factors import largest_prime
 from opencl_lab.plan import Work
 from opencl_lab.solver import Problem
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 COMPLEX64 = np.dtype("complex64")
+COMPLEX_TYPES = ("complex64", "complex128")
 SAMPLE_TYPES = {
     **{name: name for name in COMPLEX_TYPES},
     "float16": "complex64",

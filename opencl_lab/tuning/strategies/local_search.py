@@ -19,11 +19,11 @@ KICKS = 3
 
 
 def local_search(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
-    """Descend from the best of the known configurations, then from elsewhere.
+    """Descend from the best of the starting configurations, then from elsewhere.
 
     The first neighbour that is faster becomes the new place, in random order of
     the neighbours; a descent ends where none is. The next one begins at the best
-    of a few places, most of them not far from the best known: good configurations
+    of a few places, most of them not far from the best so far: good configurations
     lie together, and in a large space hardly any of those drawn at random is one.
     """
     elsewhere = points.shuffled(rng)
@@ -47,7 +47,7 @@ def local_search(points: Points, rng: Random) -> Generator[Config, Evaluation, N
             best = here
         anywhere = next(elsewhere, None)
         if anywhere is None:
-            return  # all is known
+            return  # every configuration was tried
         starts = [anywhere, *(_walk(points, best.config, rng) for _ in range(KICKS))]
 
 

@@ -1,0 +1,49 @@
+"""Folders of results, and text files in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.comparison.drawing import check_plot
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.paths import check_target, write_target
+
+__all__ = ["results_folder", "write_json", "write_text"]
+
+
+@contextmanager
+def results_folder(out: str, files: Sequence[str]) -> Iterator[Path]:
+    """Make the folder of the results, and check early that these can be written there.
+
+    If it was made here and nothing is written, it is removed again.
+    """
+    folder = Path(out)
+    there = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidProblem(f"cannot make the folder {out}: {error.strerror or error}") from error
+    try:
+        for name in files:
+            check = check_plot if name.endswith(".png") else check_target
+            check(folder / name)
+        yield folder
+    finally:
+        if not there:
+            with suppress(OSError):  # there are results
+                folder.rmdir()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as a whole or not at all."""
+    with write_target(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON document as a whole or not at all."""
+    write_text(path, json.dumps(content, indent=1, sort_keys=True))

@@ -1,0 +1,71 @@
+"""Fitting a table into a terminal: which columns it has room for, and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
+    from rich.console import Console
+    from rich.table import Column, Table
+
+__all__ = ["fit"]
+
+
+def fit(table: Table, console: Console, optional: Sequence[str]) -> None:
+    """Remove `optional` columns, the first ones first, until no word has to be cut.
+
+    The widths of those that stay are set here: rich levels wide columns without regard to
+    their words, and crops the table where its columns are too wide together.
+    """
+    for name in optional:
+        if sum(map(_least_width, table.columns)) <= _room(table, console):
+            break
+        table.columns = [column for column in table.columns if column.header != name]
+    room = _room(table, console)
+    whole = list(map(_whole_width, table.columns))
+    least = list(map(_least_width, table.columns))
+    if sum(whole) <= room:
+        return
+    if sum(least) > room:  # not even the words fit: they are cut, the longest ones first
+        whole, least = least, [1] * len(least)
+    for column, width in zip(table.columns, _levelled(whole, least, room), strict=True):
+        column.width = width
+
+
+def _room(table: Table, console: Console) -> int:
+    """Return the width that is left for the content of columns: each has two spaces and a line."""
+    return console.width - 1 - 3 * len(table.columns)
+
+
+def _levelled(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return widths that fill `room`: the widest are levelled, and none is below `least`."""
+
+    def widths(level: int) -> list[int]:
+        return [max(low, min(high, level)) for low, high in zip(least, whole, strict=True)]
+
+    level = next((n for n in range(max(whole), 0, -1) if sum(widths(n)) <= room), 1)
+    found = widths(level)
+    for index, width in enumerate(whole):  # what levelling leaves over
+        if found[index] == level < width and sum(found) < room:
+            found[index] += 1
+    return found
+
+
+def _texts(column: Column) -> list[str]:
+    return [str(cell) for cell in (column.header, *column.cells)]
+
+
+def _whole_width(column: Column) -> int:
+    """Return the width of a column's longest line."""
+    lines = (line for text in _texts(column) for line in text.split("\n"))
+    return max(column.min_width or 0, *map(len, lines), 0)
+
+
+def _least_width(column: Column) -> int:
+    """Return the width of a column's longest word, or line where it must not wrap."""
+    if column.min_width is not None:
+        return column.min_width
+    if column.no_wrap:
+        return _whole_width(column)
+    return max((len(word) for text in _texts(column) for word in text.split()), default=0)
