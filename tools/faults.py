@@ -65,6 +65,37 @@ FAULTS = (
         "test_sort_radix*.py",
     ),
     Fault(
+        "radix, groups: what other tiles counted is added up wrong",
+        "clkernels/common", "sum += word_${k} & NUMBER;", "sum += word_${k} & (NUMBER - 1);",
+        "test_sort_radix*.py",
+    ),
+    Fault(
+        "radix, CPU: the rest of a line is cut short",
+        SORT, "places[b] & ~(index_t)(LINE - 1)); k < places[b]; ++k)",
+        "places[b] & ~(index_t)(LINE - 1)); k + 1 < places[b]; ++k)",
+        "test_sort_radix*.py",
+    ),
+    Fault(
+        "radix, CPU: chunks take their places in the wrong order",
+        SORT, "(uint k = 0; k < chunks; ++k) {", "(uint k = chunks; k-- > 0;) {",
+        "test_sort_radix*.py",
+    ),
+    Fault(
+        "merge: a key of a block of eight is not told from equal ones before it",
+        SORT, "((codes[${j}] == all) & (", "((codes[${j}] == all) & ~(",
+        "test_sort_merge*.py",
+    ),
+    Fault(
+        "merge: paths that cross equal keys take the wrong side",
+        "clkernels/common", "(b[diagonal - 1 - middle]) <", "(b[diagonal - 1 - middle]) <=",
+        "test_sort_merge*.py",
+    ),
+    Fault(
+        "merge, groups: equal keys change their order",
+        "clkernels/common", "right < left)", "right <= left)",
+        "test_sort_merge*.py",
+    ),
+    Fault(
         "merge: equal keys change their order",
         SORT, "const bool left = CODE_OF(b) < CODE_OF(a);",
         "const bool left = CODE_OF(b) <= CODE_OF(a);",
@@ -216,6 +247,22 @@ FAULTS = (
         "topk: the last key of a digit is looked for in the next one",
         "clkernels/select", "known.left - before <= own[w]", "known.left - before < own[w]",
         "test_select*.py",
+    ),
+    Fault(
+        "topk: places of the few are those among the few",
+        "clkernels/select", "places ? places[first + j]", "places ? (long)(first + j)",
+        "test_select_topk*.py test_select.py",
+    ),
+    Fault(
+        "topk: equal keys before a part are not counted",
+        "clkernels/select", "digit + t), part, space", "digit), part, space",
+        "test_select_topk*.py test_select.py",
+    ),
+    Fault(
+        "topk: the last digit is one too small",
+        "clkernels/select", "(code_t)answer[0];",
+        "(code_t)(answer[0] - (d + 1 == DIGITS && answer[0]));",
+        "test_select_topk*.py test_select.py",
     ),
     Fault(
         "unique: the first key of a part is not compared with the one before",
