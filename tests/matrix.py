@@ -2,9 +2,10 @@
 
 `test_matrix.py` crosses each row with the algorithms of the operation, and with the devices under
 test. Sizes around the parameters of the default configuration (tile - 1, tile, tile + 1) are added
-there, for every operation. Cases that are marked `sweep` also run with other configurations, few
-that cover the space (`covering.py`). Options that choose what a kernel is compiled to do vary
-together, so that a program shows several of them; each of their values occurs.
+there, for every operation. Options that choose what a kernel is compiled to do vary together, so
+that a program shows several of them; each of their values occurs. Cases of such options are marked
+`sweep`: configurations that cover the space (`covering.py`) are dealt out to them, and the default
+one only where there are more cases than these.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Case:
         ``build(rng)`` gives a problem that options cannot describe, its inputs
         and its expected outputs; those must be met exactly.
     sweep : bool
-        Whether configurations other than the default one run with it.
+        Whether it runs with other configurations than the default one. The first of an operation
+        says which configurations there are.
     """
 
     name: str
@@ -138,15 +140,18 @@ PIXELS = (  # each type, mode and boundary; those of mode valid are not looked a
     ("uint8", "same", "nearest", False),
     ("int16", "valid", "constant", True),
     ("uint16", "full", "reflect", False),
-    ("float16", "same", "mirror", True),
-    ("float32", "full", "wrap", False),
     ("float64", "same", "constant", True),
+    ("float32", "full", "wrap", False),
+    ("float16", "same", "mirror", True),
 )
 OBLONG = {"height": 41, "width": 147}  # of no block a multiple
 BEYOND = {"m": 270, "n": 331, "k": 77}  # more than the largest tiles, of none a multiple
 RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
 DESCENDING = ("uint8", "int32", "float32")  # other cases have two of them in ascending order
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
+
+BORROWED = {("conv2d", "separable"): "register", ("dft", "direct-gemm"): "blocked"}
+"""Algorithms that run the kernels of another one, for which pairs of values are looked at."""
 
 ROWS: dict[str, list[Case]] = {
     "dft": [
@@ -177,7 +182,11 @@ ROWS: dict[str, list[Case]] = {
         *(Case(f"n-{n}", {"n": n}) for n in SIZES),
         *(Case(f"order-{order}", {"n": 50_000, "order": order}) for order in ORDERS),
         *(
-            Case(f"type-{name}", {"n": 5_001, "dtype": name, "descending": name in DESCENDING})
+            Case(
+                f"type-{name}",
+                {"n": 5_001, "dtype": name, "descending": name in DESCENDING},
+                sweep=True,
+            )
             for name in KEY_TYPES
         ),
         Case("rows", arrays=lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
@@ -185,7 +194,7 @@ ROWS: dict[str, list[Case]] = {
         Case("special-float64", {"descending": True}, arrays=lambda rng: {"keys": _floats(rng)}),
         Case("sweep", {"n": 5_003}, sweep=True),
         Case("argsort", build=_argsort, sweep=True),
-        Case("pairs", build=_pairs),
+        Case("pairs", build=_pairs, sweep=True),
     ],
     "gemm": [
         *(Case(f"size-{size}", {"size": size}) for size in (*GEMM_SIZES, 300)),
@@ -203,7 +212,8 @@ ROWS: dict[str, list[Case]] = {
         *(
             Case(
                 f"blas-{'NT'[ta]}{'NT'[tb]}-{alpha}-{beta}",
-                {**RECTANGLE, "trans_a": ta, "trans_b": tb, "alpha": alpha, "beta": beta},
+                {**BEYOND, "trans_a": ta, "trans_b": tb, "alpha": alpha, "beta": beta},
+                sweep=True,
             )
             for ta, tb, alpha, beta in (
                 (False, True, -0.5, 2.0),
@@ -213,7 +223,7 @@ ROWS: dict[str, list[Case]] = {
         ),
         Case("no-product", {**RECTANGLE, "alpha": 0.0, "beta": -1.0}),
         Case("empty-sum", {**RECTANGLE, "k": 0, "beta": 3.0}),
-        Case("float64", {**RECTANGLE, "dtype": "float64", "beta": 1.0}),
+        Case("float64", {**RECTANGLE, "dtype": "float64", "beta": 1.0}, sweep=True),
         Case("special", arrays=_special_matrices),
         Case("sweep", BEYOND, sweep=True),
         Case("sweep-TT", {**BEYOND, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=True),
@@ -232,6 +242,7 @@ ROWS: dict[str, list[Case]] = {
                     **({"flip": True, "ksize": 4, "batch": 2} if turned else {}),
                     "saturate": dtype == "int16",
                 },
+                sweep=True,
             )
             for dtype, mode, boundary, turned in PIXELS
         ),

@@ -7,8 +7,8 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 from conftest import devices_under_test
-from covering import covering
-from matrix import ROWS, around_parameters
+from covering import dealt
+from matrix import BORROWED, ROWS, around_parameters
 
 from opencl_lab.operations.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES
 from opencl_lab.registry import operations
@@ -19,7 +19,7 @@ POISON = 0xA5
 
 
 def swept(operation, algorithm, device):
-    """Return the pairs of a case and a configuration that cover the space of an algorithm."""
+    """Return pairs of a case and a configuration, which is None where the default one is meant."""
     cases = {case.name: case for case in ROWS.get(operation.name, []) if case.sweep}
     problems = {name: case.make(operation)[0] for name, case in cases.items()}
     able = {
@@ -27,7 +27,10 @@ def swept(operation, algorithm, device):
         for name, problem in problems.items()
         if algorithm.supports(problem, device) is None
     }
-    return [(cases[name], config) for name, config in covering(algorithm, able, device)]
+    if not able:
+        return []
+    strength = 1 if (operation.name, algorithm.name) in BORROWED else 2
+    return [(cases[name], config) for name, config in dealt(algorithm, able, device, strength)]
 
 
 def matrix_rows():
@@ -36,7 +39,8 @@ def matrix_rows():
         for device in devices_under_test():
             for algorithm in operation.algorithms:
                 edges = around_parameters(operation, algorithm, device)
-                for case in (*ROWS.get(name, []), *edges):
+                plain = [case for case in ROWS.get(name, []) if not case.sweep]
+                for case in (*plain, *edges):
                     yield operation, algorithm, device, case, None
                 for case, config in swept(operation, algorithm, device):
                     yield operation, algorithm, device, case, config
@@ -149,6 +153,17 @@ def test_pictures_have_every_type_mode_and_boundary(option, values):
 
 def test_every_operation_has_a_row():
     assert set(ROWS) == set(operations())
+
+
+def test_borrowed_kernels_are_those_of_an_algorithm_that_is_swept():
+    templates = {
+        algorithm.name: algorithm.templates[0]
+        for operation in operations().values()
+        for algorithm in operation.algorithms
+        if (operation.name, algorithm.name) not in BORROWED
+    }
+    for (name, algorithm), owner in BORROWED.items():
+        assert operations()[name].algorithm(algorithm).templates[0] == templates[owner]
 
 
 def test_names_of_cases_are_unique():

@@ -39,7 +39,7 @@ class Fault:
 
 SORT, GEMM, CONV = "clkernels/sort", "clkernels/gemm", "clkernels/conv2d"
 MATRIX = "test_matrix.py -k"
-SWEEP = "test_matrix.py -k sweep and "
+SWEEP = f"{MATRIX} "  # by configurations other than the default one
 
 FAULTS = (
     # ------------------------------------------------------------------- sort
