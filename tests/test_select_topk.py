@@ -63,7 +63,8 @@ def test_topk_of_types(dtype, form, n, largest, rng, queue):
             limits = np.iinfo(dtype)
             keys = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
         for k in (1, 77, min(n - 1, 5000)):
-            results = ol.topk(keys, k, largest=largest, config=FORMS[form], queue=queue)
+            how = {"algorithm": "radix-select", "config": FORMS[form]}
+            results = ol.topk(keys, k, largest=largest, queue=queue, **how)
             check(results, right_topk(keys, k, largest))
 
 
