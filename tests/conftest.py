@@ -2,6 +2,7 @@
 
 OCLAB_DEVICE        the device under test, as `select_device` takes it; default ``cpu``
 OCLAB_TEST_DEVICES  ``all``: every device of the machine in turn, not only that one
+OCLAB_TEST_CONFIGS  ``default``: the matrix runs with no other configurations than those built in
 """
 
 from __future__ import annotations

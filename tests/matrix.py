@@ -1,28 +1,23 @@
 """The cases of every operation; a new operation joins the matrix with one row of `ROWS`.
 
-`test_matrix.py` crosses each row with the algorithms of the operation, with the
-devices under test and with configurations: the default one, corners of the
-space, and a seeded sample. Sizes around the parameters of the default
-configuration (tile - 1, tile, tile + 1) are added there, for every operation.
+`test_matrix.py` crosses each row with the algorithms of the operation, and with the devices under
+test. Sizes around the parameters of the default configuration (tile - 1, tile, tile + 1) are added
+there, for every operation. Options that choose what a kernel is compiled to do vary together, so
+that a program shows several of them; each of their values occurs. Cases of such options are marked
+`sweep`: configurations that cover the space (`covering.py`) are dealt out to them, and the default
+one only where there are more cases than these.
 """
 
 from __future__ import annotations
 
-import itertools
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES
 from opencl_lab.operations.sort.operation import ORDERS
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
-from opencl_lab.plan import check_plan
-
-TRIES = 2000
 
 
 @dataclass(frozen=True)
@@ -40,16 +35,16 @@ class Case:
     build : callable, optional
         ``build(rng)`` gives a problem that options cannot describe, its inputs
         and its expected outputs; those must be met exactly.
-    sweep : int
-        Also run with so many corners of the space, at most, and a quarter as many
-        configurations from all over it. Each of them builds kernels of its own.
+    sweep : bool
+        Whether it runs with other configurations than the default one. The first of an operation
+        says which configurations there are.
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     arrays: Callable[[np.random.Generator], dict[str, np.ndarray]] | None = None
     build: Callable[[np.random.Generator], tuple[Any, dict, dict]] | None = None
-    sweep: int = 0
+    sweep: bool = False
 
     def make(self, operation, seed=7):
         """Return the problem, its inputs, and the expected outputs."""
@@ -70,45 +65,6 @@ def around_parameters(operation, algorithm, device):
     values = {value for value in config.values() if type(value) is int and 2 <= value <= 20_000}
     sizes = {value + step for value in values for step in (-1, 0, 1)}
     return [Case(f"edge-{size}", {operation.size_option: size}) for size in sorted(sizes)]
-
-
-def feasible(algorithm, problem, config, device):
-    """Return whether the space, the plan and the device allow a configuration."""
-    if algorithm.space.violation(config) is not None:
-        return False
-    try:
-        check_plan(algorithm.plan(problem, config, device), device)
-    except InvalidConfig:
-        return False
-    return True
-
-
-def corners(algorithm, problem, device, count):
-    """Return feasible points whose parameters all have their first or their last value."""
-    names = algorithm.space.names
-    ends = [
-        tuple(dict.fromkeys((parameter.values[0], parameter.values[-1])))
-        for parameter in algorithm.space.parameters
-    ]
-    default = algorithm.default_config(problem, device)
-    points = list(itertools.islice(itertools.product(*ends), 1 << 16))
-    random.Random(1).shuffle(points)
-    found = (default.replace(**dict(zip(names, point, strict=True))) for point in points[:TRIES])
-    allowed = (config for config in found if feasible(algorithm, problem, config, device))
-    return list(itertools.islice(allowed, count))
-
-
-def sample(algorithm, problem, device, count, seed=2):
-    """Return feasible points drawn from the whole space."""
-    source = random.Random(seed)
-    default = algorithm.default_config(problem, device)
-    found = {}
-    for _ in range(TRIES):
-        point = {item.name: source.choice(item.values) for item in algorithm.space.parameters}
-        config = default.replace(**point)
-        if len(found) < count and feasible(algorithm, problem, config, device):
-            found[config] = None
-    return list(found)
 
 
 def _floats(rng):
@@ -180,9 +136,22 @@ def _special_image(rng):
 
 
 GEMM_SIZES = (0, 1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129)
+PIXELS = (  # each type, mode and boundary; those of mode valid are not looked at
+    ("uint8", "same", "nearest", False),
+    ("int16", "valid", "constant", True),
+    ("uint16", "full", "reflect", False),
+    ("float64", "same", "constant", True),
+    ("float32", "full", "wrap", False),
+    ("float16", "same", "mirror", True),
+)
 OBLONG = {"height": 41, "width": 147}  # of no block a multiple
+BEYOND = {"m": 270, "n": 331, "k": 277}  # more than the largest tiles, of none a multiple
 RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
+DESCENDING = ("uint8", "int32", "float32")  # other cases have two of them in ascending order
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
+
+BORROWED = {("conv2d", "separable"): "register", ("dft", "direct-gemm"): "blocked"}
+"""Algorithms that run the kernels of another one, for which pairs of values are looked at."""
 
 ROWS: dict[str, list[Case]] = {
     "dft": [
@@ -204,25 +173,28 @@ ROWS: dict[str, list[Case]] = {
         Case("magnitudes", arrays=_scaled_spectrum),
         Case("special", arrays=_special_signal),
         Case("special-real", {"dtype": "float16"}, lambda rng: _real_part(_special_signal(rng))),
-        Case("sweep", {"n": 336, "batch": 3}, sweep=12),
-        Case("sweep-prime", {"n": 101, "batch": 2, "inverse": True}, sweep=8),
-        Case("sweep-real", {"n": 99, "batch": 2, "dtype": "float32"}, sweep=2),
-        Case("sweep-back", {"n": 98, "batch": 2, "dtype": "float32", "inverse": True}, sweep=2),
+        Case("sweep", {"n": 336, "batch": 3}, sweep=True),
+        Case("sweep-prime", {"n": 101, "batch": 2, "inverse": True}, sweep=True),
+        Case("sweep-real", {"n": 99, "batch": 2, "dtype": "float32"}, sweep=True),
+        Case("sweep-back", {"n": 98, "batch": 2, "dtype": "float32", "inverse": True}, sweep=True),
     ],
     "sort": [
         *(Case(f"n-{n}", {"n": n}) for n in SIZES),
         *(Case(f"order-{order}", {"n": 50_000, "order": order}) for order in ORDERS),
-        *(Case(f"type-{name}", {"n": 5_001, "dtype": name}) for name in KEY_TYPES),
         *(
-            Case(f"down-{name}", {"n": 5_001, "dtype": name, "descending": True})
-            for name in ("uint8", "int32", "float32")
+            Case(
+                f"type-{name}",
+                {"n": 5_001, "dtype": name, "descending": name in DESCENDING},
+                sweep=True,
+            )
+            for name in KEY_TYPES
         ),
         Case("rows", arrays=lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
         Case("special-float32", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
         Case("special-float64", {"descending": True}, arrays=lambda rng: {"keys": _floats(rng)}),
-        Case("sweep", {"n": 5_003, "order": "few-unique"}, sweep=16),
-        Case("argsort", build=_argsort, sweep=16),
-        Case("pairs", build=_pairs),
+        Case("sweep", {"n": 5_003}, sweep=True),
+        Case("argsort", build=_argsort, sweep=True),
+        Case("pairs", build=_pairs, sweep=True),
     ],
     "gemm": [
         *(Case(f"size-{size}", {"size": size}) for size in (*GEMM_SIZES, 300)),
@@ -240,31 +212,43 @@ ROWS: dict[str, list[Case]] = {
         *(
             Case(
                 f"blas-{'NT'[ta]}{'NT'[tb]}-{alpha}-{beta}",
-                {**RECTANGLE, "trans_a": ta, "trans_b": tb, "alpha": alpha, "beta": beta},
+                {**BEYOND, "trans_a": ta, "trans_b": tb, "alpha": alpha, "beta": beta},
+                sweep=True,
             )
-            for ta, tb in itertools.product((False, True), repeat=2)
-            for alpha, beta in ((1.0, 0.0), (-0.5, 2.0))
+            for ta, tb, alpha, beta in (
+                (False, True, -0.5, 2.0),
+                (True, False, -0.5, 2.0),
+                (True, True, 1.0, 0.0),
+            )
         ),
         Case("no-product", {**RECTANGLE, "alpha": 0.0, "beta": -1.0}),
         Case("empty-sum", {**RECTANGLE, "k": 0, "beta": 3.0}),
-        Case("float64", {**RECTANGLE, "dtype": "float64", "beta": 1.0}),
+        Case("float64", {**BEYOND, "dtype": "float64", "beta": 1.0}, sweep=True),
         Case("special", arrays=_special_matrices),
-        Case("sweep", RECTANGLE, sweep=16),
-        Case("sweep-TT", {**RECTANGLE, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=8),
+        Case("sweep", BEYOND, sweep=True),
+        Case("sweep-TT", {**BEYOND, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=True),
     ],
     "conv2d": [
         *(Case(f"size-{size}", {"size": size}) for size in (0, 1, 130)),
-        *(Case(f"{mode}", {**OBLONG, "ksize": 4, "mode": mode}) for mode in MODES),
         *(
-            Case(f"edge-{boundary}", {**OBLONG, "boundary": boundary, "cval": 2.0})
-            for boundary in BOUNDARIES
+            Case(
+                f"{dtype}-{mode}-{boundary}",
+                {
+                    **OBLONG,
+                    "dtype": dtype,
+                    "mode": mode,
+                    "boundary": boundary,
+                    "cval": 2.0,
+                    **({"flip": True, "ksize": 4, "batch": 2} if turned else {}),
+                    "saturate": dtype == "int16",
+                },
+                sweep=True,
+            )
+            for dtype, mode, boundary, turned in PIXELS
         ),
-        *(Case(f"type-{name}", {**OBLONG, "dtype": name}) for name in IMAGE_TYPES),
-        Case("flip", {**OBLONG, "ksize": 4, "flip": True, "batch": 2}),
-        Case("saturate", {**OBLONG, "dtype": "int16", "saturate": True}),
-        Case("separable", {**OBLONG, "filter": "gaussian", "ksize": 5, "mode": "full"}, sweep=4),
+        Case("separable", {**OBLONG, "filter": "gaussian", "ksize": 5, "mode": "full"}, sweep=True),
         Case("colours", {"filter": "emboss", "boundary": "mirror"}, arrays=_colours),
         Case("special", {"filter": "gaussian"}, arrays=_special_image),
-        Case("sweep", {**OBLONG, "ksize": 5, "boundary": "reflect"}, sweep=5),
+        Case("sweep", {**OBLONG, "ksize": 5, "boundary": "reflect"}, sweep=True),
     ],
 }

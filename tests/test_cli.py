@@ -1,11 +1,11 @@
-"""The command line through its real entry point, in processes of its own."""
+"""The command line: tables, documents, and files of rows and plots."""
 
 import csv
 import json
 
 import numpy as np
 import pytest
-from command_line import QUICK, oclab
+from command_line import QUICK, oclab, oclab_process
 
 from opencl_lab.comparison.measure import COLUMNS
 
@@ -18,14 +18,14 @@ ROW_KEYS = {
 
 
 def test_version_and_help():
-    assert oclab("--version").stdout.startswith("oclab, version ")
-    text = oclab("--help").stdout
+    assert oclab_process("--version").stdout.startswith("oclab, version ")
+    text = oclab_process("--help").stdout
     assert all(name in text for name in ("devices", "doctor", "sort", "bench", "cache"))
     assert "--order" in oclab("sort", "--help").stdout
 
 
 def test_sort_prints_a_table_with_every_reference():
-    result = oclab("sort", "--n", 5000, "--repeats", 2)
+    result = oclab_process("sort", "--n", 5000, "--repeats", 2)
     assert result.returncode == 0, result.stderr
     for name in ("opencl:radix", "c:seq", "c:omp", "c:qsort", "numpy", "device:"):
         assert name in result.stdout

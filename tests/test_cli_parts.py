@@ -346,8 +346,16 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-@pytest.mark.parametrize("merging", [False, True])
+@pytest.mark.parametrize(
+    ("merging", "number"),
+    [
+        (False, signal.SIGINT),
+        (True, signal.SIGTERM),
+        (False, signal.SIGHUP),
+        (False, signal.SIGKILL),
+        (True, signal.SIGKILL),
+    ],
+)
 def test_a_signal_half_way_leaves_no_target(merging, number, given, out):
     job = sort_file(given, {}, select_device(), limit=6 * 2**20)
     runs = job.split.runs

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from command_line import QUICK, command, oclab, one_sentence
+from command_line import QUICK, command, oclab, oclab_process, one_sentence
 
 from opencl_lab.cli import main
 from opencl_lab.cli.common import Settings, settings
@@ -28,20 +28,21 @@ from opencl_lab.operation import Difference
 def test_without_a_compiler_the_c_rows_say_why(tmp_path):
     (tmp_path / "ld").symlink_to(shutil.which("ld"))  # PoCL needs it
     nowhere = {"CC": "/nonexistent/cc", "PATH": str(tmp_path), "OCLAB_CACHE_DIR": str(tmp_path)}
-    result = oclab("sort", "--n", 1000, "--repeats", 1, "--json", **nowhere)
+    result = oclab_process("sort", "--n", 1000, "--repeats", 1, "--json", **nowhere)
     assert result.returncode == 0, result.stderr
     rows = {row["implementation"]: row for row in json.loads(result.stdout)["results"]}
     assert rows["c:seq"]["status"] == "unavailable" and "compiler" in rows["c:seq"]["reason"]
     assert rows["opencl:radix"]["ok"] and rows["numpy"]["ok"]
     assert rows["numpy"]["speedup"] is None
-    result = oclab("sort", "--n", 1000, "--against", "c:seq", **nowhere)
+    result = oclab_process("sort", "--n", 1000, "--against", "c:seq", **nowhere)
     assert result.returncode == 3 and one_sentence(result)
 
 
 def test_pocl_without_a_linker_is_one_sentence(tmp_path):
     if "PoCL" not in select_device().platform_version:
         pytest.skip("only PoCL needs one")
-    result = oclab("sort", "--n", 1000, *QUICK, PATH=str(tmp_path), OCLAB_CACHE_DIR=str(tmp_path))
+    nowhere = {"PATH": str(tmp_path), "OCLAB_CACHE_DIR": str(tmp_path)}
+    result = oclab_process("sort", "--n", 1000, *QUICK, **nowhere)
     assert result.returncode == 4 and "binutils" in result.stdout
 
 
@@ -53,7 +54,7 @@ def test_ctrl_c_is_one_line_and_130(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(3)  # well inside the run, which takes minutes
+    time.sleep(2)  # well inside the run, which takes minutes
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -1,4 +1,4 @@
-"""`oclab tune` through its real entry point, in processes of its own."""
+"""`oclab tune`; in a process of its own where signals end it, or another one runs beside it."""
 
 import json
 import os
@@ -7,49 +7,38 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from command_line import command, oclab
 
-SORT = ("tune", "sort", "--n", "3000")
-
-
-@pytest.fixture
-def environment(tmp_path):
-    return {**os.environ, "OCLAB_DATA_DIR": str(tmp_path / "data")}
+SORT = ("tune", "sort", "--n", "3000", "--algorithm", "odd-even-merge")
+GEMM = ("tune", "gemm", "--size", "64", "--algorithm", "naive")  # builds in no time
 
 
-def command(*arguments):
-    script = Path(sys.executable).with_name("oclab")
-    start = [str(script)] if script.exists() else [sys.executable, "-m", "opencl_lab"]
-    return [*start, *map(str, arguments)]
+@pytest.fixture(autouse=True)
+def folder(private_data):
+    """Return where this test's journals and tuned configurations are."""
+    return Path(os.environ["OCLAB_DATA_DIR"])
 
 
-def oclab(environment, *arguments):
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
+def process(*arguments, **options):
+    """Start a command in a process of its own."""
+    return subprocess.Popen(command(*arguments), **options)
 
 
-def journals(environment):
-    folder = Path(environment["OCLAB_DATA_DIR"]) / "journals"
-    return sorted(folder.glob("*.jsonl"))
+def journals(folder):
+    return sorted((folder / "journals").glob("*.jsonl"))
 
 
-def lines_in_journal(environment):
-    return sum(path.read_bytes().count(b'"evaluation"') for path in journals(environment))
+def lines_in_journal(folder):
+    return sum(path.read_bytes().count(b'"evaluation"') for path in journals(folder))
 
 
-def test_help_names_the_operations_and_the_options(environment):
-    assert all(name in oclab(environment, "tune", "--help").stdout for name in ("sort", "gemm"))
-    text = oclab(environment, "tune", "gemm", "--help").stdout
+def test_help_names_the_operations_and_the_options():
+    assert all(name in oclab("tune", "--help").stdout for name in ("sort", "gemm"))
+    text = oclab("tune", "gemm", "--help").stdout
     for option in ("--strategy", "--budget", "--time-limit", "--timeout", "--fresh", "--plot"):
         assert option in text
     assert "--trans-a" in text and "blocked, tiled, naive" in text
@@ -57,32 +46,35 @@ def test_help_names_the_operations_and_the_options(environment):
 
 @pytest.mark.parametrize(
     ("operation", "options"),
-    [("sort", ("--n", 3000)), ("gemm", ("--size", 64, "--algorithm", "tiled"))],
+    [
+        ("sort", ("--n", 3000, "--algorithm", "odd-even-merge")),
+        ("gemm", ("--size", 64, "--algorithm", "tiled")),
+    ],
 )
-def test_plain_lines_and_a_summary(environment, tmp_path, operation, options):
+def test_plain_lines_and_a_summary(folder, tmp_path, operation, options):
     plot = tmp_path / "search.png"
     arguments = ("tune", operation, *options, "--budget", 4, "--strategy", "random")
-    result = oclab(environment, *arguments, "--plot", plot)
+    result = oclab(*arguments, "--plot", plot)
     assert result.returncode == 0, result.stderr
     assert "\x1b" not in result.stdout and result.stderr == ""
     for text in ("device:", "search 1/4; best ", "ended by the budget", "removed:", "Finals"):
         assert text in result.stdout
     assert f"stored: {operation} uses it from now on" in result.stdout
     assert plot.read_bytes().startswith(b"\x89PNG")
-    assert lines_in_journal(environment) == 4
-    (overlay,) = (Path(environment["OCLAB_DATA_DIR"]) / "tuning").glob("*.json")
+    assert lines_in_journal(folder) == 4
+    (overlay,) = (folder / "tuning").glob("*.json")
     assert overlay.name == f"{operation}.json"
 
 
-def test_json_is_one_document_and_nothing_else(environment):
-    result = oclab(environment, "--json", *SORT, "--budget", "3", "--dtype", "float32")
+def test_json_is_one_document_and_nothing_else():
+    result = oclab("--json", *SORT, "--budget", "3", "--dtype", "float32")
     assert result.returncode == 0, result.stderr
     content = json.loads(result.stdout)
     assert content["schema"] == "oclab/1" and content["command"] == "tune"
     assert content["problem"]["n"] == 3000 and content["problem"]["dtype"] == "float32"
     assert content["problem"]["operation"] == "sort" and content["device"]["kind"] == "cpu"
     (best,) = content["results"]
-    assert best["ok"] and best["implementation"] == "opencl:radix"
+    assert best["ok"] and best["implementation"] == "opencl:odd-even-merge"
     assert best["kernel_ms"] > 0 and best["gbps"] > 0 and best["total_ms"] is None
     spread = best["kernel_spread_ms"]
     assert spread["min"] <= spread["median"] == best["kernel_ms"] <= spread["max"]
@@ -94,27 +86,27 @@ def test_json_is_one_document_and_nothing_else(environment):
 
 
 @pytest.mark.parametrize("timeout", ["1e9", "1e300", "inf"])
-def test_time_limits_may_be_endless(environment, timeout):
-    result = oclab(environment, *SORT, "--budget", "1", "--timeout", timeout)
+def test_time_limits_may_be_endless(timeout):
+    result = oclab(*GEMM, "--budget", "1", "--timeout", timeout)
     assert result.returncode == 0, result.stderr
 
 
-def test_an_empty_sum_can_be_tuned(environment):
+def test_an_empty_sum_can_be_tuned():
     sizes = ("--m", "5", "--n", "5", "--k", "0", "--algorithm", "naive")
-    result = oclab(environment, "--json", "tune", "gemm", *sizes, "--budget", "2", "--alpha", "inf")
+    result = oclab("--json", "tune", "gemm", *sizes, "--budget", "2", "--alpha", "inf")
     content = json.loads(result.stdout)
     assert result.returncode == 0 and content["results"][0]["ok"]
     assert content["problem"]["alpha"] == "inf"  # JSON has no infinity
 
 
-def test_quiet_prints_nothing(environment):
-    result = oclab(environment, *SORT, "--budget", "1", "--quiet")
+def test_quiet_prints_nothing():
+    result = oclab(*GEMM, "--budget", "1", "--quiet")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_the_same_command_goes_on_and_fresh_begins_anew(environment):
+def test_the_same_command_goes_on_and_fresh_begins_anew():
     def tune(budget, *more):
-        return json.loads(oclab(environment, "--json", *SORT, "--budget", budget, *more).stdout)
+        return json.loads(oclab("--json", *GEMM, "--budget", budget, *more).stdout)
 
     assert tune(2)["resumed"] == 0
     second = tune(4)
@@ -122,58 +114,57 @@ def test_the_same_command_goes_on_and_fresh_begins_anew(environment):
     assert tune(2, "--fresh")["resumed"] == 0
 
 
-def _interrupt(environment, number, evaluations=3):
+def _interrupt(folder, number, evaluations=3):
     """Start a long run, send it a signal after some evaluations, and return how it ended."""
-    process = subprocess.Popen(
-        command(*SORT, "--time-limit", "100"),
-        env=environment,
+    started = process(
+        *(*GEMM, "--time-limit", "100"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     deadline = time.monotonic() + 60
-    while lines_in_journal(environment) < evaluations and time.monotonic() < deadline:
+    while lines_in_journal(folder) < evaluations and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.killpg(process.pid, number)
-    output, errors = process.communicate(timeout=30)
-    return process.returncode, output, errors
+    os.killpg(started.pid, number)
+    output, errors = started.communicate(timeout=30)
+    return started.returncode, output, errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(environment, number):
-    status, output, errors = _interrupt(environment, number)
+def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
+    status, output, errors = _interrupt(folder, number)
     assert status == 130
     assert "the same command goes on" in errors and "Traceback" not in errors
     assert "ended by an interrupt" in output and "winner:" in output and "stored:" in output
-    kept = lines_in_journal(environment)
-    again = json.loads(oclab(environment, "--json", *SORT, "--budget", "1").stdout)
+    kept = lines_in_journal(folder)
+    again = json.loads(oclab("--json", *GEMM, "--budget", "1").stdout)
     assert kept >= 3 and again["resumed"] == len(again["evaluations"]) == kept
 
 
-def test_kill_keeps_what_was_found(environment):
-    status, _, _ = _interrupt(environment, signal.SIGKILL)
-    kept = lines_in_journal(environment)
+def test_kill_keeps_what_was_found(folder):
+    status, _, _ = _interrupt(folder, signal.SIGKILL)
+    kept = lines_in_journal(folder)
     assert status == -signal.SIGKILL and kept >= 3
-    again = json.loads(oclab(environment, "--json", *SORT, "--budget", "3").stdout)
+    again = json.loads(oclab("--json", *GEMM, "--budget", "3").stdout)
     assert again["resumed"] == kept
 
 
-def test_two_tuners_at_once(environment):
-    arguments = command("--json", *SORT, "--budget", "4")
-    both = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE) for _ in range(2)]
-    contents = [json.loads(process.communicate(timeout=120)[0]) for process in both]
+def test_two_tuners_at_once(folder):
+    arguments = ("--json", *GEMM, "--budget", "4")
+    both = [process(*arguments, stdout=subprocess.PIPE) for _ in range(2)]
+    contents = [json.loads(each.communicate(timeout=120)[0]) for each in both]
     assert all(content["stored"] and content["results"][0]["ok"] for content in contents)
-    (journal,) = journals(environment)
+    (journal,) = journals(folder)
     records = [json.loads(line) for line in journal.read_text().split("\n") if line]
     assert sum("evaluation" in record for record in records) >= 4
 
 
-def test_a_live_bar_on_a_terminal(environment):
+def test_a_live_bar_on_a_terminal():
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command(*SORT, "--budget", "6"),
-        env={**environment, "TERM": "xterm-256color", "COLUMNS": "120"},
+    started = process(
+        *(*GEMM, "--budget", "6"),
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"},
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=subprocess.DEVNULL,
@@ -189,7 +180,7 @@ def test_a_live_bar_on_a_terminal(environment):
             break
         seen += data
     os.close(ours)
-    assert process.wait(timeout=30) == 0
+    assert started.wait(timeout=30) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
     assert "search" in text and re.search(r"\d/6", text) and "best " in text
     assert "winner:" in text and "Traceback" not in text
@@ -207,8 +198,8 @@ def test_a_live_bar_on_a_terminal(environment):
         (("tune", "sort", "--device", "toaster"), 3, "no OpenCL device matches"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(environment, arguments, status, said):
-    result = oclab(environment, *arguments)
+def test_what_cannot_be_is_said_in_one_sentence(folder, arguments, status, said):
+    result = oclab(*arguments)
     assert result.returncode == status
     assert said in result.stderr and "Traceback" not in result.stderr and not result.stdout
-    assert journals(environment) == []
+    assert journals(folder) == []

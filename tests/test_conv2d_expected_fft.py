@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opencl_lab.comparison.request import Request, check_comparison
-from opencl_lab.operations.conv2d import host, host_fft
+from opencl_lab.operations.conv2d import expected, expected_fft
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 
@@ -21,12 +21,12 @@ SHAPES = [
 
 def both(problem, inputs):
     arrays = problem, inputs["image"], inputs["weights"]
-    return host.correlate(*arrays), host_fft.correlate(*arrays)
+    return expected.correlate(*arrays), expected_fft.correlate(*arrays)
 
 
 @pytest.mark.parametrize(("dtype", "mode", "boundary", "flip", "taps"), SHAPES)
 def test_transforms_give_the_sums(dtype, mode, boundary, flip, taps, monkeypatch):
-    monkeypatch.setattr(host_fft, "EDGE", 64)  # several blocks of the filter and of the image
+    monkeypatch.setattr(expected_fft, "EDGE", 64)  # several blocks of the filter and of the image
     problem = Conv2dProblem(
         120, 101, *taps, np.dtype(dtype), 1, 2, mode, boundary, 2.5, flip, saturate=True
     )
@@ -59,7 +59,7 @@ def test_small_values_beside_large_ones_are_not_lost(rng):
     image[0, 140, 130] = 1e8
     weights = rng.random(problem.filter_shape, np.float32) - 0.5
     right, found = both(problem, {"image": image, "weights": weights})
-    sizes = host.correlate(problem, abs(image), abs(weights))
+    sizes = expected.correlate(problem, abs(image), abs(weights))
     assert (found[right == 0] == 0).all() and (right == 0).any()
     growth = weights.size * np.finfo(np.float32).eps / 2
     assert (abs(found - right) <= growth * sizes / 4).all()
@@ -82,11 +82,11 @@ def test_what_forms_all_products_of_a_large_filter_is_asked_for_by_name(device):
 
 
 def test_large_filters_take_transforms(monkeypatch):
-    assert host_fft.pays(Conv2dProblem(1024, 1024, 9999, 9999))
-    assert not host_fft.pays(Conv2dProblem(1024, 1024, 31, 31))
-    assert not host_fft.pays(Conv2dProblem(100, 100, 301, 301))
-    monkeypatch.setattr(host_fft, "MANY_PRODUCTS", 0)
-    monkeypatch.setattr(host, "correlate", None)
+    assert expected_fft.pays(Conv2dProblem(1024, 1024, 9999, 9999))
+    assert not expected_fft.pays(Conv2dProblem(1024, 1024, 31, 31))
+    assert not expected_fft.pays(Conv2dProblem(100, 100, 301, 301))
+    monkeypatch.setattr(expected_fft, "MANY_PRODUCTS", 0)
+    monkeypatch.setattr(expected, "correlate", None)
     problem = CONV2D.problem(size=60, ksize=41)
     inputs = CONV2D.generate(problem, 0)
     assert CONV2D.expected(problem, inputs)["result"].shape == problem.result_shape

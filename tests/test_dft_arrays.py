@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from command_line import oclab
 from dft_checks import BOUND, random_signal, relative, write_tone
 
 import opencl_lab as ol
@@ -23,18 +22,6 @@ from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem
 from opencl_lab.operations.dft.transform import converted
 from opencl_lab.tuning.tuner import make_task
-
-# ------------------------------------------------------------ command line
-
-
-def oclab(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "opencl_lab", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +30,7 @@ def test_one_axis_as_numpy(name, norm, rng, queue):
     x = random_signal(rng, (4, 5, 6), "complex128")
     x = x.real if name in ("rfft", "ihfft") else x
     some = ((1, 3), (-1, None))  # a norm is but a factor: the others need no more
-    for axis, n in itertools.product((0, 1, -1), (None, 3, 8)) if norm is None else some:
+    for axis, n in ((0, 3), (1, 8), (-1, None), (0, None)) if norm is None else some:
         right = getattr(np.fft, name)(x, n, axis, norm)
         result = getattr(ol.fft, name)(x, n, axis, norm, queue=queue)
         assert result.dtype == right.dtype and result.shape == right.shape

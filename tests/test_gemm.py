@@ -31,9 +31,11 @@ def test_every_shape_and_transposition(algorithm, trans_a, trans_b, rng, queue):
         options = {"trans_a": trans_a, "trans_b": trans_b, "algorithm": algorithm}
         options |= {"config": SMALL[algorithm], "queue": queue}
         op_a, op_b = a.T if trans_a else a, b.T if trans_b else b
-        assert_product(gemm(a, b, **options), op_a, op_b)
-        result = gemm(a, b, alpha=-1.5, beta=0.75, c=c, **options)
-        assert_product(result, op_a, op_b, c, -1.5, 0.75)
+        if trans_a == trans_b:  # the matrix of all tests has the others
+            result = gemm(a, b, alpha=-1.5, beta=0.75, c=c, **options)
+            assert_product(result, op_a, op_b, c, -1.5, 0.75)
+        else:
+            assert_product(gemm(a, b, **options), op_a, op_b)
         assert [x.tobytes() for x in (a, b, c)] == before
 
 
@@ -48,38 +50,25 @@ def test_default_configurations(algorithm, dtype, rng, queue, device):
         assert_product(result, a, b, c, 2, -1)
 
 
-CORNERS = [
-    ("naive", {"WG_M": 1, "WG_N": 1}),
+CORNERS = [  # beside those of the space, which the matrix of all tests goes through
     ("naive", {"WG_M": 32, "WG_N": 4}),
-    ("tiled", {"TILE": 8, "LOCAL_PAD": 0, "UNROLL": 1}),
-    ("tiled", {"TILE": 16, "LOCAL_PAD": 1, "UNROLL": 16}),
     ("tiled", {"TILE": 5, "LOCAL_PAD": 3, "UNROLL": 5}),
     *(
         ("blocked", {**SMALL["blocked"], **changes})
         for changes in (
-            {"STAGE_A": False, "VECTOR_ROWS": 1},
-            {"STAGE_B": False},
-            {
-                "STAGE_A": False,
-                "STAGE_B": False,
-                "VECTOR_ROWS": 1,
-                "LOCAL_PAD": 0,
-                "STAGE_UNROLL": 0,
-            },
-            {"VECTOR_WIDTH": 1, "VECTOR_ROWS": 1},
-            {"VECTOR_WIDTH": 2, "LOCAL_PAD": 0, "UNROLL": 8},
-            {"VECTOR_WIDTH": 8, "WORK_N": 16, "VECTOR_ROWS": 1},
+            {"STAGE_A": False, "STAGE_B": False, "VECTOR_ROWS": 1, "LOCAL_PAD": 0},
             {"VECTOR_WIDTH": 16, "WORK_N": 16, "VECTOR_ROWS": 1, "STAGE_B": False},
             {"TILE_M": 2, "TILE_N": 4, "TILE_K": 1, "UNROLL": 1},
             {"TILE_M": 6, "WORK_M": 3, "TILE_K": 12, "UNROLL": 3, "VECTOR_ROWS": 1},
-            {"TILE_M": 64, "TILE_N": 64, "TILE_K": 64, "WORK_M": 16, "WORK_N": 4},
         )
     ),
 ]
 
 
-@pytest.mark.parametrize("trans", [False, True])
-@pytest.mark.parametrize(("algorithm", "config"), CORNERS)
+@pytest.mark.parametrize(
+    ("algorithm", "config", "trans"),
+    [(*corner, place % 2 == 0) for place, corner in enumerate(CORNERS)],
+)
 def test_corner_configurations_stay_inside_the_result(algorithm, config, trans, rng, queue):
     for m, n, k in [(1, 1, 1), (7, 13, 5), (41, 66, 37), (32, 64, 16)]:
         a, b, c = matrices(rng, m, n, k, trans_a=trans, trans_b=trans)

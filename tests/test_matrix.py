@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
 from conftest import devices_under_test
-from matrix import ROWS, around_parameters, corners, sample
+from covering import dealt
+from matrix import BORROWED, ROWS, around_parameters
 
+from opencl_lab.operations.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES
 from opencl_lab.registry import operations
 from opencl_lab.runtime.session import default_queue
 
@@ -16,27 +20,32 @@ GUARD = 4096  # bytes; a multiple of the alignment that any device asks of sub-b
 POISON = 0xA5
 
 
+def swept(operation, algorithm, device):
+    """Return pairs of a case and a configuration, which is None where the default one is meant."""
+    cases = {case.name: case for case in ROWS.get(operation.name, []) if case.sweep}
+    problems = {name: case.make(operation)[0] for name, case in cases.items()}
+    able = {
+        name: problem
+        for name, problem in problems.items()
+        if algorithm.supports(problem, device) is None
+    }
+    if not able or os.environ.get("OCLAB_TEST_CONFIGS") == "default":
+        return [(cases[name], None) for name in able]
+    strength = 1 if (operation.name, algorithm.name) in BORROWED else 2
+    return [(cases[name], config) for name, config in dealt(algorithm, able, device, strength)]
+
+
 def matrix_rows():
     """Yield operation, algorithm, device, case and configuration (None: the default)."""
     for name, operation in operations().items():
-        row = ROWS.get(name, [])
         for device in devices_under_test():
             for algorithm in operation.algorithms:
                 edges = around_parameters(operation, algorithm, device)
-                for case in (*row, *edges):
+                plain = [case for case in ROWS.get(name, []) if not case.sweep]
+                for case in (*plain, *edges):
                     yield operation, algorithm, device, case, None
-                for case in row:
-                    if not case.sweep:
-                        continue
-                    problem, _, _ = case.make(operation)
-                    if algorithm.supports(problem, device) is not None:
-                        continue
-                    configs = {
-                        **dict.fromkeys(corners(algorithm, problem, device, case.sweep)),
-                        **dict.fromkeys(sample(algorithm, problem, device, case.sweep // 4)),
-                    }
-                    for config in configs:
-                        yield operation, algorithm, device, case, config
+                for case, config in swept(operation, algorithm, device):
+                    yield operation, algorithm, device, case, config
 
 
 def pytest_generate_tests(metafunc):
@@ -44,7 +53,7 @@ def pytest_generate_tests(metafunc):
         rows = list(matrix_rows())
         names = [
             f"{operation.name}-{algorithm.name}-{device.spec}-{case.name}"
-            + ("" if config is None else "-" + "-".join(map(str, config.values())))
+            + ("" if config is None else "-".join(["-config", *map(str, config.values())]))
             for operation, algorithm, device, case, config in rows
         ]
         metafunc.parametrize("row", rows, ids=names)
@@ -73,25 +82,49 @@ def assert_guarded(raw, name):
     assert (raw[raw.size - GUARD :] == POISON).all(), f"memory after {name} was written"
 
 
-def assert_right(operation, case, problem, inputs, expected, actual):
+def assert_right(operation, case, problem, inputs, expected, actual, side):
     if case.build is not None:
         for name, right in expected.items():
-            np.testing.assert_array_equal(actual[name], right, err_msg=name)
+            np.testing.assert_array_equal(actual[name], right, err_msg=f"{name} on the {side}")
         return
     difference = operation.compare(problem, inputs, expected, actual)
-    assert difference.ok, f"off by {difference.max_abs} ({difference.max_rel} relative)"
+    assert difference.ok, f"{side}: off by {difference.max_abs} ({difference.max_rel} relative)"
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_matrix(row, side):
+def run_on_host(run, inputs, outputs):
+    """Run on arrays of the host; return outputs, what surrounds them, and the inputs' bytes."""
+    made = {spec.name: poisoned_host(spec) for spec in outputs}
+    given = {name: array.copy() for name, array in inputs.items()}
+    for array in given.values():
+        array.flags.writeable = False
+    result = run(given, {name: array for name, (array, _) in made.items()})
+    surroundings = {name: raw for name, (_, raw) in made.items()}
+    return result.outputs, surroundings, {name: array.tobytes() for name, array in given.items()}
+
+
+def run_on_device(run, inputs, outputs, queue):
+    """Run on arrays of the device, and return the same."""
+    made = {spec.name: poisoned_device(spec, queue) for spec in outputs}
+    given = {name: cl.array.to_device(queue, array) for name, array in inputs.items()}
+    result = run(given, {name: array for name, (array, _) in made.items()})
+    surroundings = {}
+    for name, (_, buffer) in made.items():
+        surroundings[name] = np.empty(buffer.size, np.uint8)
+        cl.enqueue_copy(queue, surroundings[name], buffer, wait_for=result.kernel_events)
+    actual = {name: array.get() for name, array in result.outputs.items()}
+    return actual, surroundings, {name: array.get().tobytes() for name, array in given.items()}
+
+
+def test_matrix(row):
+    """On arrays of the host and of the device, with the same programs."""
     operation, algorithm, device, case, config = row
     problem, inputs, expected = case.make(operation)
     reason = algorithm.supports(problem, device)
     if reason is not None:
         pytest.skip(f"{algorithm.name} on {device.name}: {reason}")
     queue = default_queue(device, profiling=True)
-    settled = algorithm.configure(problem, device, config)
-    outputs = algorithm.plan(problem, settled, device).with_role("out")
+    chosen = algorithm.configure(problem, device, config)
+    outputs = algorithm.plan(problem, chosen, device).with_role("out")
     before = {name: array.tobytes() for name, array in inputs.items()}
 
     def run(given, out):
@@ -99,34 +132,40 @@ def test_matrix(row, side):
             problem, given, algorithm=algorithm.name, config=config, queue=queue, out=out
         )
 
-    if side == "host":
-        made = {spec.name: poisoned_host(spec) for spec in outputs}
-        frozen = {name: array.copy() for name, array in inputs.items()}
-        for array in frozen.values():
-            array.flags.writeable = False
-        result = run(frozen, {name: array for name, (array, _) in made.items()})
-        after = {name: array.tobytes() for name, array in frozen.items()}
-        actual = result.outputs
-        surroundings = {name: raw for name, (_, raw) in made.items()}
-    else:
-        made = {spec.name: poisoned_device(spec, queue) for spec in outputs}
-        given = {name: cl.array.to_device(queue, array) for name, array in inputs.items()}
-        result = run(given, {name: array for name, (array, _) in made.items()})
-        after = {name: array.get().tobytes() for name, array in given.items()}
-        actual = {name: array.get() for name, array in result.outputs.items()}
-        surroundings = {}
-        for name, (_, buffer) in made.items():
-            surroundings[name] = np.empty(buffer.size, np.uint8)
-            cl.enqueue_copy(queue, surroundings[name], buffer, wait_for=result.kernel_events)
+    for side, results in (
+        ("host", run_on_host(run, inputs, outputs)),
+        ("device", run_on_device(run, inputs, outputs, queue)),
+    ):
+        actual, surroundings, after = results
+        assert_right(operation, case, problem, inputs, expected, actual, side)
+        for name, raw in surroundings.items():
+            assert_guarded(raw, f"{name} on the {side}")
+        assert after == before, f"an input on the {side} was changed"
 
-    assert_right(operation, case, problem, inputs, expected, actual)
-    for name, raw in surroundings.items():
-        assert_guarded(raw, name)
-    assert after == before, "an input was changed"
+
+@pytest.mark.parametrize(
+    ("option", "values"), [("dtype", IMAGE_TYPES), ("mode", MODES), ("boundary", BOUNDARIES)]
+)
+def test_pictures_have_every_type_mode_and_boundary(option, values):
+    cases = ROWS["conv2d"]
+    seen = {case.options[option] for case in cases if option in case.options}
+    reached = {case.options.get(option) for case in cases if case.options.get("mode") != "valid"}
+    assert seen == set(values) and (option != "boundary" or reached >= set(values))
 
 
 def test_every_operation_has_a_row():
     assert set(ROWS) == set(operations())
+
+
+def test_borrowed_kernels_are_those_of_an_algorithm_that_is_swept():
+    templates = {
+        algorithm.name: algorithm.templates[0]
+        for operation in operations().values()
+        for algorithm in operation.algorithms
+        if (operation.name, algorithm.name) not in BORROWED
+    }
+    for (name, algorithm), owner in BORROWED.items():
+        assert operations()[name].algorithm(algorithm).templates[0] == templates[owner]
 
 
 def test_names_of_cases_are_unique():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import shutil
 import sys
 from dataclasses import replace
@@ -15,10 +15,9 @@ from opencl_lab import template
 from opencl_lab.plan import check_plan
 
 ROOT = Path(__file__).parents[1]
-spec = importlib.util.spec_from_file_location("race_search", ROOT / "tools" / "race_search.py")
-races = importlib.util.module_from_spec(spec)
-sys.modules["race_search"] = races
-spec.loader.exec_module(races)
+sys.path.insert(0, str(ROOT / "tools"))
+
+races = importlib.import_module("race_search")
 
 LOG = """
 Read-write data race at global memory address 0xb000000000078

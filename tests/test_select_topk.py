@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -14,7 +12,7 @@ from radix_checks import SKEWS, skewed
 from select_checks import GROUPS, N, check, hard_floats, right_topk, run_select
 
 import opencl_lab as ol
-from opencl_lab import kernels, template
+from opencl_lab import kernels
 from opencl_lab.operations.select.problem import TopkProblem
 from opencl_lab.runtime.session import session_of
 
@@ -46,7 +44,6 @@ def test_topk_of_skewed_keys(form, rng, queue):
     ("dtype", "form", "n", "largest"),
     [
         ("float32", "alone", N, True),
-        ("float32", "alone", N, False),
         ("float64", "alone", 300, False),
         ("float16", "groups", 300, True),
         ("uint8", "groups", N, False),
@@ -66,7 +63,8 @@ def test_topk_of_types(dtype, form, n, largest, rng, queue):
             limits = np.iinfo(dtype)
             keys = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
         for k in (1, 77, min(n - 1, 5000)):
-            results = ol.topk(keys, k, largest=largest, config=FORMS[form], queue=queue)
+            how = {"algorithm": "radix-select", "config": FORMS[form]}
+            results = ol.topk(keys, k, largest=largest, queue=queue, **how)
             check(results, right_topk(keys, k, largest))
 
 
@@ -169,37 +167,3 @@ def test_topk_with_wide_counts(form, rng, queue, monkeypatch):
         chosen = np.sort(right_topk(keys, 500)[1][0])
         np.testing.assert_array_equal(places[0], chosen)
         np.testing.assert_array_equal(values[0], keys[0][chosen])
-
-
-# None of them writes beyond the results: as many keys are taken, or fewer.
-NARROWING = {
-    "places of the few": ("places ? places[first + j]", "places ? (long)(first + j)"),
-    "equal keys before a part": ("digit + t), part, space", "digit), part, space"),
-    "the last digit": (
-        "(code_t)answer[0];",
-        "(code_t)(answer[0] - (d + 1 == DIGITS && answer[0]));",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", NARROWING)
-def test_planted_faults_in_topk_are_seen(fault, rng, queue, monkeypatch):
-    """Each makes wrong places of keys of which few, and then fewer, are left."""
-    found, planted = NARROWING[fault]
-    keys = rng.integers(-(2**31), 2**31, (1, N)).astype(np.int32)
-    keys[0, ::50] = 2**31 - 2**20  # ties, of which some are taken
-    problem = TopkProblem(N, 300, keys.dtype)
-    chosen = np.sort(right_topk(keys, 300)[1][0])
-    config = FORMS["groups"]
-    _, _, places = run_select(problem, keys, queue, "right", **config)
-    np.testing.assert_array_equal(places[0], chosen)
-
-    def faulty(name, params):
-        source = template.render(name, params)
-        if found not in source.text:
-            pytest.skip("kernels for this device have no such line")
-        return replace(source, text=source.text.replace(found, planted))
-
-    monkeypatch.setattr("opencl_lab.runtime.programs.render", faulty)
-    _, _, places = run_select(problem, keys, queue, fault, **config)
-    assert not np.array_equal(places[0], chosen)

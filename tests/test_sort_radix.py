@@ -16,18 +16,16 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
 
-@pytest.mark.parametrize(
-    ("form", "descending"), [*((form, False) for form in FORMS), ("cpu", True)]
-)
-def test_skewed_keys(form, descending, rng, queue):
+@pytest.mark.parametrize("form", FORMS)
+def test_skewed_keys(form, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
     need(form, queue)
     options = {"algorithm": "radix", "config": FORMS[form], "queue": queue}
     for name in SKEWS:
         keys = skewed(name, rng)
-        order = ol.argsort(keys, descending=descending, **options)
-        np.testing.assert_array_equal(order, stable_order(keys, descending), err_msg=name)
-    again = ol.argsort(keys, descending=descending, **options)
+        order = ol.argsort(keys, **options)
+        np.testing.assert_array_equal(order, stable_order(keys), err_msg=name)
+    again = ol.argsort(keys, **options)
     assert again.tobytes() == order.tobytes()
 
 
@@ -202,59 +200,19 @@ def test_a_launch_a_phase(rng, queue):
         np.testing.assert_array_equal(sorted_by(plan, keys, queue, "apart"), np.sort(keys))
 
 
-@pytest.mark.parametrize(
-    ("found", "planted", "right"),
-    [
-        ("sum += word_0 & NUMBER;", "sum += word_0 & (NUMBER - 1);", False),  # never more
-        ("PUT((p), OWN | (status_t)(n))", "", True),
-    ],
-    ids=["a miscount is seen", "tiles that announce nothing are counted"],
-)
-def test_planted_faults_in_the_look_back(found, planted, right, rng, queue, monkeypatch):
-    """The first makes a wrong result, and so do the checks above; the second must not."""
-
-    def faulty(name, params):
+def test_tiles_that_announce_nothing_are_counted(rng, queue, monkeypatch):
+    def mute(name, params):
         source = template.render(name, params)
-        text = source.text.replace(found, planted)
-        if right:  # nor is anything announced about all tiles up to one
-            text = text.replace("PUT((p), ALL | (status_t)(n))", "")
-        assert text != source.text
+        text = source.text
+        for mark in ("OWN", "ALL"):
+            said = f"PUT((p), {mark} | (status_t)(n))"
+            assert said in text
+            text = text.replace(said, "")
         return replace(source, text=text)
 
-    monkeypatch.setattr("opencl_lab.runtime.programs.render", faulty)
-    # One pass, so that wrong places stay inside the arrays.
+    monkeypatch.setattr("opencl_lab.runtime.programs.render", mute)
     keys = rng.integers(0, 256, (1, 3001), np.uint8)
-    form = "impatient" if right else "onesweep"
-    config = {**FORMS[form], "WG_SIZE": 256, "ITEM_KEYS": 2, "DIGIT_BITS": 8}
+    config = {**FORMS["impatient"], "WG_SIZE": 256, "ITEM_KEYS": 2, "DIGIT_BITS": 8}
     problem, device = SortProblem(3001, keys.dtype), session_of(queue).device
     plan = RADIX.plan(problem, RADIX.configure(problem, device, config), device)
-    result = sorted_by(plan, keys, queue, found)
-    assert np.array_equal(result, np.sort(keys)) == right
-
-
-SCATTER = {
-    "the rest of a line": ("k < places[b]; ++k)", "k + 1 < places[b]; ++k)"),
-    "chunks in turn": ("(uint k = 0; k < chunks; ++k) {", "(uint k = chunks; k-- > 0;) {"),
-}
-
-
-@pytest.mark.parametrize("fault", SCATTER)
-def test_planted_faults_in_the_scatter(fault, rng, queue, monkeypatch):
-    """Each makes wrong keys, or equal ones change places, and so the checks above see it."""
-    need("streamed", queue)
-    found, planted = SCATTER[fault]
-    seen = []
-
-    def faulty(name, params):
-        source = template.render(name, params)
-        seen.append(found in source.text)
-        return replace(source, text=source.text.replace(found, planted))
-
-    monkeypatch.setattr("opencl_lab.runtime.programs.render", faulty)
-    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.KEYS_OF_CHUNK", 4096)
-    keys = (rng.integers(0, 2**12, (1, N)) << 18).astype(np.int32)
-    plan = planned("streamed", SortProblem(N, keys.dtype, indices=True), queue)
-    executable = session_of(queue).executable(("test", fault), lambda: plan)
-    order = execute(executable, {"keys": keys}, queue).outputs["sorted_values"]
-    assert seen == [True]
-    assert not np.array_equal(order, stable_order(keys))
+    np.testing.assert_array_equal(sorted_by(plan, keys, queue, "mute"), np.sort(keys))

@@ -30,8 +30,9 @@ def task():
     return make_task(planted.PLANTED, device="cpu")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sandbox(task):
+    """One for all tests, whose worker is replaced where one has died."""
     made = Sandbox(task, timeout=2.0)
     yield made
     made.close()
@@ -46,7 +47,7 @@ def test_a_right_configuration_is_timed(sandbox):
     assert evaluation.status == "correct" and evaluation.reason == ""
     assert len(evaluation.times_ms) >= 3 and min(evaluation.times_ms) > 0
     assert evaluation.build_ms > 0 and evaluation.check_ms > 0 and evaluation.timestamp
-    assert sandbox.restarts == 1
+    assert sandbox.restarts >= 1
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,6 @@ def test_a_right_configuration_is_timed(sandbox):
         ("syntax", "compile", "did not build"),
         ("missing", "compile", "missing FAULT"),
         ("crash", "runtime", "the process died: SIG"),
-        ("hang", "timeout", "no end within 2 s"),
         ("before", "correctness", "byte 5 before it"),
         ("after", "correctness", "byte 13 after it"),
         ("input", "correctness", "writes to its input 'source'"),
@@ -84,19 +84,24 @@ def test_a_hang_ends_in_time_and_leaves_no_process(sandbox):
     evaluate(sandbox, "none")
     worker = sandbox._worker.process
     begin = time.monotonic()
-    evaluate(sandbox, "hang")
+    evaluation = evaluate(sandbox, "hang")
     assert time.monotonic() - begin < 20  # the limit is 2 s; without it this would never end
+    assert (evaluation.status, evaluation.times_ms) == ("timeout", ())
+    assert "no end within 2 s" in evaluation.reason
     assert worker.poll() == -signal.SIGKILL
     with pytest.raises(ProcessLookupError):
         os.killpg(worker.pid, 0)
+    assert evaluate(sandbox, "none").status == "correct"
 
 
 def test_out_of_bounds_writes_cost_the_worker_but_wrong_results_do_not(sandbox):
+    evaluate(sandbox, "none")
+    before = sandbox.restarts
     evaluate(sandbox, "wrong")
-    assert sandbox.restarts == 1
+    assert sandbox.restarts == before
     evaluate(sandbox, "after")
     evaluate(sandbox, "none")
-    assert sandbox.restarts == 2
+    assert sandbox.restarts == before + 1
 
 
 def test_a_worker_that_died_between_requests_is_replaced(sandbox):

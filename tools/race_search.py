@@ -2,7 +2,7 @@
 
     python tools/race_search.py             # all cases, about a minute
     python tools/race_search.py --short     # a case of each template
-    python tools/race_search.py --case merge-gpu
+    python tools/race_search.py --case merge-groups
 
 Runs small cases under Oclgrind (https://github.com/jrprice/Oclgrind), which interprets kernels and
 reports every two accesses to one word that no barrier orders, of which one writes, and every access
@@ -39,11 +39,12 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from race_cases import CASES, LOWERED
 
 OCLGRIND = "oclgrind"
 TIME_LIMIT = 300  # seconds of a case
@@ -51,30 +52,6 @@ FLAGS = (
     "--data-races", "--uniform-writes", "--max-errors", "5000", "--num-threads", "4",
     "--compute-units", "4", "--build-options", "-cl-opt-disable",
 )  # fmt: skip
-
-Made = tuple[Any, dict[str, Any], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What runs under Oclgrind.
-
-    Attributes
-    ----------
-    make : callable
-        Gets the device and random numbers; returns a plan, its inputs, and the outputs expected.
-    short : bool
-        Whether it belongs to the short run.
-    edit : tuple of str, optional
-        Text of the source, and what stands there instead.
-    planted : bool
-        Whether that edit is a race, which must be reported.
-    """
-
-    make: Callable[[Any, Any], Made]
-    short: bool = False
-    edit: tuple[str, str] | None = None
-    planted: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,208 +76,9 @@ EXPLAINED = {
         "histogram[row * words + w] = 0;",
         "own[w] = v < RADIX ? histogram[word] : 0;",
     ): LAST_COMER,
-    ("gather", "leaving[row] = 0;", "before_me = atomic_inc(&leaving[row]);"): LAST_COMER,
+    ("gather", "leaving[row] = 0;", "last = atomic_inc(&leaving[row]) + 1 == parts;"): LAST_COMER,
 }
 """Why accesses by different groups are in order: by kernel and both statements."""
-
-
-# ---------------------------------------------------------------------- cases
-
-
-def _sort(
-    algorithm: str,
-    config: dict[str, Any],
-    n: int,
-    dtype: str = "int16",
-    rows: int = 1,
-    even: bool = False,
-    **options: Any,
-) -> Callable[[Any, Any], Made]:
-    def make(device: Any, rng: Any) -> Made:
-        import numpy as np
-
-        from opencl_lab.operations.sort.operation import SORT
-        from opencl_lab.operations.sort.problem import SortProblem
-
-        problem = SortProblem(n, np.dtype(dtype), rows, **options)
-        keys = rng.integers(-40, 40, (rows, n)).astype(dtype)
-        keys[:, ::7] *= 300  # further digits differ
-        if even:
-            keys = rng.integers(-(2**15), 2**15, (rows, n)).astype(dtype)
-        order = np.argsort(-keys if problem.descending else keys, axis=-1, kind="stable")
-        arrays, expected = {"keys": keys}, {}
-        if problem.indices:
-            expected["sorted_values"] = order
-        else:
-            expected["sorted"] = np.take_along_axis(keys, order, -1)
-        if problem.value_bytes:
-            arrays["values"] = rng.integers(0, 256, (rows, n * problem.value_bytes), np.uint8).view(
-                f"V{problem.value_bytes}"
-            )
-            expected["sorted_values"] = np.take_along_axis(arrays["values"], order, -1)
-        return _planned(SORT.algorithm(algorithm), problem, config, device), arrays, expected
-
-    return make
-
-
-def _topk(config: dict[str, Any], n: int, k: int, rows: int = 1) -> Callable[[Any, Any], Made]:
-    def make(device: Any, rng: Any) -> Made:
-        import numpy as np
-
-        from opencl_lab.operations.select.problem import TopkProblem
-        from opencl_lab.operations.select.topk import TOPK
-
-        keys = rng.integers(0, 300, (rows, n)).astype(np.int16)
-        order = np.argsort(-keys, axis=-1, kind="stable")[:, :k]
-        places = np.sort(order, axis=-1)  # selected ones come in the order of the row
-        expected = {"values": np.take_along_axis(keys, places, -1), "places": places}
-        problem = TopkProblem(n, k, keys.dtype, rows)
-        return (
-            _planned(TOPK.algorithm("radix-select"), problem, config, device),
-            {"keys": keys},
-            expected,
-        )
-
-    return make
-
-
-def _unique(config: dict[str, Any], n: int) -> Callable[[Any, Any], Made]:
-    def make(device: Any, rng: Any) -> Made:
-        import numpy as np
-
-        from opencl_lab.operations.select.problem import UniqueProblem
-        from opencl_lab.operations.select.unique import UNIQUE
-
-        keys = np.sort(rng.integers(0, n // 3, n).astype(np.int32))
-        values, counts = np.unique(keys, return_counts=True)
-        problem = UniqueProblem(n, keys.dtype, True)
-        plan = _planned(UNIQUE.algorithm("heads"), problem, config, device)
-        return plan, {"keys": keys}, {"values": values, "counts": counts}
-
-    return make
-
-
-def _search(config: dict[str, Any], n: int, m: int) -> Callable[[Any, Any], Made]:
-    def make(device: Any, rng: Any) -> Made:
-        import numpy as np
-
-        from opencl_lab.operations.select.problem import SearchProblem
-        from opencl_lab.operations.select.search import SEARCH
-
-        keys = np.sort(rng.integers(0, n, n).astype(np.int32))
-        values = rng.integers(-1, n + 1, m).astype(np.int32)
-        problem = SearchProblem(n, m, keys.dtype)
-        plan = _planned(SEARCH.algorithm("binary-search"), problem, config, device)
-        return plan, {"keys": keys, "values": values}, {"places": np.searchsorted(keys, values)}
-
-    return make
-
-
-def _planned(algorithm: Any, problem: Any, config: dict[str, Any], device: Any) -> Any:
-    return algorithm.plan(problem, algorithm.configure(problem, device, config), device)
-
-
-TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4, "CAPACITY": 1, "STREAM": False}
-SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
-RADIX_CPU = {"FORM": "cpu", "DIGIT_BITS": 5, "CAPACITY": 64}
-MERGE_GPU = {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH": 1}
-MERGE_CPU = {"FORM": "cpu", "TILE": 32, "STRETCH": 32}
-ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": False}
-SELECT = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
-RADIX_CPU_LIMITS, TOPK_LIMITS = (
-    "opencl_lab.operations.sort.radix_cpu.",
-    "opencl_lab.operations.select.topk.",
-)
-LOWERED = {
-    RADIX_CPU_LIMITS + "CUT": 100,
-    RADIX_CPU_LIMITS + "WHOLE": 200,
-    RADIX_CPU_LIMITS + "KEYS_OF_CHUNK": 256,
-    RADIX_CPU_LIMITS + "KEYS_OF_RUN": 64,
-    RADIX_CPU_LIMITS + "LEAST_BITS": 4,
-    TOPK_LIMITS + "WHOLE": 100,
-    TOPK_LIMITS + "WHOLE_OF_MANY": 100,
-}
-"""Sizes from which rows are cut, and into how much."""
-BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
-
-CASES: dict[str, Case] = {
-    "radix-scan": Case(_sort("radix", SCAN, 301), short=True),
-    "radix-scan-rows": Case(_sort("radix", SCAN, 131, rows=3, value_bytes=8)),
-    "radix-onesweep": Case(_sort("radix", ONESWEEP, 301), short=True),
-    "radix-onesweep-rows": Case(_sort("radix", ONESWEEP, 131, "int32", 3, indices=True)),
-    "radix-onesweep-impatient": Case(
-        _sort("radix", {**ONESWEEP, "PATIENCE": 0, "LOOKS": 1}, 301, descending=True)
-    ),
-    "radix-onesweep-counts-for-others": Case(
-        _sort("radix", {**ONESWEEP, "PATIENCE": 0}, 301),
-        edit=("#define PUT(p, word) atomic_xchg((p), (word))", "#define PUT(p, word)"),
-    ),
-    "radix-one-launch": Case(_sort("radix", SCAN, 61, rows=4, value_bytes=2), short=True),
-    "radix-cpu-rows": Case(_sort("radix", RADIX_CPU, 77, "int32", 9)),
-    "radix-cpu-cut": Case(
-        _sort("radix", RADIX_CPU, 1501, "int32", even=True, value_bytes=4), short=True
-    ),
-    "radix-cpu-cut-streamed": Case(
-        _sort("radix", {**RADIX_CPU, "STREAM": True}, 1501, "float32", even=True)
-    ),
-    "radix-cpu-uneven": Case(_sort("radix", RADIX_CPU, 1501, "int32", indices=True)),
-    "merge-gpu": Case(_sort("merge-path", MERGE_GPU, 500), short=True),
-    "merge-gpu-indices": Case(_sort("merge-path", MERGE_GPU, 301, "float32", 2, indices=True)),
-    "merge-gpu-values": Case(_sort("merge-path", MERGE_GPU, 193, value_bytes=16)),
-    "merge-gpu-short-rows": Case(_sort("merge-path", MERGE_GPU, 11, "float32", 21)),
-    "merge-cpu": Case(_sort("merge-path", MERGE_CPU, 500, "float32"), short=True),
-    "merge-cpu-rows": Case(_sort("merge-path", MERGE_CPU, 150, rows=3, indices=True)),
-    "odd-even": Case(_sort("odd-even-merge", ODD_EVEN, 500), short=True),
-    "odd-even-narrow": Case(
-        _sort("odd-even-merge", {**ODD_EVEN, "NARROW": True}, 500, value_bytes=4)
-    ),
-    "odd-even-blocked": Case(
-        _sort("odd-even-merge", {**ODD_EVEN, "BLOCKED": True, "WG_SIZE": 4}, 300, indices=True)
-    ),
-    "topk-cut": Case(_topk(SELECT, 700, 60), short=True),
-    "topk-cut-rows": Case(_topk({**SELECT, "DIGIT_BITS": 6}, 400, 150, 3)),
-    "topk-cut-alone": Case(_topk({**SELECT, "WG_SIZE": 1, "ITEM_KEYS": 16}, 400, 20)),
-    "topk-row-a-group": Case(_topk(SELECT, 90, 33, 4), short=True),
-    "unique": Case(_unique({"WG_SIZE": 32, "ITEM_KEYS": 2}, 500), short=True),
-    "unique-alone": Case(_unique({"WG_SIZE": 1, "ITEM_KEYS": 16}, 300)),
-    "searchsorted": Case(_search({"WG_SIZE": 16, "VALUES": 2}, 77, 99), short=True),
-    "planted-rank": Case(
-        _sort("radix", SCAN, 301),
-        edit=(f"{BARRIER}\n    if (!before) {{", "if (!before) {"),
-        planted=True,
-    ),
-    "planted-merge": Case(
-        _sort("merge-path", MERGE_GPU, 300),
-        short=True,
-        edit=(f"{BARRIER} /* others may still read */", ""),
-        planted=True,
-    ),
-    "planted-odd-even": Case(
-        _sort("odd-even-merge", ODD_EVEN, 150),
-        edit=(f"{BARRIER}\n        from = to;", "from = to;"),
-        planted=True,
-    ),
-    "planted-topk": Case(
-        _topk(SELECT, 90, 33, 2),
-        edit=(f"*below = 0;\n    {BARRIER}", "*below = 0;"),
-        planted=True,
-    ),
-    "planted-cpu": Case(
-        _sort("radix", RADIX_CPU, 1501, "int32", even=True),
-        edit=("sum += here;", "sum += k ? here : 0;"),
-        planted=True,
-    ),
-    "planted-cpu-uneven": Case(
-        _sort("radix", RADIX_CPU, 1501, "int32"),
-        edit=("sum += here;", "sum += k ? here : 0;"),
-        planted=True,
-    ),
-    "planted-between-groups": Case(
-        _sort("radix", SCAN, 301),
-        edit=("table[(row * RADIX + item) * tiles + tile] = ", "table[row * RADIX + item] = "),
-        planted=True,
-    ),
-}  # fmt: skip
 
 
 def run_inside(name: str) -> None:
@@ -309,7 +87,7 @@ def run_inside(name: str) -> None:
 
     from opencl_lab import template
     from opencl_lab.discovery import select_device
-    from opencl_lab.runtime import programs, session
+    from opencl_lab.runtime import session
     from opencl_lab.runtime.execute import execute
 
     case = CASES[name]
@@ -325,7 +103,7 @@ def run_inside(name: str) -> None:
             seen.append(found in source.text)
             return replace(source, text=source.text.replace(found, instead))
 
-        programs.render = edited
+        session.render = edited
     device = select_device()
     queue = session.default_queue(device)
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
