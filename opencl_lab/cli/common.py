@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opencl_lab import __version__
+from opencl_lab._version import __version__
 from opencl_lab.cli.tables import fit
 from opencl_lab.errors import OclabError
 
