@@ -56,7 +56,13 @@ CORNERS = [  # beside those of the space, which the matrix of all tests goes thr
     *(
         ("blocked", {**SMALL["blocked"], **changes})
         for changes in (
-            {"STAGE_A": False, "STAGE_B": False, "VECTOR_ROWS": 1, "LOCAL_PAD": 0},
+            {
+                "STAGE_A": False,
+                "STAGE_B": False,
+                "VECTOR_ROWS": 1,
+                "LOCAL_PAD": 0,
+                "STAGE_UNROLL": 0,
+            },
             {"VECTOR_WIDTH": 16, "WORK_N": 16, "VECTOR_ROWS": 1, "STAGE_B": False},
             {"TILE_M": 2, "TILE_N": 4, "TILE_K": 1, "UNROLL": 1},
             {"TILE_M": 6, "WORK_M": 3, "TILE_K": 12, "UNROLL": 3, "VECTOR_ROWS": 1},
