@@ -84,7 +84,7 @@ def test_a_picture_needs_a_filter(photo):
 
 def test_a_sweep_over_values_of_a_parameter(tmp_path):
     result = oclab(
-        "bench", "conv2d", "--sizes", "30,70", "--ksize", 5, "--algorithm", "naive,tiled",
+        "bench", "conv2d", "--sizes", "30,70", "--ksize", 5, "--algorithm", "naive,register",
         "--vary", "CONSTANT_WEIGHTS=false,true", "--vary", "WG_X=8,16", "--out", tmp_path,
         "--repeats", 1, "--against", "c:seq",
     )  # fmt: skip
