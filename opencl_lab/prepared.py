@@ -1,4 +1,4 @@
-"""Calls that are settled once and repeated, as plans of FFTW are."""
+"""Calls that are planned once and repeated, as plans of FFTW are."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Last:
 class Prepared:
     """A public function with its options, for arrays of one shape and type each.
 
-    Calls of it only enqueue what the first one has settled. They keep to that, also when
+    Calls of it only enqueue what the first one has worked out. They keep to that, also when
     configurations are tuned later on. As a context it measures the calls that are made inside:
     ``with f: ...`` waits for the device before and after, and sets `calls` and `seconds`.
 
@@ -94,7 +94,7 @@ class Prepared:
         self.shapes = tuple(shapes)
         self.dtypes = tuple(dtypes)
         data, values = data_and_values(function, options)
-        # Their values are settled once, whatever becomes of these arrays.
+        # Their values are read once, whatever becomes of these arrays.
         self.options = {**options, **{name: deepcopy(options[name]) for name in values}}
         self.calls = 0
         self.seconds = 0.0
@@ -193,7 +193,7 @@ def prepare(
     dtype: Any = np.float32,
     **options: Any,
 ) -> Prepared:
-    """Settle all that calls of one kind share, and return what makes such calls.
+    """Work out all that calls of one kind share, and return what makes such calls.
 
     Parameters
     ----------

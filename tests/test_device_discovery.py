@@ -102,7 +102,7 @@ def fake_handle(name="Fake", kind=cl.device_type.GPU, platform=None, **more):
 
 
 class FakePlatform:
-    """A platform of fake devices; an exception in place of a list breaks the driver."""
+    """A platform of fake devices; an exception instead of a list breaks the driver."""
 
     def __init__(self, name, handles):
         self.name, self.version, self.handles = name, "OpenCL 1.2 Fake", handles

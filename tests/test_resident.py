@@ -43,7 +43,7 @@ class There:
 
 @pytest.fixture
 def there(monkeypatch):
-    """A library that sorts on a device, in place of CuPy and PyTorch; none else is there."""
+    """A library that sorts on a device, instead of CuPy and PyTorch; none else is there."""
     found = There()
 
     def fake_sort(problem, module, arrays):

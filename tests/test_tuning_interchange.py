@@ -324,7 +324,7 @@ def tiled(tile, unroll, time):
 
 @pytest.fixture
 def answer(monkeypatch):
-    """Let a recorded run answer in place of the sandbox."""
+    """Let a recorded run answer instead of the sandbox."""
 
     def use(evaluations):
         runner = Replay(evaluations)

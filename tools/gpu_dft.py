@@ -9,7 +9,7 @@ there is no cuFFT. Times are medians of event times: of all kernels of a transfo
 between events or markers around it for the others. TB/s counts one read and one write of the
 signal. `--sweep` also tries configurations of the groups form, one parameter and then
 combinations, best first; `--seconds` bounds the whole run. `--real` takes float32 to its spectrum
-and back in place of all that, beside whole calls of `rfft` and `irfft`, between events.
+and back instead of all that, beside whole calls of `rfft` and `irfft`, between events.
 """
 
 from __future__ import annotations

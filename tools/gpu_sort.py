@@ -7,7 +7,7 @@ Times are those of calls in a row with one synchronisation at the end, in turns,
 in brackets what the kernels took by their events, in one call. Each result is checked, bit for bit,
 against PyTorch's stable sort or, without it, NumPy's. A peer that is not installed is left out.
 `--configs` tries tiles of other sizes, too; after `--limit` seconds no case is begun. `--select`
-measures topk, unique and searchsorted in place of sorts.
+measures topk, unique and searchsorted instead of sorts.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class OpenCL(Implementation):
         self._execution: Execution | None = None
 
     def start(self) -> None:
-        """Settle the configuration; the first run builds."""
+        """Choose the configuration; the first run builds."""
         operation, problem = self.workload.operation, self.workload.problem
         algorithm = operation.choose(problem, self.device, self.algorithm)
         given = self.config

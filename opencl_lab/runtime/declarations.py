@@ -1,4 +1,4 @@
-"""The declarations of OpenCL C that a program needs, in place of all, for PoCL 3.0.
+"""The declarations of OpenCL C that a program needs, instead of all, for PoCL 3.0.
 
 That release, the one which pip installs, has its compiler read Clang's ``opencl-c.h`` for every
 program: 15,000 declarations, which take four fifths of the time in which a small program is

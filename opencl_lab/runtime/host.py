@@ -22,13 +22,13 @@ FLAGS = cl.mem_flags
 POLLING_UNITS = 8
 POLLING = 1e-4
 """Seconds for which a call looks for its end before it sleeps, where that leaves enough units to
-kernels. On 16 cores PoCL sorted 1,000 keys in 58 us so, in a trial, in place of 85."""
+kernels. On 16 cores PoCL sorted 1,000 keys in 58 us so, in a trial, instead of 85."""
 
 HostArray: TypeAlias = np.ndarray[Any, Any]
 
 
 class HostMemory:
-    """What kernels use in one call in place of arrays of the host.
+    """What kernels use in one call instead of arrays of the host.
 
     That is the memory of the array itself, by its address where a device takes it (see
     `takes_pointers`), or as a buffer made of it where device and host share memory; else pooled

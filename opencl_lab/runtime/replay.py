@@ -1,4 +1,4 @@
-"""Calls that are repeated: what the first of a kind has settled, the next ones only enqueue.
+"""Calls that are repeated: what the first of a kind has worked out, the next ones only enqueue.
 
 A public function is written once, as a user would read it: it checks its arguments, looks for a
 configuration, makes views, and runs executables. All of this depends on shapes, strides, types
@@ -9,7 +9,7 @@ memory, puts its own arrays into the places of the earlier ones, and enqueues.
 What the recording cannot see is never replayed: it is thrown away as soon as an executable reads
 memory that neither belongs to the caller nor was written by an earlier executable, such as a
 result of NumPy or of pyopencl's own kernels. ``OCLAB_REPLAY=off`` in the environment, when the
-package is imported, lets every call settle everything anew.
+package is imported, lets every call work everything out anew.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Recipe:
             )
 
     def current(self, now: float) -> bool:
-        """Return whether a call would settle the same at this moment, by `time.monotonic`."""
+        """Return whether a call would come to the same at this moment, by `time.monotonic`."""
         if self._generation != database.generation():
             return False
         for holds in self._conditions:
@@ -232,7 +232,7 @@ call_when_freeing(lambda patience: forget())
 
 
 def replayed(*values: str) -> Callable[[F], F]:
-    """Return a decorator that lets further calls of a kind enqueue what the first has settled.
+    """Return a decorator that lets further calls of a kind enqueue what the first has worked out.
 
     Parameters
     ----------

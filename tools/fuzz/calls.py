@@ -56,7 +56,7 @@ class Data:
     layout: Layout
     resident: bool
     alias: tuple[str, str] | None = None  # of which argument, and how
-    wrapped: str = ""  # a list or a tuple in place of an array
+    wrapped: str = ""  # a list or a tuple instead of an array
 
 
 @dataclass(frozen=True)

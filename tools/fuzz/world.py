@@ -127,7 +127,7 @@ def differences(call: Call, got: Outcome, right: Outcome) -> list[str]:
     """Return in which ways two outcomes differ."""
     found = []
     if got.error != right.error:
-        return [f"error {got.error} in place of {right.error}"]
+        return [f"error {got.error} instead of {right.error}"]
     if got.error:
         return []
     if (len(got.results), got.several) != (len(right.results), right.several):
@@ -135,7 +135,7 @@ def differences(call: Call, got: Outcome, right: Outcome) -> list[str]:
     for place, (one, other) in enumerate(zip(got.results, right.results, strict=True)):
         kinds = [cl.array.Array if on_device(array) else type(array) for array in (one, other)]
         if kinds[0] is not kinds[1]:
-            found.append(f"result {place}: {type(one)} in place of {type(other)}")
+            found.append(f"result {place}: {type(one)} instead of {type(other)}")
             continue
         for name in ("dtype", "shape", "strides", "offset", "queue", "allocator"):
             mine, theirs = getattr(one, name, None), getattr(other, name, None)
@@ -147,7 +147,7 @@ def differences(call: Call, got: Outcome, right: Outcome) -> list[str]:
                         print(f"note: strides of axes of one element differ: {mine}, {theirs}")
                     continue
             if mine != theirs:
-                found.append(f"result {place}: {name} {mine} in place of {theirs}")
+                found.append(f"result {place}: {name} {mine} instead of {theirs}")
         if got.kept[place] != right.kept[place]:
             found.append(f"result {place}: other values")
     count = len(got.results)

@@ -143,7 +143,7 @@ def _check_matrices(matrices: Mapping[str, AnyArray]) -> None:
 
 
 def _transposed(value: Any, name: str) -> bool:
-    """Return whether to transpose, from a bool or from what BLAS takes in place of one."""
+    """Return whether to transpose, from a bool or from what BLAS takes instead of one."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     try:

@@ -34,7 +34,7 @@ class SortProblem(Problem):
     descending : bool
         Reverse NumPy's order, NaN first; equal keys keep their order all the same.
     indices : bool
-        Return each key's position in its row (int64) in place of the keys.
+        Return each key's position in its row (int64) instead of the keys.
     value_bytes : int
         Size of one value that travels with each key; 0 for none.
     bits : tuple of two ints, optional

@@ -15,12 +15,12 @@ __all__ = ["SORT_SOLVER", "SortSolver"]
 
 MERGED = {4: 1 << 17, 8: 1 << 21}
 """Keys of a row up to which merging takes a GPU less time than radix, which has a launch a byte of
-a key: on an H200 49 us for 50,000 int32 in place of 59, 126 for 10^6 int64 in place of 142."""
+a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 in place of 142."""
 SHORTEST = {1: 128, 2: 256, 4: 1024, 8: 2048}
 """Keys of a row up to which a GPU merges rows in one launch."""
 SHORT, SHORT_FLOATS, SHORT_NARROW = 112, 96, 24
 """Keys of a row up to which CPUs merge: integers of 4 and 8 bytes, floats of these, and all types
-of less. 6,250 rows of 64 int32 take a core of a Xeon 1.9 ms in place of 5.0."""
+of less. 6,250 rows of 64 int32 take a core of a Xeon 1.9 ms instead of 5.0."""
 FEW = 128
 """Keys that take a CPU less than what a launch with more arguments adds: 25 take 12 us, not 15."""
 
