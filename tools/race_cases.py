@@ -131,21 +131,21 @@ def _planned(algorithm: Any, problem: Any, config: dict[str, Any], device: Any) 
 
 TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4, "CAPACITY": 1, "STREAM": False}
 SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
-UNITS = {"FORM": "units", "DIGIT_BITS": 5, "CAPACITY": 64}
-MERGE = {"FORM": "groups", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH": 1}
-MERGE_UNITS = {"FORM": "units", "TILE": 32, "STRETCH": 32}
+RADIX_CPU = {"FORM": "cpu", "DIGIT_BITS": 5, "CAPACITY": 64}
+MERGE_GPU = {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH": 1}
+MERGE_CPU = {"FORM": "cpu", "TILE": 32, "STRETCH": 32}
 ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": False}
 SELECT = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
-UNITS_LIMITS, TOPK_LIMITS = (
-    "opencl_lab.operations.sort.units.",
+RADIX_CPU_LIMITS, TOPK_LIMITS = (
+    "opencl_lab.operations.sort.radix_cpu.",
     "opencl_lab.operations.select.topk.",
 )
 LOWERED = {
-    UNITS_LIMITS + "CUT": 100,
-    UNITS_LIMITS + "WHOLE": 200,
-    UNITS_LIMITS + "KEYS_OF_CHUNK": 256,
-    UNITS_LIMITS + "KEYS_OF_RUN": 64,
-    UNITS_LIMITS + "LEAST_BITS": 4,
+    RADIX_CPU_LIMITS + "CUT": 100,
+    RADIX_CPU_LIMITS + "WHOLE": 200,
+    RADIX_CPU_LIMITS + "KEYS_OF_CHUNK": 256,
+    RADIX_CPU_LIMITS + "KEYS_OF_RUN": 64,
+    RADIX_CPU_LIMITS + "LEAST_BITS": 4,
     TOPK_LIMITS + "WHOLE": 100,
     TOPK_LIMITS + "WHOLE_OF_MANY": 100,
 }
@@ -165,20 +165,20 @@ CASES: dict[str, Case] = {
         edit=("#define PUT(p, word) atomic_xchg((p), (word))", "#define PUT(p, word)"),
     ),
     "radix-one-launch": Case(_sort("radix", SCAN, 61, rows=4, value_bytes=2), short=True),
-    "radix-units-rows": Case(_sort("radix", UNITS, 77, "int32", 9)),
-    "radix-units-cut": Case(
-        _sort("radix", UNITS, 1501, "int32", even=True, value_bytes=4), short=True
+    "radix-cpu-rows": Case(_sort("radix", RADIX_CPU, 77, "int32", 9)),
+    "radix-cpu-cut": Case(
+        _sort("radix", RADIX_CPU, 1501, "int32", even=True, value_bytes=4), short=True
     ),
-    "radix-units-cut-streamed": Case(
-        _sort("radix", {**UNITS, "STREAM": True}, 1501, "float32", even=True)
+    "radix-cpu-cut-streamed": Case(
+        _sort("radix", {**RADIX_CPU, "STREAM": True}, 1501, "float32", even=True)
     ),
-    "radix-units-uneven": Case(_sort("radix", UNITS, 1501, "int32", indices=True)),
-    "merge-groups": Case(_sort("merge-path", MERGE, 500), short=True),
-    "merge-groups-indices": Case(_sort("merge-path", MERGE, 301, "float32", 2, indices=True)),
-    "merge-groups-values": Case(_sort("merge-path", MERGE, 193, value_bytes=16)),
-    "merge-groups-short-rows": Case(_sort("merge-path", MERGE, 11, "float32", 21)),
-    "merge-units": Case(_sort("merge-path", MERGE_UNITS, 500, "float32"), short=True),
-    "merge-units-rows": Case(_sort("merge-path", MERGE_UNITS, 150, rows=3, indices=True)),
+    "radix-cpu-uneven": Case(_sort("radix", RADIX_CPU, 1501, "int32", indices=True)),
+    "merge-gpu": Case(_sort("merge-path", MERGE_GPU, 500), short=True),
+    "merge-gpu-indices": Case(_sort("merge-path", MERGE_GPU, 301, "float32", 2, indices=True)),
+    "merge-gpu-values": Case(_sort("merge-path", MERGE_GPU, 193, value_bytes=16)),
+    "merge-gpu-short-rows": Case(_sort("merge-path", MERGE_GPU, 11, "float32", 21)),
+    "merge-cpu": Case(_sort("merge-path", MERGE_CPU, 500, "float32"), short=True),
+    "merge-cpu-rows": Case(_sort("merge-path", MERGE_CPU, 150, rows=3, indices=True)),
     "odd-even": Case(_sort("odd-even-merge", ODD_EVEN, 500), short=True),
     "odd-even-narrow": Case(
         _sort("odd-even-merge", {**ODD_EVEN, "NARROW": True}, 500, value_bytes=4)
@@ -199,7 +199,7 @@ CASES: dict[str, Case] = {
         planted=True,
     ),
     "planted-merge": Case(
-        _sort("merge-path", MERGE, 300),
+        _sort("merge-path", MERGE_GPU, 300),
         short=True,
         edit=(f"{BARRIER} /* others may still read */", ""),
         planted=True,
@@ -214,13 +214,13 @@ CASES: dict[str, Case] = {
         edit=(f"*below = 0;\n    {BARRIER}", "*below = 0;"),
         planted=True,
     ),
-    "planted-units": Case(
-        _sort("radix", UNITS, 1501, "int32", even=True),
+    "planted-cpu": Case(
+        _sort("radix", RADIX_CPU, 1501, "int32", even=True),
         edit=("sum += here;", "sum += k ? here : 0;"),
         planted=True,
     ),
-    "planted-units-uneven": Case(
-        _sort("radix", UNITS, 1501, "int32"),
+    "planted-cpu-uneven": Case(
+        _sort("radix", RADIX_CPU, 1501, "int32"),
         edit=("sum += here;", "sum += k ? here : 0;"),
         planted=True,
     ),

@@ -2,7 +2,7 @@
 
     python tools/race_search.py             # all cases, about a minute
     python tools/race_search.py --short     # a case of each template
-    python tools/race_search.py --case merge-groups
+    python tools/race_search.py --case merge-gpu
 
 Runs small cases under Oclgrind (https://github.com/jrprice/Oclgrind), which interprets kernels and
 reports every two accesses to one word that no barrier orders, of which one writes, and every access
@@ -76,7 +76,7 @@ EXPLAINED = {
         "histogram[row * words + w] = 0;",
         "own[w] = v < RADIX ? histogram[word] : 0;",
     ): LAST_COMER,
-    ("gather", "leaving[row] = 0;", "last = atomic_inc(&leaving[row]) + 1 == parts;"): LAST_COMER,
+    ("gather", "leaving[row] = 0;", "before_me = atomic_inc(&leaving[row]);"): LAST_COMER,
 }
 """Why accesses by different groups are in order: by kernel and both statements."""
 
@@ -87,7 +87,7 @@ def run_inside(name: str) -> None:
 
     from opencl_lab import template
     from opencl_lab.discovery import select_device
-    from opencl_lab.runtime import session
+    from opencl_lab.runtime import programs, session
     from opencl_lab.runtime.execute import execute
 
     case = CASES[name]
@@ -103,7 +103,7 @@ def run_inside(name: str) -> None:
             seen.append(found in source.text)
             return replace(source, text=source.text.replace(found, instead))
 
-        session.render = edited
+        programs.render = edited
     device = select_device()
     queue = session.default_queue(device)
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
