@@ -48,7 +48,7 @@ def hang(device):
             out.write(str(os.getpid()))
         time.sleep(600)
     while True:
-        pass
+        time.sleep(0.01)
 
 def garbage(device):
     yield ["not", "a", "step"]
@@ -127,9 +127,9 @@ def test_every_end_of_a_probe_is_a_finding(
 
 
 def test_a_hanging_probe_is_killed_with_all_that_it_started(planted: Path, device: Device) -> None:
-    found = {f.name: f for f in examine(device, [plant("hang"), plant("chatty")], time_limit=4)}
+    found = {f.name: f for f in examine(device, [plant("hang"), plant("chatty")], time_limit=3)}
     assert found["hang"].verdict == "broken"
-    assert "no answer within 4 s" in found["hang"].detail
+    assert "no answer within 3 s" in found["hang"].detail
     assert found["chatty"].verdict == "ok"
     grandchild = Path("/proc", (planted / "pid").read_text(), "stat")
     deadline = time.monotonic() + 5

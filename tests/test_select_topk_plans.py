@@ -65,8 +65,7 @@ def test_topk_configurations_that_cannot_run(config, message):
     ("dtype", "rows", "n", "k", "largest"),
     [
         ("float32", 3, N, 100, True),
-        ("uint8", 1, 30_011, 1, True),
-        ("int64", 2, N, 700, False),
+        ("uint8", 1, 30_011, 1, False),
     ],
 )
 def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
@@ -98,7 +97,7 @@ def test_topk_of_parts_plans():
                 assert last.global_size[0] == rows * last.local_size[0]
 
 
-@pytest.mark.parametrize("dtype", ["bool", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "float32"])
 @pytest.mark.parametrize(("rows", "n", "k"), [(1, 1, 1), (3, 40, 7), (1, 5000, 4000), (2, 9, 0)])
 def test_topk_by_sort(dtype, rows, n, k, rng, queue):
     with np.errstate(invalid="ignore"):  # some NaN signal

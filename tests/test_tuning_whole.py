@@ -88,7 +88,7 @@ def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
     process.wait()
     known = read_journal(journal)
     assert {c["FAULT"] for c in known} == {*before_the_hang}
-    result = ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=2, device="cpu")
+    result = ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=1.5, device="cpu")
     assert result.resumed == len(known)
     assert result.failures["timeout"] == 1 and result.restarts >= 1
     assert result.best.config["FAULT"] in ("none", "slow")
@@ -142,7 +142,7 @@ def test_a_plot_of_nothing_but_failures(task, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "seconds", "said"),
-    [("tune_your_kernel.py", 2, "best: "), ("tune_your_operation.py", 3, "right: True")],
+    [("tune_your_kernel.py", 1, "best: "), ("tune_your_operation.py", 1, "right: True")],
 )
 def test_the_worked_examples(name, seconds, said, tmp_path):
     """The documents' examples run as scripts, an operation in the script itself."""

@@ -132,20 +132,20 @@ def _planned(algorithm: Any, problem: Any, config: dict[str, Any], device: Any) 
 TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4, "CAPACITY": 1, "STREAM": False}
 SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
 RADIX_CPU = {"FORM": "cpu", "DIGIT_BITS": 5, "CAPACITY": 64}
-MERGE = {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH": 1}
+MERGE_GPU = {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH": 1}
 MERGE_CPU = {"FORM": "cpu", "TILE": 32, "STRETCH": 32}
 ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": False}
 SELECT = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
-CPU_LIMITS, TOPK_LIMITS = (
+RADIX_CPU_LIMITS, TOPK_LIMITS = (
     "opencl_lab.operations.sort.radix_cpu.",
     "opencl_lab.operations.select.topk.",
 )
 LOWERED = {
-    CPU_LIMITS + "CUT": 100,
-    CPU_LIMITS + "WHOLE": 200,
-    CPU_LIMITS + "KEYS_OF_CHUNK": 256,
-    CPU_LIMITS + "KEYS_OF_RUN": 64,
-    CPU_LIMITS + "LEAST_BITS": 4,
+    RADIX_CPU_LIMITS + "CUT": 100,
+    RADIX_CPU_LIMITS + "WHOLE": 200,
+    RADIX_CPU_LIMITS + "KEYS_OF_CHUNK": 256,
+    RADIX_CPU_LIMITS + "KEYS_OF_RUN": 64,
+    RADIX_CPU_LIMITS + "LEAST_BITS": 4,
     TOPK_LIMITS + "WHOLE": 100,
     TOPK_LIMITS + "WHOLE_OF_MANY": 100,
 }
@@ -173,10 +173,10 @@ CASES: dict[str, Case] = {
         _sort("radix", {**RADIX_CPU, "STREAM": True}, 1501, "float32", even=True)
     ),
     "radix-cpu-uneven": Case(_sort("radix", RADIX_CPU, 1501, "int32", indices=True)),
-    "merge-gpu": Case(_sort("merge-path", MERGE, 500), short=True),
-    "merge-gpu-indices": Case(_sort("merge-path", MERGE, 301, "float32", 2, indices=True)),
-    "merge-gpu-values": Case(_sort("merge-path", MERGE, 193, value_bytes=16)),
-    "merge-gpu-short-rows": Case(_sort("merge-path", MERGE, 11, "float32", 21)),
+    "merge-gpu": Case(_sort("merge-path", MERGE_GPU, 500), short=True),
+    "merge-gpu-indices": Case(_sort("merge-path", MERGE_GPU, 301, "float32", 2, indices=True)),
+    "merge-gpu-values": Case(_sort("merge-path", MERGE_GPU, 193, value_bytes=16)),
+    "merge-gpu-short-rows": Case(_sort("merge-path", MERGE_GPU, 11, "float32", 21)),
     "merge-cpu": Case(_sort("merge-path", MERGE_CPU, 500, "float32"), short=True),
     "merge-cpu-rows": Case(_sort("merge-path", MERGE_CPU, 150, rows=3, indices=True)),
     "odd-even": Case(_sort("odd-even-merge", ODD_EVEN, 500), short=True),
@@ -199,7 +199,7 @@ CASES: dict[str, Case] = {
         planted=True,
     ),
     "planted-merge": Case(
-        _sort("merge-path", MERGE, 300),
+        _sort("merge-path", MERGE_GPU, 300),
         short=True,
         edit=(f"{BARRIER} /* others may still read */", ""),
         planted=True,
