@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
+from documents import row, sweep
+from tuning_runs import GPU
 
+from opencl_lab.comparison.stored import read_results
 from opencl_lab.registry import operations
+from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuned import database, renamed
 from opencl_lab.tuned.entry import parse
+from opencl_lab.tuning.adopt import adopt, task_of
+from opencl_lab.tuning.evaluation import Evaluation
+from opencl_lab.tuning.formats import read_recording
+from opencl_lab.tuning.interchange import Recording, to_kernel_tuner, to_t4, values_of
+from opencl_lab.tuning.runner import Replay
 
 EARLIER = {
     "FORM": "groups", "EXCHANGE": "turns", "FEW_ROOTS": False, "JOIN": "always", "WG_SIZE": 128,
@@ -78,3 +87,50 @@ def test_digests_of_earlier_templates_lead_to_todays():
     assert not set(renamed.DIGESTS) & today
     for earlier, digest in renamed.DIGESTS.items():
         assert stored(digest=earlier).digest == digest
+
+
+def test_values_that_no_table_can_hold_are_left_as_they_are():
+    config = {**EARLIER, "FORM": ["groups"], "EXCHANGE": None}
+    found = renamed.renamed_config("dft", "fft", config)
+    assert found["FORM"] == ["groups"] and found["EXCHANGE"] is None
+
+
+def test_results_of_earlier_versions_have_todays_names(tmp_path):
+    """So that a comparison with them shows no other configuration, and finds its row."""
+    rows = [
+        row("opencl:radix", config={"FORM": "units", "WG_SIZE": 1}),
+        row("opencl:odd-even-merge", config={"FORM": "units"}),  # which has no such parameter
+    ]
+    radix, other = read_results(sweep(tmp_path / "old.json", *rows)).rows
+    assert radix.measurement.config == {"FORM": "cpu", "WG_SIZE": 1}
+    assert other.measurement.config == {"FORM": "units"}
+
+
+@pytest.mark.parametrize("write", [to_kernel_tuner, to_t4])
+@pytest.mark.parametrize(
+    ("operation", "algorithm", "config", "name"),
+    [
+        ("dft", "fft", EARLIER, "FUSED"),
+        ("sort", "merge-path", {"FORM": "groups", "WG_SIZE": 64, "ITEM_KEYS": 7}, "FORM"),
+    ],
+)
+def test_runs_of_earlier_versions_are_tried(
+    write, operation, algorithm, config, name, tmp_path, monkeypatch
+):
+    """With problems that work something out by themselves, and with fields that are None."""
+    chosen = operations()[operation]
+    problem = chosen.problem(n=4096)
+    found = Evaluation(Config(config), "correct", times_ms=(1.0, 1.0))
+    about = {"operation": operation, "algorithm": algorithm, "problem": problem.as_dict()}
+    text = write(Recording("X", "k", (4096,), values_of([found]), [found], about))
+    recording = read_recording(text)
+    task = task_of(recording, GPU)
+    assert task.problem == problem
+    monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
+    runner = Replay([])
+    runner.restarts = 0
+    monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, timeout: runner)
+    adopt(recording, task)
+    asked = runner.asked[-1]
+    assert asked[name] == renamed.renamed_config(operation, algorithm, config)[name]
+    assert asked["WG_SIZE"] == config["WG_SIZE"]

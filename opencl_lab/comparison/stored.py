@@ -14,6 +14,7 @@ from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
+from opencl_lab.tuned.renamed import renamed_config
 
 __all__ = ["Result", "Results", "read_results"]
 
@@ -130,7 +131,7 @@ def read_results(path: Path) -> Results:
     try:
         if not isinstance(rows, list):
             raise ValueError("its results are no list")
-        return Results(path, content, tuple(_results(rows)))
+        return Results(path, content, tuple(_results(rows, Results(path, content, ()).operation)))
     except (ValueError, OverflowError) as error:
         raise InvalidProblem(f"{path} is damaged: {error}") from error
 
@@ -144,7 +145,7 @@ def _clean(value: Any) -> Any:
     return [_clean(item) for item in value] if isinstance(value, list) else value
 
 
-def _results(rows: Iterable[Any]) -> Iterable[Result]:
+def _results(rows: Iterable[Any], operation: str) -> Iterable[Result]:
     """Yield the rows of implementations; those of documents of calls are left out."""
     for index, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -153,7 +154,7 @@ def _results(rows: Iterable[Any]) -> Iterable[Result]:
             continue
         try:
             leading = {name: value for name, value in row.items() if _leads(name, value)}
-            yield Result(leading, _measurement(row))
+            yield Result(leading, _measurement(row, operation))
         except (ValueError, OverflowError) as error:
             raise ValueError(f"results[{index}]: {error}") from error
 
@@ -165,11 +166,11 @@ def _leads(name: str, value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
 
 
-def _measurement(row: Mapping[str, Any]) -> Measurement:
+def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
     times = _times(row.get("total_ms"))
     error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
     status = _text(row, "status") or ("correct" if row.get("ok") else "runtime")
-    config = row.get("config")
+    algorithm, config = _text(row, "algorithm"), row.get("config")
     difference = None
     if error["max_abs"] is not None:
         difference = Difference(
@@ -181,10 +182,10 @@ def _measurement(row: Mapping[str, Any]) -> Measurement:
     return Measurement(
         implementation=_text(row, "implementation"),
         kind=_text(row, "kind"),
-        algorithm=_text(row, "algorithm"),
+        algorithm=algorithm,
         status=status,  # type: ignore[arg-type]
         reason=_text(row, "reason"),
-        config=config if isinstance(config, dict) else {},
+        config=renamed_config(operation, algorithm, config) if isinstance(config, dict) else {},
         threads=_count(row, "threads"),
         workers=_count(row, "workers"),
         kernel_ms=_number(row, "kernel_ms"),

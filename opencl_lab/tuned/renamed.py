@@ -1,6 +1,7 @@
 """Names that stored configurations may still have: parameters, their values, and digests.
 
-Files of users outlive the names in them. What reads a stored entry asks here first.
+Files of users outlive the names in them. What reads a configuration asks here first: of tuned
+entries, of results, and of runs of a tuner.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ PARAMETERS: dict[tuple[str, str], dict[str, str]] = {
 }
 """Today's name of each parameter that had another, by operation and algorithm."""
 
-VALUES: dict[tuple[str, str], dict[str, dict[Any, Any]]] = {
+VALUES: dict[tuple[str, str], dict[str, dict[str, str]]] = {
     ("dft", "fft"): {
         "FORM": {"lanes": "vector", "groups": "local-memory"},
         "EXCHANGE": {"pairs": "interleaved", "parts": "split", "turns": "two-phase"},
@@ -43,7 +44,10 @@ def renamed_config(operation: str, algorithm: str, config: Mapping[str, Any]) ->
     names = PARAMETERS.get((operation, algorithm), {})
     values = VALUES.get((operation, algorithm), {})
     found = {names.get(name, name): value for name, value in config.items()}
-    return {name: values.get(name, {}).get(value, value) for name, value in found.items()}
+    return {
+        name: values.get(name, {}).get(value, value) if isinstance(value, str) else value
+        for name, value in found.items()
+    }
 
 
 def renamed_digest(digest: str) -> str:

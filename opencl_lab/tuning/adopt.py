@@ -17,6 +17,7 @@ from opencl_lab.plan import check_plan
 from opencl_lab.registry import get_operation
 from opencl_lab.solver import Problem
 from opencl_lab.space import Config
+from opencl_lab.tuned.renamed import renamed_config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording
 from opencl_lab.tuning.prune import Points
@@ -67,7 +68,7 @@ def task_of(
     device : Device
         Where to try its configurations.
     operation, algorithm : str, optional
-        In place of what it says itself; needed where it says nothing.
+        Instead of what it says itself; needed where it says nothing.
     changes : mapping
         Fields of the problem, likewise.
 
@@ -109,7 +110,8 @@ def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Proble
     for item in fields(default):
         if item.name in values:
             converted[item.name] = _like(getattr(default, item.name), item.name, values[item.name])
-    unknown = sorted(set(values) - set(converted))
+    # What a problem works out by itself is stored with it, and follows from its fields.
+    unknown = sorted(set(values) - set(converted) - set(default.as_dict()))
     if unknown:
         names = ", ".join(item.name for item in fields(default))
         raise InvalidProblem(
@@ -119,6 +121,8 @@ def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Proble
 
 
 def _like(default: Any, name: str, value: Any) -> Any:
+    if default is None and value is None:
+        return None
     try:
         if isinstance(default, np.dtype):
             return np.dtype(value)
@@ -189,8 +193,9 @@ def _allowed(task: TuningTask, config: Config) -> Config | None:
     """Return a configuration completed by the default one, None where something forbids it."""
     algorithm, problem, device = task.algorithm, task.problem, task.device
     default = algorithm.default_config(problem, device)
+    today = renamed_config(task.operation.name, task.algorithm_name, config)
     try:
-        complete = algorithm.space.check(config, default)
+        complete = algorithm.space.check(today, default)
         check_plan(algorithm.plan(problem, complete, device), device)
     except (InvalidConfig, InvalidProblem):
         return None
