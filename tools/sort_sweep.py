@@ -150,7 +150,7 @@ def measure(problem: Problem, queue: Any, device: Any, rounds: int) -> dict[str,
 
 
 def main() -> None:
-    """Print a row a problem, and how many are within a tenth of the least time."""
+    """Print a row per problem, and how many are within a tenth of the least time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default=None)
     parser.add_argument("--limit", type=int, default=10**8, help="keys of a problem, at most")

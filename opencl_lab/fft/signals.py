@@ -100,7 +100,7 @@ def power_spectrum(
         raise InvalidProblem(f"scaling must be density or spectrum, not {scaling!r}")
     rate = real_number(fs, "fs")
     if not 0 < rate < np.inf:
-        raise InvalidProblem(f"fs must be a positive number of samples a second, not {fs!r}")
+        raise InvalidProblem(f"fs must be a positive number of samples per second, not {fs!r}")
     given, queue = prepared(x, queue)
     axis = axis_of(given, axis)
     n = given.shape[axis]

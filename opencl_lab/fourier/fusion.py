@@ -18,7 +18,7 @@ from opencl_lab.space import Config
 __all__ = ["TICKET_BYTES", "Fusion", "can_fuse", "fusion_of"]
 
 LOOK_AHEAD_POINTS = 1 << 12
-"""Points a unit by which the first of two steps in a launch is ahead: those it works on."""
+"""Points per unit by which the first of two steps in a launch is ahead: those it works on."""
 TICKET_BYTES = 4
 LEAST_TIMES = 4
 """How many times as far as the first step is ahead there must be to go, to share a launch."""

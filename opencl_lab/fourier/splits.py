@@ -206,7 +206,7 @@ def worth_fusing(
 
 @lru_cache(maxsize=4096)
 def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
-    """Return the cost of a step in passes over memory, and its columns a group."""
+    """Return the cost of a step in passes over memory, and its columns per group."""
     return min(_choices(shape, limits), default=(math.inf, 1))
 
 

@@ -17,6 +17,7 @@ import pyopencl as cl
 from opencl_lab.device import Device
 from opencl_lab.doctor.peaks import rate_text
 from opencl_lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
+from opencl_lab.kernels import lacks_type
 from opencl_lab.template import render
 from opencl_lab.wording import size_text
 
@@ -280,8 +281,9 @@ def flops32(device: Device) -> Answers:
 
 def flops64(device: Device) -> Answers:
     """Probe the peak of multiply-adds in float64."""
-    if not device.capabilities.fp64:
-        return iter([{"verdict": "no", "detail": "the device has no double precision"}])
+    lacking = lacks_type(device, np.float64)
+    if lacking is not None:
+        return iter([{"verdict": "no", "detail": lacking}])
     return _race(device, "FLOP/s", lambda session: _arithmetic(session, np.float64))
 
 

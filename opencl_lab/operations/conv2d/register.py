@@ -56,7 +56,7 @@ class Register(Convolution):
             *map(positive, ("WG_X", "WG_Y", "VECTORS", "ROWS", "STEPS_X", "STEPS_Y", "UNROLL")),
             vector_width("VECTOR_WIDTH"),
             Constraint(
-                lambda c: _sums(c) <= 96, "more than 96 sums an item do not stay in registers"
+                lambda c: _sums(c) <= 96, "more than 96 sums per item do not stay in registers"
             ),
             Constraint(
                 lambda c: _sums(c) * c.integer("ROWS") * c.integer("UNROLL") <= 8192,
@@ -66,7 +66,7 @@ class Register(Convolution):
     )
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
-        """Return long rows an item on CPUs; elsewhere blocks side by side in wide groups."""
+        """Return long rows per item on CPUs; elsewhere blocks side by side in wide groups."""
         word = problem.sum_type.itemsize
         if device.kind == "cpu":
             # Ten sums, two vectors and a weight fill the registers of AVX2, with room to turn.

@@ -131,7 +131,7 @@ class Dft(Operation[DftProblem]):
             "rate",
             float,
             None,
-            "samples a second of each row, for frequencies in Hz in plots and tables; .wav files "
+            "samples per second of each row, for frequencies in Hz in plots and tables; .wav files "
             "tell it",
             about_data=True,
             with_files=True,
@@ -161,7 +161,9 @@ class Dft(Operation[DftProblem]):
         chosen = self.with_defaults(options)
         rate = chosen["rate"]
         if rate is not None and not (rate > 0 and math.isfinite(rate)):
-            raise InvalidProblem(f"rate must be a positive number of samples a second, not {rate}")
+            raise InvalidProblem(
+                f"rate must be a positive number of samples per second, not {rate}"
+            )
         return chosen
 
     def problem(self, **options: Any) -> DftProblem:
@@ -291,7 +293,7 @@ class Dft(Operation[DftProblem]):
         if problem.kind == "r2c" or (arrays and arrays["signal"].dtype.kind != "c"):
             order = np.arange(n)[: n // 2 + 1]
             cycles = np.arange(n)
-        label = "frequency in Hz" if rate else "frequency in cycles a sample"
+        label = "frequency in Hz" if rate else "frequency in cycles per sample"
         return _Axis(order, cycles[order] * (rate or 1) / max(n, 1), label, "frequency_hz")
 
     def generate(self, problem: DftProblem, seed: int, **options: Any) -> Arrays:

@@ -33,7 +33,7 @@ SHORT = 1 << 12
 """Keys of a row for which counts of many values would take longer than another pass."""
 PARTED = 1 << 17
 """Keys of a row up to which GPUs look for the first k of each part, and then among these: three
-launches, with the sort, where passes would take a launch a digit and two more."""
+launches, with the sort, where passes would take a launch per digit and two more."""
 PART = 1 << 11
 """Keys of such a part, about."""
 MOST_OF_PARTS = 1 << 13

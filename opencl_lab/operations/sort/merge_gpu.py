@@ -17,7 +17,7 @@ TEMPLATE = "sort/merge_path_gpu.cl.mako"
 
 GROUP = 256
 EXCHANGE = 24 << 10
-"""Bytes of local memory for a tile: GPUs hold several groups a unit then."""
+"""Bytes of local memory for a tile: GPUs hold several groups per unit then."""
 ITEM_KEYS = 17
 """Keys of an item, at most: an odd number, so that items of a warp meet in no bank."""
 FEW_KEYS = 7  # where there are too few to give each unit a group

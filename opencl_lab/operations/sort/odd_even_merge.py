@@ -73,7 +73,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
         return lacks_type(device, problem.dtype)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
-        """Return long runs an item on CPUs, short ones in large groups elsewhere."""
+        """Return long runs per item on CPUs, short ones in large groups elsewhere."""
         if device.kind == "cpu":
             config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True, NARROW=False)
         else:

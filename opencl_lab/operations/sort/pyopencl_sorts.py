@@ -13,11 +13,10 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.kernels import WORD_TYPES
 from opencl_lab.reference.on_queue import OnQueue
 
 __all__ = ["bitonic_sort", "padded_length", "radix_sort"]
-
-UNSIGNED = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 
 class _Sorted(NamedTuple):
@@ -40,15 +39,15 @@ def _of(problem: Any, keys: cl.array.Array) -> _Sorted:
 
 def _key_expression(dtype: np.dtype[Any]) -> str:
     """Return an unsigned code in the order of the keys ``x``, NaN last."""
-    unsigned = UNSIGNED[dtype.itemsize]
+    unsigned = WORD_TYPES[dtype.itemsize]
     top = f"(({unsigned})1 << {8 * dtype.itemsize - 1})"
     if dtype.kind == "u":
         return "x[i]"
     bits = f"as_{unsigned}(x[i])"
     if dtype.kind == "i":
         return f"({unsigned})({bits} ^ {top})"
-    turned = f"({bits} & {top} ? ~{bits} : {bits} | {top})"
-    return f"(x[i] != x[i] ? ~({unsigned})0 : {turned})"
+    flipped = f"({bits} & {top} ? ~{bits} : {bits} | {top})"
+    return f"(x[i] != x[i] ? ~({unsigned})0 : {flipped})"
 
 
 @lru_cache(16)

@@ -27,8 +27,8 @@ def _for_cpu(config: Config) -> bool:
 class Radix(Algorithm[SortProblem]):
     """Stable radix sort in three forms, of which the device decides.
 
-    ``cpu`` is for CPUs, without barriers; ``onesweep`` has one launch a digit, in which groups
-    look back at others; ``scan`` has three a digit, and assumes nothing about other groups.
+    ``cpu`` is for CPUs, without barriers; ``onesweep`` has one launch per digit, whose groups
+    look back at others; ``scan`` has three, and assumes nothing about other groups.
     """
 
     name = "radix"

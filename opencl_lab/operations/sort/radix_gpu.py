@@ -35,7 +35,7 @@ COPIED = 1 << 20
 """Keys of a row from which neighbours have counts of their own, in other banks."""
 LOOKS = 4
 TILE_BYTES = 36 << 10
-"""Local memory for a tile: GPUs hold several groups a unit then."""
+"""Local memory for a tile: GPUs hold several groups per unit then."""
 TILE_KEYS, TILE_PAIRS = 20, 18
 """The most keys of an item in a tile, and with values: they stay in registers."""
 FEWEST_KEYS = 8
@@ -86,7 +86,7 @@ def gpu_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     }
     wg_size, items = _for_rows(problem, device)
     if problem.n <= wg_size * items:
-        # Small groups for short rows; a few keys an item hide what it waits for.
+        # Small groups for short rows; a few keys per item hide what it waits for.
         while wg_size > WARP and wg_size * 4 >= 2 * problem.n:
             wg_size //= 2
         items = next(i for i in ITEM_KEYS if wg_size * i >= problem.n)
@@ -119,7 +119,7 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
 
     def busiest(items: int) -> tuple[int, int]:
         tiles = -(-keys // (wg_size * items))
-        return -(-tiles // units) * items, -items  # keys an item of the unit with most tiles
+        return -(-tiles // units) * items, -items  # keys per item of the unit with most tiles
 
     return wg_size, min((i for i in ITEM_KEYS if min(FEWEST_KEYS, most) <= i <= most), key=busiest)
 
