@@ -11,6 +11,7 @@ not have, or that it has and are not told.
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 import sys
@@ -81,4 +82,8 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/api")))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("build/api"))
+    sys.exit(main(parser.parse_args().folder))

@@ -9,6 +9,7 @@ and nothing else but its own metadata. Both must have the version of the package
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import tarfile
@@ -54,11 +55,16 @@ def names_of(folder: Path, version: str) -> tuple[list[str], list[str]]:
 
 def main() -> int:
     """Print what is wrong; return whether anything is."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="with one sdist and one wheel")
+    folder = parser.parse_args().folder
     text = Path(__file__).parents[1].joinpath("opencl_lab/_version.py").read_text(encoding="utf-8")
     found = VERSION.search(text)
     assert found is not None
     listed = sys.stdin.read().split("\n")
-    sentences = problems(filter(None, listed), *names_of(Path(sys.argv[1]), found[1]))
+    sentences = problems(filter(None, listed), *names_of(folder, found[1]))
     print("\n".join(sentences) or "the sdist and the wheel hold what the repository holds")
     return bool(sentences)
 
