@@ -1,4 +1,4 @@
-"""Arrays of the host and of the device under one roof: copies, and what can be written to."""
+"""The same functions for arrays of host and device: copies, and what can be written to."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Sorting: the problem, its algorithm, the operation, and the public functions."""
+"""Sorting: the problem, its algorithms, the operation, and the public functions."""

@@ -1,8 +1,8 @@
-"""Where several sorted runs are cut so that what lies before all cuts is so many of the first keys.
+"""Where to cut several sorted runs, so that the first keys, a given number, lie before the cuts.
 
 Multisequence selection (Varman, Scheufler, Iyer and Ricard 1991) of runs that lie in a file. Every
 `step`-th key of each run is known. These samples leave a window of each run in which a cut may lie;
-all windows together hold about four steps a run, and are read. Equal keys are parted by the order
+all windows together hold about four steps per run, and are read. Equal keys are parted by the order
 of the runs: so pieces have the lengths that were asked for, whatever the keys are, and sorting
 the parts of a piece stably, in the order of the runs, is a stable merge.
 """
