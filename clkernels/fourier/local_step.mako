@@ -77,7 +77,7 @@ ${loads.fragment(step, offset)}\
 ${passes.all_passes(step, number, real_t, not step.convolved and not step.packs_spectrum)}\
 % if step.convolved:
 
-    /* Multiply by the transform of the chirp; exchanged parts make the next one the inverse. */
+    /* Multiply by the transform of the chirp; swapped parts make the next transform the inverse. */
     {
 % for round in range(group.rounds(last)):
 <% own_re, own_im = f"re_{last.index}_{round}", f"im_{last.index}_{round}" %>\

@@ -3,9 +3,9 @@
 A planner may have them in one launch (`Planner.real`). Else they are complex transforms with a
 launch before or after:
 
-* Even n: two neighbours are one complex number, and the spectrum is made of that of n / 2
-  numbers, or they of it (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
-* Odd n: two rows are the parts of complex numbers, in a transform of full length. So that the
+* Even n: two neighbours are packed as one complex number. The spectrum is made from the transform
+  of these n / 2 numbers, or back (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
+* Odd n: two rows are the real and the imaginary parts of one complex row of n numbers. So that the
   rounding errors of a large row do not drown a small one, each is scaled first.
 
 Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
@@ -88,7 +88,7 @@ class _RealRows:
     batch: int
 
     def packed_forth(self, source: str, target: str, scale: float) -> None:
-        """Transform numbers of two neighbours; then make the spectrum of that."""
+        """Transform neighbours packed as complex numbers; then make the spectrum from that."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h, h + 1))
         if self.planner.real(builder, layout, "r2c-packed", scale):
@@ -99,7 +99,7 @@ class _RealRows:
         self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
 
     def packed_back(self, source: str, target: str, scale: float) -> None:
-        """Make the spectrum of numbers of two neighbours; then transform these."""
+        """Make the spectrum of the packed numbers; then transform it back."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h + 1, h))
         if self.planner.real(builder, layout, "c2r-packed", scale):
@@ -110,7 +110,7 @@ class _RealRows:
         any_length(self.planner, builder, packed, True, scale)
 
     def _halves(self, kernel: str, buffers: Arguments) -> None:
-        """Add a launch with an item for two opposite frequencies."""
+        """Add a launch with an item for each two opposite frequencies, k and h - k."""
         h, builder, dtype = self.n // 2, self.builder, self.builder.dtype
         points = h // 2 + 1
         twiddles = builder.table(
@@ -170,7 +170,7 @@ class _RealRows:
         any_length(self.planner, self.builder, layout, inverse, scale)
 
     def _pairs(self, kernel: str, points: int, buffers: Arguments, scales: Arguments) -> None:
-        """Add a launch with an item for a point of two rows."""
+        """Add a launch with an item for each point of each pair of rows."""
         arguments = {**buffers, **scales, "n": self.n, "count": self.batch}
         self._launch(kernel, points, self.pairs, arguments, alone=self.batch == 1)
 
