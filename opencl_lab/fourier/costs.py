@@ -32,7 +32,7 @@ MEETING = 2_000.0
 FLOP = 0.013
 """Nanoseconds of one operation of a butterfly on one point, in single precision."""
 MOVE = 0.10
-"""Reading and writing a point in a pass, out of the nearest cache."""
+"""Reading and writing a point in a pass, in the level-1 cache."""
 LEVELS = ((48 << 10, 1.0), (256 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
 """Pairs: for a task's arrays of up to so many bytes, a move costs so many times `MOVE`. For larger
 ones it is `FAR` times."""

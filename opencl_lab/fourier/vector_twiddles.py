@@ -1,8 +1,8 @@
 """The twiddle factors of the vector form, in the order in which its passes read them.
 
 Of a pass with stride S and radix R, and of each of its inputs i from 1 to R - 1, a butterfly at
-place k of its run needs w_(S R)^(i k), with w_m = exp(-2 pi i / m). Real and imaginary parts lie
-apart, as those of the points do::
+place k of its run needs w_(S R)^(i k), with w_m = exp(-2 pi sqrt(-1) / m). Real and imaginary parts
+lie apart, as those of the points do::
 
     over the batch    k = 0: re im (i = 1), re im (i = 2), ..  k = 1: ..        numbers
     over the points   k = 0 .. V-1: re im (i = 1), ..          k = V .. 2V-1    vectors of V lanes
