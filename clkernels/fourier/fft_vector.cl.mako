@@ -33,8 +33,8 @@
  * REAL_T        float or double
  * INDEX_T       unsigned type that counts the elements of the arrays
  * VECTOR_WIDTH  lanes of a vector: 2, 4, 8 or 16
- * WORK          memory of the arrays: local, which a unit has in its cache, whichever items it gets,
- *               or global where that is too small
+ * WORK          memory of the arrays: local, which all items of a unit use one after the other, so that
+ *               it stays in its caches, or global where that is too small
  * INVERSE       whether real and imaginary parts are swapped as they are read and written
  * STEPS         a VectorStep each
  * PATIENCE      how often an item looks for others to finish a step

@@ -141,7 +141,7 @@ def worth_fetching(
 
     A processor foresees one long run of addresses, and a task has many short ones. Nothing is
     gained where the caches hold all that a launch moves. Columns that are written lie far
-    apart: they fight for the same lines of a cache, unless they are few.
+    apart: they fight for the same lines of a cache, unless the arrays of a task are small.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ LOOK_AHEAD_POINTS = 1 << 12
 """Points per unit by which the first of two steps in a launch is ahead: those a unit works on."""
 TICKET_BYTES = 4
 LEAST_TIMES = 4
-"""Steps share a launch if there are so many times as many transforms as the first is ahead."""
+"""Fewest transforms of a fused launch, in multiples of those by which the first step is ahead."""
 
 
 @dataclass(frozen=True)

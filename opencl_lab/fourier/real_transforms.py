@@ -53,9 +53,9 @@ def r2c(
     source = widened(builder, planner.device, source)
     rows = _RealRows(planner, builder, n, batch)
     if n % 2 == 0:
-        rows.packed_forth(source, target, scale)
+        rows.packed_r2c(source, target, scale)
     else:
-        rows.paired_forth(source, target, scale)
+        rows.paired_r2c(source, target, scale)
 
 
 def c2r(
@@ -73,9 +73,9 @@ def c2r(
     """
     rows = _RealRows(planner, builder, n, batch)
     if n % 2 == 0:
-        rows.packed_back(source, target, scale)
+        rows.packed_c2r(source, target, scale)
     else:
-        rows.paired_back(source, target, scale)
+        rows.paired_c2r(source, target, scale)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _RealRows:
     n: int
     batch: int
 
-    def packed_forth(self, source: str, target: str, scale: float) -> None:
+    def packed_r2c(self, source: str, target: str, scale: float) -> None:
         """Transform neighbours packed as complex numbers; then make the spectrum from that."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h, h + 1))
@@ -98,7 +98,7 @@ class _RealRows:
         any_length(self.planner, builder, packed, False, scale, halved=True)
         self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
 
-    def packed_back(self, source: str, target: str, scale: float) -> None:
+    def packed_c2r(self, source: str, target: str, scale: float) -> None:
         """Make the spectrum of the packed numbers; then transform it back."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h + 1, h))
@@ -119,8 +119,8 @@ class _RealRows:
         arguments: Arguments = {**buffers, "twiddles": twiddles, "h": h}
         self._launch(kernel, points, self.batch, arguments, alone=True)
 
-    def paired_forth(self, source: str, target: str, scale: float) -> None:
-        """Transform rows two by two; then take their spectra apart."""
+    def paired_r2c(self, source: str, target: str, scale: float) -> None:
+        """Transform rows in pairs; then take their spectra apart."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (n, self.bins))
         if self.planner.real(builder, layout, "r2c-full", scale):
@@ -131,8 +131,8 @@ class _RealRows:
         self._complex(rows, other, False, scale)
         self._pairs("pair_split", self.bins, {"rows": other, "spectrum": target}, scales)
 
-    def paired_back(self, source: str, target: str, scale: float) -> None:
-        """Put spectra together two by two; then transform them."""
+    def paired_c2r(self, source: str, target: str, scale: float) -> None:
+        """Join spectra in pairs; then transform them back."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (self.bins, n))
         if self.planner.real(builder, layout, "c2r-full", scale):

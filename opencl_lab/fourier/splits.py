@@ -174,7 +174,7 @@ def columns_of(shape: StepShape, limits: Limits) -> int:
 def paired_columns(
     first: StepShape, second: StepShape, limits: Limits
 ) -> tuple[float, tuple[int, int]]:
-    """Return what two steps cost whose groups have as many items, and the columns of a group.
+    """Return the cost of two steps whose groups have equally many items, and columns per group.
 
     The cost is infinite where there are no such groups.
     """

@@ -175,7 +175,7 @@ class VectorPlanner(Planner):
         ]
 
     def _over_batch(self, layout: BatchedLayout, word: int) -> Vectors:
-        """Return vectors over the batch: as many side by side as local memory holds arrays of."""
+        """Return vectors over the batch, in blocks whose arrays local memory holds."""
         one = Vectors.over_batch(layout.lanes, self._width)
         if 1 not in (layout.source_strides.lane, layout.target_strides.lane):
             return one
@@ -235,7 +235,7 @@ class VectorPlanner(Planner):
         fused = len(planned) > 1
         nbytes = max(each.step.nbytes for each in planned)
         local = nbytes <= self.device.capabilities.local_memory
-        # Items that claim their tasks need no others that share a unit with them.
+        # Items that claim their tasks share the load evenly: one per unit is enough.
         per_unit = 1 if fused else self.config.integer("ITEMS_PER_UNIT")
         items = min(max(each.tasks for each in planned), per_unit * self.device.compute_units)
         word = builder.real.itemsize
