@@ -259,12 +259,12 @@ def test_rows_share_their_launches():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"FORM": "cpu"}, "WG_SIZE is 1 for cpu"),
+        ({"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
         ({"WG_SIZE": 48}, "power of two"),
         ({"WG_SIZE": 2}, "power of two, and 4 or more"),
-        ({"ITEM_KEYS": 1}, "ITEM_KEYS is 1 for cpu"),
+        ({"ITEM_KEYS": 1}, "ITEM_KEYS must be 1 if FORM is cpu"),
         ({"ITEM_KEYS": 0}, "ITEM_KEYS must be positive"),
-        ({"TILE": 64}, "TILE and STRETCH are for cpu"),
+        ({"TILE": 64}, "TILE and STRETCH must be 1 unless FORM is cpu"),
         ({**FORMS["cpu"], "WG_SIZE": 1, "ITEM_KEYS": 1, "TILE": 96}, "powers of two"),
         ({**FORMS["cpu"], "WG_SIZE": 1, "ITEM_KEYS": 1, "TILE": 4}, "at least 8"),
         ({**FORMS["cpu"], "WG_SIZE": 1, "ITEM_KEYS": 1, "STRETCH": 1024}, "two tiles"),

@@ -141,13 +141,13 @@ def test_rows_in_the_caches_take_one_scratch_buffer():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"FORM": "cpu"}, "WG_SIZE is 1 for cpu"),
+        ({"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
         ({"WG_SIZE": 48}, "multiple of 32"),
         ({"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
-        ({"DIGIT_BITS": 9}, "at most 8 for groups"),
+        ({"DIGIT_BITS": 9}, "at most 8 unless FORM is cpu"),
         ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
-        ({"PATIENCE": 5}, "for onesweep alone"),
-        ({"STREAM": True}, "for cpu alone"),
+        ({"PATIENCE": 5}, "unless FORM is onesweep"),
+        ({"STREAM": True}, "STREAM False unless FORM is cpu"),
         ({"ITEM_KEYS": 40}, "of local memory"),
     ],
 )

@@ -7,7 +7,7 @@ cuFFT is that of CuPy or PyTorch, VkFFT that of pyvkfft, built for OpenCL; what 
 is left out. Complex64; each result is checked against cuFFT in double precision, or NumPy where
 there is no cuFFT. Times are medians of event times: of all kernels of a transform for opencl_lab,
 between events or markers around it for the others. TB/s counts one read and one write of the
-signal. `--sweep` also tries configurations of the groups form, one parameter and then
+signal. `--sweep` also tries configurations of the local-memory form, one parameter and then
 combinations, best first; `--seconds` bounds the whole run. `--real` takes float32 to its spectrum
 and back instead of all that, beside whole calls of `rfft` and `irfft`, between events.
 """

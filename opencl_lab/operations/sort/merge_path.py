@@ -49,13 +49,17 @@ class MergePath(Algorithm[SortProblem]):
             ),
         ),
         (
-            Constraint(lambda c: _for_cpu(c) == (c["WG_SIZE"] == 1), "WG_SIZE is 1 for cpu alone"),
             Constraint(
-                lambda c: _for_cpu(c) == (c["ITEM_KEYS"] == 1), "ITEM_KEYS is 1 for cpu alone"
+                lambda c: _for_cpu(c) == (c["WG_SIZE"] == 1),
+                "WG_SIZE must be 1 if FORM is cpu, and only then",
+            ),
+            Constraint(
+                lambda c: _for_cpu(c) == (c["ITEM_KEYS"] == 1),
+                "ITEM_KEYS must be 1 if FORM is cpu, and only then",
             ),
             Constraint(
                 lambda c: _for_cpu(c) == (c["TILE"] != 1) == (c["STRETCH"] != 1),
-                "TILE and STRETCH are for cpu alone",
+                "TILE and STRETCH must be 1 unless FORM is cpu, and only then",
             ),
             Constraint(
                 lambda c: _power(c.integer("WG_SIZE")) and c["WG_SIZE"] != 2,

@@ -45,14 +45,17 @@ class Radix(Algorithm[SortProblem]):
             Parameter("STREAM", (False, True), "cpu: lines are written past the caches"),
         ),
         (
-            Constraint(lambda c: _for_cpu(c) == (c["WG_SIZE"] == 1), "WG_SIZE is 1 for cpu alone"),
+            Constraint(
+                lambda c: _for_cpu(c) == (c["WG_SIZE"] == 1),
+                "WG_SIZE must be 1 if FORM is cpu, and only then",
+            ),
             Constraint(
                 lambda c: 1 <= c.integer("DIGIT_BITS") <= (11 if _for_cpu(c) else 8),
-                "DIGIT_BITS must be 1 to 11, and at most 8 for groups",
+                "DIGIT_BITS must be 1 to 11, and at most 8 unless FORM is cpu",
             ),
             Constraint(
                 lambda c: _for_cpu(c) or c.integer("WG_SIZE") % 32 == 0 < c.integer("WG_SIZE"),
-                "WG_SIZE must be a multiple of 32 for groups",
+                "WG_SIZE must be a multiple of 32 unless FORM is cpu",
             ),
             Constraint(
                 lambda c: _for_cpu(c) or 1 << c.integer("DIGIT_BITS") <= c.integer("WG_SIZE"),
@@ -60,19 +63,22 @@ class Radix(Algorithm[SortProblem]):
             ),
             Constraint(
                 lambda c: _for_cpu(c) or c.integer("ITEM_KEYS") >= 2,
-                "ITEM_KEYS must be at least 2 for groups",
+                "ITEM_KEYS must be at least 2 unless FORM is cpu",
             ),
             positive("CAPACITY"),
             not_negative("PATIENCE"),
             positive("LOOKS"),
-            Constraint(lambda c: not _for_cpu(c) or c["ITEM_KEYS"] == 1, "ITEM_KEYS is 1 for cpu"),
+            Constraint(
+                lambda c: not _for_cpu(c) or c["ITEM_KEYS"] == 1,
+                "ITEM_KEYS must be 1 if FORM is cpu",
+            ),
             Constraint(
                 lambda c: c["FORM"] == "onesweep" or (c["PATIENCE"], c["LOOKS"]) == IDLE,
-                "PATIENCE and LOOKS are for onesweep alone",
+                f"PATIENCE must be {IDLE[0]} and LOOKS {IDLE[1]} unless FORM is onesweep",
             ),
             Constraint(
                 lambda c: _for_cpu(c) or (c["CAPACITY"] == 1 and not c["STREAM"]),
-                "CAPACITY and STREAM are for cpu alone",
+                "CAPACITY must be 1 and STREAM False unless FORM is cpu",
             ),
         ),
     )

@@ -15,7 +15,7 @@ __all__ = ["SORT_SOLVER", "SortSolver"]
 
 MERGED = {4: 1 << 17, 8: 1 << 21}
 """Keys of a row up to which merging takes a GPU less time than radix, which has a launch a byte of
-a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 in place of 142."""
+a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 instead of 142."""
 SHORTEST = {1: 128, 2: 256, 4: 1024, 8: 2048}
 """Keys of a row up to which a GPU merges rows in one launch."""
 SHORT, SHORT_FLOATS, SHORT_NARROW = 112, 96, 24
