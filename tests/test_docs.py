@@ -116,14 +116,26 @@ EXAMPLES = {
 """What docs/fft.md works through: groups, items and bytes of local memory of each launch."""
 
 
-@pytest.mark.parametrize(("n", "kind"), EXAMPLES)
-def test_the_examples_of_the_fft_are_its_plans(n, kind):
+def shown(n, kind):
+    """Return the tool that shows plans, and the plan of a transform."""
     spec = importlib.util.spec_from_file_location("show_plan", ROOT / "tools/show_plan.py")
     show_plan = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(show_plan)
     dft, device = get_operation("dft"), show_plan.made_device(kind)
     problem, algorithm = dft.problem(n=n), dft.algorithm("fft")
-    plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+    return show_plan, algorithm.plan(problem, algorithm.default_config(problem, device), device)
+
+
+def test_plans_are_shown_with_the_passes_of_each_step():
+    show_plan, plan = shown(1 << 20, "gpu")
+    lines = [line.strip() for line in show_plan.lines_of(plan.launches[1].params, "")]
+    assert lines.count("STEPS[0]") == lines.count("store = columns") == 1
+    assert [line.count("radix=32") for line in lines if line.startswith("passes")] == [1, 1]
+
+
+@pytest.mark.parametrize(("n", "kind"), EXAMPLES)
+def test_the_examples_of_the_fft_are_its_plans(n, kind):
+    _, plan = shown(n, kind)
     launches = [
         (math.prod(launch.global_size) // items, items, launch.local_bytes)
         for launch in plan.launches

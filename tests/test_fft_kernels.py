@@ -48,7 +48,7 @@ def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
 
 @pytest.mark.parametrize("inner", [3, 8, 21])
 @pytest.mark.parametrize("form", FORMS)
-def test_columns_in_place_of_rows(form, inner):
+def test_columns_instead_of_rows(form, inner):
     for n in (48, 17):
         check(DftProblem(n, batch=2, inner=inner, inverse=True, scale=1 / n), FORMS[form])
 

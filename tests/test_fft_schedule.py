@@ -142,7 +142,7 @@ def test_lengths_that_are_read_and_written():
     assert (STEP.loaded, STEP.stored, STEP.length) == (0, 0, STEP.group.n)
     convolved = replace(STEP, convolved=47)
     assert (convolved.loaded, convolved.stored, convolved.length) == (47, 47, 47)
-    real = replace(convolved, load="r2c-full")
+    real = replace(convolved, load_fragment="r2c-full")
     assert (real.loaded, real.stored) == (47, 24)
     assert [STEP.twiddle_spacing(radix) for radix in (2, 3, 4, 16, 32)] == [1, 1, 2, 4, 6]
     assert replace(STEP, few_twiddles=False).twiddle_spacing(32) == 1
@@ -185,7 +185,7 @@ def test_steps_transform_each_axis_once(lengths, inner):
         run(step, arrays)
     result = arrays["target"][: signal.size].reshape(signal.shape)
     np.testing.assert_allclose(result, np.fft.fft(signal, axis=1) / 8, atol=1e-10)
-    assert [step.last for step in steps][-1] == (inner == 1)
+    assert steps[-1].orders == ("rows" if inner == 1 else "columns", "columns")
 
 
 def test_layouts_are_those_of_rows_and_columns():

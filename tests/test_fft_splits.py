@@ -30,7 +30,7 @@ H200 = Limits(
     items=1024,
     units=132,
 )
-STEP = StepShape(n=256, lanes=65536, times=1, reads=True, pitch=65536, last=False)
+STEP = StepShape(n=256, lanes=65536, times=1, reads_columns=True, pitch=65536)
 
 
 @pytest.mark.parametrize("limits", [H200, replace(H200, word=8), replace(H200, items=64)])
@@ -64,7 +64,7 @@ def test_groups_take_whole_sectors_of_about_4096_points():
     assert columns_of(STEP, H200) == 16
     assert columns_of(replace(STEP, n=128), H200) == 32
     assert columns_of(replace(STEP, n=1024), H200) == 8
-    assert columns_of(replace(STEP, n=1024, reads=False, last=True), H200) == 4
+    assert columns_of(replace(STEP, n=1024, reads_columns=False), H200) == 4
     assert columns_of(replace(STEP, n=256), replace(H200, word=8)) == 8
 
 
@@ -80,7 +80,7 @@ def test_a_small_transform_occupies_more_of_the_device():
 def test_the_tuner_overrides_the_estimate_as_far_as_it_fits():
     assert columns_of(STEP, replace(H200, transforms=4)) == 4
     assert columns_of(STEP, replace(H200, last_transforms=4)) == 16
-    assert columns_of(replace(STEP, last=True), replace(H200, last_transforms=4)) == 4
+    assert columns_of(replace(STEP, reads_columns=False), replace(H200, last_transforms=4)) == 4
     assert columns_of(replace(STEP, n=4096), replace(H200, transforms=16)) == 2
     assert columns_of(replace(STEP, lanes=3), replace(H200, transforms=8)) == 3
 
@@ -90,7 +90,7 @@ def test_steps_share_a_launch_in_groups_of_as_many_items():
 
     def pair(first, second, limits=parts):
         own = replace(STEP, n=first, lanes=second, times=512)
-        other = replace(STEP, n=second, lanes=first, times=512, reads=False, last=True)
+        other = replace(STEP, n=second, lanes=first, times=512, reads_columns=False)
         cost, columns = paired_columns(own, other, limits)
         return columns, math.isfinite(cost) and worth_fusing(own, other, columns, limits)
 

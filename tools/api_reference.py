@@ -74,6 +74,8 @@ def main(folder: Path) -> int:
     import pdoc
 
     warnings.simplefilter("error")
+    # A checkout in the working folder hides nothing: the package is imported already.
+    warnings.filterwarnings("ignore", ".*may refer to either", RuntimeWarning)
     wrong = [text for name in (*MODULES, *EXPORTED) for text in complaints(import_module(name))]
     pdoc.render.configure(docformat="numpy", show_source=False)
     pdoc.pdoc(*MODULES, output_directory=folder)

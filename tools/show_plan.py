@@ -10,6 +10,7 @@ with vectors of 64 bytes, and a GPU with 132 compute units and 48 KiB of local m
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -45,15 +46,18 @@ def made_device(kind: str) -> Device:
     )
 
 
-def lines_of(value: Any, indent: str) -> Iterator[str]:
-    """Yield parameters as lines, those of stages further to the right."""
-    for name, item in value.items():
-        inner = [part for part in item if isinstance(part, Mapping)] if type(item) is tuple else []
-        if not inner:
-            yield f"{indent}{name} = {item}"
-        for number, part in enumerate(inner):
-            yield f"{indent}{name}[{number}]"
-            yield from lines_of(part, indent + "    ")
+def lines_of(params: Mapping[str, Any], indent: str) -> Iterator[str]:
+    """Yield parameters as lines, what steps are made of further to the right."""
+    for name, item in params.items():
+        several = type(item) is tuple and item and dataclasses.is_dataclass(item[0])
+        for number, part in enumerate(item if several else (item,)):
+            label = f"{name}[{number}]" if several else name
+            if not dataclasses.is_dataclass(part) or name == "passes":
+                yield f"{indent}{label} = {part}"
+                continue
+            yield f"{indent}{label}"
+            fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+            yield from lines_of(fields, indent + "    ")
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
 /*
- * Fast Fourier transforms by work-groups in local memory: the form for GPUs. STEPS holds one
- * step, the transforms of one step, or two that follow each other.
+ * Fast Fourier transforms by work-groups in local memory: the form for GPUs. A launch does one
+ * step, transforms of one length, or two steps of a longer transform, one after the other.
  *
- * A group does some transforms of n points, each by several items, which own the butterflies of a
- * pass in turn and keep them in registers; between two passes all points go through local
- * memory:
+ * A group does some transforms of n points, each by several items. In a pass, each item has every
+ * so-many-th butterfly and keeps its points in registers; between two passes all points go through
+ * local memory:
  *
  *     global --load--> registers --butterfly--> local --butterfly--> ... --store--> global
  *
@@ -14,20 +14,21 @@
  *     butterfly j reads positions j + i * n/R, i < R; multiplies by w^(i * (j mod S));
  *     writes positions (j / S) * S * R + (j mod S) + i * S    S = product of the radices before
  *
- * Neighbouring items read neighbouring positions of rows, and neighbouring transforms of columns,
- * and write alike: with rows in and columns out the exchange after the first pass transposes. All
- * items meet every barrier; loads and stores of transforms past the end are guarded.
+ * Of rows, neighbouring items read neighbouring positions; of columns, the same position of
+ * neighbouring transforms. They write alike: with rows in and columns out, the exchange after the
+ * first pass transposes. All items meet every barrier; loads and stores of transforms past the end
+ * are guarded.
  *
  * Between two steps of a transform, the results are multiplied by twiddle factors, each of them the
  * product of two from tables of about sqrt(n) entries. Transforms of a length with large prime
- * factors are done as convolutions, see bluestein.cl.mako: all of it happens here, forth and back.
+ * factors are done as convolutions, as bluestein.cl.mako explains; here, one group does all of it.
  *
- *     local_step.mako     what a group does
+ *     local_step.mako      what a group does
  *     local_loads.mako     from global memory into registers; real signals, too
  *     local_passes.mako    twiddle factors and butterflies
  *     local_exchange.mako  through local memory
  *     local_stores.mako    from registers to global memory
- *     fused_steps.mako    how groups of two steps share a launch
+ *     fused_steps.mako     how groups of two steps share a launch
  *
  * Source: Stockham's autosort algorithm (W. T. Cochran et al., 1967) as given for GPUs by
  * N. K. Govindaraju et al., "High performance discrete Fourier transforms on graphics
@@ -40,11 +41,12 @@
  *
  * REAL_T       float or double
  * INDEX_T      unsigned type that counts the elements of the arrays
- * INVERSE      whether real and imaginary parts are exchanged on the way in and out
+ * INVERSE      whether real and imaginary parts are swapped as they are read and written
  * LOCAL_REALS  real numbers of local memory
  * PTX          whether the device takes inline PTX
  * LOOK_AHEAD   of two steps: by how many transforms the first one is ahead
- * STEPS       one or two `LocalStep` of opencl_lab/fourier/local_schedule.py, with as many items
+ * STEPS        one or two `LocalStep` of opencl_lab/fourier/local_schedule.py, whose groups have
+ *              equally many items
  */
 <%page args="REAL_T, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD"/>\
 <%namespace name="fused" file="fused_steps.mako"/>\

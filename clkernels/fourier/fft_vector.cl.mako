@@ -1,7 +1,7 @@
 /*
  * Fast Fourier transforms by single work-items with explicit vectors: the form for CPUs. A group
- * is one item, so that there is no barrier. STEPS holds one step, transforms of one length, or the
- * two of a four-step transform:
+ * is one item, so that there is no barrier. A launch does one step, transforms of one length, or the
+ * two that a four-step transform has here:
  *
  *     fft_vector.cl.mako            the kernel: which item does which task
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
@@ -15,9 +15,9 @@
  * How points lie in vectors, and which arrays passes read and write, is in VectorStep of
  * opencl_lab/fourier/vector_step.py, with drawings; what a pass computes, in schedule.py there.
  *
- * A second step multiplies by no twiddle factors between the steps: its lane p is transformed at
- * frequencies k + p / lanes, so that in each pass the power of w_(S R) is i * (j mod S + p / lanes),
- * a factor by position times one by lane.
+ * No launch multiplies by the twiddle factors between the steps. The second step transforms its
+ * column p, of as many as there are `lanes`, at frequencies k + p / lanes, so that in each pass the
+ * power of w_(S R) is i * (j mod S + p / lanes): a factor by position times one by column.
  *
  * Source: Stockham's autosort algorithm (W. T. Cochran et al., 1967) as given by
  * N. K. Govindaraju et al., "High performance discrete Fourier transforms on graphics
@@ -33,9 +33,9 @@
  * REAL_T        float or double
  * INDEX_T       unsigned type that counts the elements of the arrays
  * VECTOR_WIDTH  lanes of a vector: 2, 4, 8 or 16
- * WORK          memory of the arrays: local, which a unit has in its cache, whichever items it gets,
- *               or global where that is too small
- * INVERSE       whether real and imaginary parts are exchanged on the way in and out
+ * WORK          memory of the arrays: local, which all items of a unit use one after the other, so that
+ *               it stays in its caches, or global where that is too small
+ * INVERSE       whether real and imaginary parts are swapped as they are read and written
  * STEPS         a VectorStep each
  * PATIENCE      how often an item looks for others to finish a step
  */

@@ -1,13 +1,13 @@
 ## Exchange of points between the items of a group, through local memory.
 ##
-##     pass s      item has re_<s>_<round>_<i>, i < radix of s, of butterfly j = j_<s> + round * items
+##     pass s      an item has re_<s>_<round>_<i>, i < R, of butterfly j = j_<s> + round * items
 ##        write    point i to position (j / S) * S * R + j mod S + i * S of its transform
 ##        barrier
 ##        read     point i of pass s + 1 from position j + i * n / R
 ##
-## Where a position lies is said by `GroupSchedule.places` of local_schedule.py. Real and imaginary
-## parts go interleaved, as complex numbers; split, in two arrays; or in two phases, which use one
-## array after the other. `group` is a GroupSchedule, `each` a Pass, and `number` that of the step.
+## `GroupSchedule.places` of local_schedule.py says where a position lies. Points go interleaved, as
+## complex numbers; split, with real and imaginary parts in two arrays; or in two phases, first the
+## real parts, then the imaginary ones in the same array. `group` is a GroupSchedule, `each` a Pass, and `number` that of the step.
 <%!
     ARRAYS = {"split": {"re": "local_re", "im": "local_im"}, "two-phase": {"re": "local_re", "im": "local_re"}}
 
@@ -18,7 +18,7 @@
         return f"{lane} * {group.n} + {position}"
 
     def points_of(group, number, lane, position, step, count):
-        """Return code that finds the first of some points, `step` positions apart, and all places."""
+        """Return code that finds where the first of some points lies, and expressions for all of them."""
         code, found = [f"const uint start = {element_of(group, lane, position)};"], []
         for rest, offset in group.places(count, step):
             start = f"start_{rest}" if group.gap else "start"

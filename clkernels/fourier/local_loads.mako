@@ -1,17 +1,17 @@
 ## How a step loads number `offset` after position j of its row, as complex_t x: a fragment for each
-## `LocalStep.load`, chosen by its name. A row begins at `from`, and position j, where strides are
+## `LocalStep.load_fragment`, chosen by its name. A row begins at `from`, and position j, where strides are
 ## the user's, is at `from_j`. real.cl.mako says what is done to real signals.
 <%def name="fragment(step, offset)">\
-<% load = {"complex": load_complex, "unaligned": load_unaligned, "r2c-full": load_real, "c2r-full": load_mirrored, "c2r-packed": load_packed}[step.load] %>\
+<% load = {"complex": load_complex, "unaligned": load_unaligned, "r2c-full": load_real, "c2r-full": load_mirrored, "c2r-packed": load_packed}[step.load_fragment] %>\
 ${load(step, offset)}\
 </%def>\
 <%def name="row_of(step)">\
-<% real = step.load == "r2c-full" %>\
+<% real = step.load_fragment == "r2c-full" %>\
         __global const ${"real_t" if real else "complex_t"} *from = ${"(__global const real_t *)" if real else ""}source
             + (source_offset + b * source_batch + o * source_outer + c * source_lane);
 </%def>\
 <%def name="position_of(step)">\
-% if step.load in ("complex", "unaligned"):
+% if step.load_fragment in ("complex", "unaligned"):
             __global const complex_t *from_j = from + j * source_position;
 % endif
 </%def>\

@@ -2,8 +2,8 @@
 ## factors between two steps of a transform. `step` is a LocalStep of local_schedule.py and
 ## `each` a Pass of schedule.py.
 ##
-## With `few_twiddles`, about 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: all powers
-## i < s and all multiples of s, for s = sqrt(R). The others are products, w^(q s + r) = w^(q s) w^r.
+## With `few_twiddles`, about 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: the powers
+## below s and the multiples of s, about sqrt(R). The others are products, w^(q s + r) = w^(q s) w^r.
 <%namespace name="codelets" file="butterflies.mako"/>\
 <%namespace name="local" file="local_exchange.mako"/>\
 <%def name="product(name, a, b)">\

@@ -1,6 +1,6 @@
 ## One step of transforms by work-groups in local memory, as a function that does what one group
 ## does: see fft_local.cl.mako. `step` is a LocalStep of local_schedule.py, `number` its place
-## in the launch.
+## in the launch, and `group` its GroupSchedule.
 <%page args="step, number, real_t, inverse, parameters"/>\
 <%namespace name="loads" file="local_loads.mako"/>\
 <%namespace name="local" file="local_exchange.mako"/>\
@@ -20,8 +20,8 @@
 #define PADDED_${number}(at) ((at) + (at) / ${group.gap})
 % endif
 
-/* Do what group number `group` of this step does. */
-void step_${number}(const index_t group, __local real_t *space, ${", ".join(parameters)})
+/* Do what one group of this step does. */
+void step_${number}(const index_t group_number, __local real_t *space, ${", ".join(parameters)})
 {
 % for name, value in step.constants:
     const index_t ${name} = ${value};
@@ -29,11 +29,11 @@ void step_${number}(const index_t group, __local real_t *space, ${", ".join(para
 ${local.declare(group, number)}\
     const uint item = (uint)get_local_id(0);
 % if step.single_batch:
-    const index_t first_lane = group * ${group.transforms}, o = 0, b = 0;
+    const index_t first_lane = group_number * ${group.transforms}, o = 0, b = 0;
 % else:
     const index_t lane_groups = (lanes + ${group.transforms - 1}) / ${group.transforms};
-    const index_t first_lane = group % lane_groups * ${group.transforms};
-    const index_t o = group / lane_groups % outer, b = group / lane_groups / outer;
+    const index_t first_lane = group_number % lane_groups * ${group.transforms};
+    const index_t o = group_number / lane_groups % outer, b = group_number / lane_groups / outer;
 % endif
 % for each in group.passes:
 % if group.order(each) == "rows":
@@ -77,7 +77,7 @@ ${loads.fragment(step, offset)}\
 ${passes.all_passes(step, number, real_t, not step.convolved and not step.packs_spectrum)}\
 % if step.convolved:
 
-    /* Multiply by the transform of the chirp; exchanged parts make the next one the inverse. */
+    /* Multiply by the transform of the chirp; swapped parts make the next transform the inverse. */
     {
 % for round in range(group.rounds(last)):
 <% own_re, own_im = f"re_{last.index}_{round}", f"im_{last.index}_{round}" %>\

@@ -1,13 +1,13 @@
-## How a step stores its result: a fragment for each `LocalStep.store`, chosen by its name. A row
+## How a step stores its result: a fragment for each `LocalStep.store_fragment`, chosen by its name. A row
 ## begins at `to`, and position j is at `to_j`; complex_t x is stored `offset` positions later.
 <%namespace name="local" file="local_exchange.mako"/>\
 <%def name="fragment(step, offset, inverse)">\
-<% store = {"complex": store_complex, "unaligned": store_unaligned, "c2r-full": store_real}[step.store] %>\
+<% store = {"complex": store_complex, "unaligned": store_unaligned, "c2r-full": store_real}[step.store_fragment] %>\
 ${store(offset, inverse)}\
 </%def>\
-<%def name="type_of(step)">${"real_t" if step.store == "c2r-full" else "complex_t"}</%def>\
+<%def name="type_of(step)">${"real_t" if step.store_fragment == "c2r-full" else "complex_t"}</%def>\
 <%def name="row_of(step)">\
-        __global ${type_of(step)} *to = ${"(__global real_t *)" if step.store == "c2r-full" else ""}target
+        __global ${type_of(step)} *to = ${"(__global real_t *)" if step.store_fragment == "c2r-full" else ""}target
             + (target_offset + b * target_batch + o * target_outer + c * target_lane);
 </%def>\
 <%def name="position_of(step)">\

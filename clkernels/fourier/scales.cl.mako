@@ -5,8 +5,8 @@
  *     items      0 1 2 3 0 1 2 3  0 1 2 3 0 1 2 3  0 1 2 3 0       one group per part, whose
  *     results  | largest        | largest        | largest   |     neighbours read neighbours
  *
- * A row that is one part gets its scale. The largest numbers of several parts are a row in turn,
- * of which a second launch makes the scale: few long rows occupy many groups.
+ * A row that is one part gets its scale. Of a row of several parts, a second launch makes
+ * the scale from the largest numbers of the parts: so few long rows occupy many groups.
  *
  * Source: none. A scale is infinite for a row of zeros, so that dividing by it later makes zeros
  * again, and NaN for a row that is not finite.

@@ -13,9 +13,9 @@
 ##
 ## Vectors are loaded into re_<i> and im_<i>; rows into array 0, `work_0`.
 ##
-## step    the VectorStep
-## parts   "re" and "im" in the order of memory
-## row     OpenCL C: where the rows of this vector begin in their block, added to the first
+## step        the VectorStep
+## parts       "re" and "im" in the order of memory
+## plus_lanes  OpenCL C, such as " + v * 8": from the first row of a block to that of vector `v`
 <%namespace name="vectors" file="vectors.mako"/>\
 <%def name="vector(step, i, address, parts)">\
             load_lanes(${address}, &re_${i}, &im_${i});
@@ -28,14 +28,14 @@
             ${parts[1]}_${i}.s${f"{l:x}"} = ((__global const real_t *)(${address}))[${2 * l + 1}];
 % endfor
 </%def>\
-<%def name="rows(step, row, work, parts)">\
+<%def name="rows(step, plus_lanes, work, parts)">\
 <% n, V = step.n, step.vectors.width %>\
         for (uint p = 0; p < ${n}; p += ${V}) {
             const uint at = ${"p" if n % V == 0 else f"min(p, (uint){n - V})"};
             __${work} vec_t *work_at = work_0 + 2 * at;
             vec_t ${", ".join(f"re_{l}, im_{l}" for l in range(V))};
 % for l in range(V):
-            load_lanes(from + (${l}${row}) * source_lane + at, &re_${l}, &im_${l});
+            load_lanes(from + (${l}${plus_lanes}) * source_lane + at, &re_${l}, &im_${l});
 % endfor
 ${vectors.transpose([f"re_{l}" for l in range(V)], V)}\
 ${vectors.transpose([f"im_{l}" for l in range(V)], V)}\
@@ -45,12 +45,12 @@ ${vectors.transpose([f"im_{l}" for l in range(V)], V)}\
 % endfor
         }
 </%def>\
-<%def name="short_rows(step, row, work, parts)">\
+<%def name="short_rows(step, plus_lanes, work, parts)">\
         for (uint p = 0; p < ${step.n}; ++p) {
             vec_t re = 0, im = 0;
 % for l in range(step.vectors.active_lanes):
-            ${parts[0]}.s${f"{l:x}"} = reals_from[2 * ((${l}${row}) * source_lane + p)];
-            ${parts[1]}.s${f"{l:x}"} = reals_from[2 * ((${l}${row}) * source_lane + p) + 1];
+            ${parts[0]}.s${f"{l:x}"} = reals_from[2 * ((${l}${plus_lanes}) * source_lane + p)];
+            ${parts[1]}.s${f"{l:x}"} = reals_from[2 * ((${l}${plus_lanes}) * source_lane + p) + 1];
 % endfor
             work_0[2 * p] = re;
             work_0[2 * p + 1] = im;

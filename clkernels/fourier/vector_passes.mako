@@ -14,23 +14,23 @@
 ## A pass over whole blocks has the vectors of a block as its innermost loop, so that neighbours in
 ## memory are read and written together.
 ##
-## step    the VectorStep, which says what all numbers mean: opencl_lab/fourier/vector_step.py
-## one     the VectorPass
-## kernel  what all steps of a kernel share: `real`, `work` and `parts`, see fft_vector.cl.mako
-## row     OpenCL C: where the lanes of vector `v` begin in their block, added to the first
+## step        the VectorStep, which says what all numbers mean: opencl_lab/fourier/vector_step.py
+## one         the VectorPass
+## kernel      what all steps of a kernel share: `real`, `work` and `parts`, see fft_vector.cl.mako
+## plus_lanes  OpenCL C, such as " + v * 8": from the first lane of a block to that of vector `v`
 <%namespace name="codelets" file="butterflies.mako"/>\
 <%namespace name="loads" file="vector_loads.mako"/>\
 <%namespace name="stores" file="vector_stores.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
-<%def name="one_pass(step, one, kernel, row)">\
+<%def name="one_pass(step, one, kernel, plus_lanes)">\
         /* Pass ${one.index}: radix ${one.radix}, runs of ${one.stride}. */
 % if step.vectors.over == "points" and one.index == 0:
 ${first_over_points(step, one, kernel)}\
 % else:
-${stockham(step, one, kernel, row)}\
+${stockham(step, one, kernel, plus_lanes)}\
 % endif
 </%def>\
-<%def name="stockham(step, one, kernel, row)">\
+<%def name="stockham(step, one, kernel, plus_lanes)">\
 <%
     R, block, over_points = one.radix, step.vectors.block, step.vectors.over == "points"
     twiddled = one.stride > 1
@@ -60,14 +60,14 @@ ${twiddles(step, one)}\
 % endif
             const uint j = g * ${one.run} + k;
             const uint at = g * ${one.run * R} + k;
-${fetch(step, one, "j", row)}\
+${fetch(step, one, "j", plus_lanes)}\
 % if one.reads is None:
-            __global const complex_t *from_at = from + j * source_position${row};
+            __global const complex_t *from_at = from + j * source_position${plus_lanes};
 % else:
             __${kernel.work} const vec_t *from_at = work_${one.reads} + 2 * j;
 % endif
 % if one.writes is None:
-            __global complex_t *to_at = to + at * ${step.vectors.width if over_points else f"target_position{row}"};
+            __global complex_t *to_at = to + at * ${step.vectors.width if over_points else f"target_position{plus_lanes}"};
 % else:
             __${kernel.work} vec_t *to_at = work_${one.writes} + 2 * at;
 % endif
@@ -93,7 +93,7 @@ ${codelets.butterfly(R, kernel.real)}\
             re_${i} *= scale;
             im_${i} *= scale;
 % endif
-${getattr(stores, step.store_fragment)(step, i, f"to_at{place(i, one.run, 'target')}", row, kernel.parts)}\
+${getattr(stores, step.store_fragment)(step, i, f"to_at{place(i, one.run, 'target')}", plus_lanes, kernel.parts)}\
 % else:
             to_at[${2 * i * one.run}] = re_${i};
             to_at[${2 * i * one.run + 1}] = im_${i};
@@ -174,7 +174,7 @@ ${vectors.transpose([f"im_{h * V + l}" for l in range(V)], V)}\
 % endif
 </%def>\
 ## Fetch what butterfly j's vectors will be read from, or written to, into the cache.
-<%def name="fetch(step, one, j, row)">\
+<%def name="fetch(step, one, j, plus_lanes)">\
 % for side in one.fetches:
 % for i in range(one.radix):
 <%
@@ -182,9 +182,9 @@ ${vectors.transpose([f"im_{h * V + l}" for l in range(V)], V)}\
     if step.vectors.over == "points":
         at = f"{vector} * {V}"
     elif (step.load if side == "source" else step.store) == "rows":
-        at = f"({vector} % {V}{row}) * {side}_lane + {vector} / {V} * {V}"
+        at = f"({vector} % {V}{plus_lanes}) * {side}_lane + {vector} / {V} * {V}"
     else:
-        at = f"{vector} * {side}_position{row}"
+        at = f"{vector} * {side}_position{plus_lanes}"
 %>\
 % for line in range(step.fetch_lines):
             FETCH_LINE((size_t)(${"next" if side == "source" else "to"} + ${at}) + ${64 * line}, ${int(side == "target")});

@@ -1,12 +1,13 @@
 ## One step of transforms by single items with explicit vectors, as a function that does one task: a
-## block of transforms of a batch, or one transform.
+## block of transforms (vectors over the batch), or one transform (vectors over the points).
 ##
 ##     user's columns -- opening pass --+                       +-- closing pass --> user's columns
 ##                                      +--> middle passes -----+
 ##     user's rows ----- load rows -----+    vector by vector   +-- store rows ----> user's rows
 ##
 ## `first` is the first transform of the block, out of `lanes` that may be neighbours in memory;
-## `fresh` says how many lanes of the last block belong to the block before.
+## `fresh` is the first lane of a block that it stores: more than 0 only in the last one, which begins
+## earlier where it would not be full, so that its first lanes belong to the block before.
 ##
 ##   function(..)           the function
 ##   call(..)               its call
@@ -54,7 +55,7 @@ step_${number}(task, space, ${", ".join(f"{one.split()[-1].lstrip('*')}_{number}
 <%def name="function(number, step, kernel)">\
 <%
     vectors, each = step.vectors, step.vectors.transforms
-    row = f" + v * {vectors.width}" if vectors.block > 1 else ""
+    plus_lanes = f" + v * {vectors.width}" if vectors.block > 1 else ""
     overlapping = vectors.tail == "overlapping"
     rows_in, rows_out = step.load == "rows", step.store == "rows"
 %>\
@@ -90,7 +91,7 @@ static inline __attribute__((always_inline)) void step_${number}(
     const uint v = 0;
 % endif
 % for one in step.opening:
-${passes.one_pass(step, one, kernel, row)}\
+${passes.one_pass(step, one, kernel, plus_lanes)}\
 % endfor
 % if step.middle or rows_in or rows_out:
 % if vectors.block > 1:
@@ -100,19 +101,19 @@ ${passes.one_pass(step, one, kernel, row)}\
 ${passes.arrays(step, kernel)}\
 % if rows_in:
         /* Load rows, V positions of each at a time. */
-${getattr(loads, step.load_fragment)(step, row, kernel.work, kernel.parts)}\
+${getattr(loads, step.load_fragment)(step, plus_lanes, kernel.work, kernel.parts)}\
 % endif
 % for one in step.middle:
-${passes.one_pass(step, one, kernel, row)}\
+${passes.one_pass(step, one, kernel, plus_lanes)}\
 % endfor
 % if rows_out:
         /* Store rows. */
-${getattr(stores, step.store_fragment)(step, row, f"work_{step.passes[-1].writes}", kernel.work, kernel.parts)}\
+${getattr(stores, step.store_fragment)(step, plus_lanes, f"work_{step.passes[-1].writes}", kernel.work, kernel.parts)}\
 % endif
     }
 % endif
 % for one in step.closing:
-${passes.one_pass(step, one, kernel, row)}\
+${passes.one_pass(step, one, kernel, plus_lanes)}\
 % endfor
 }
 </%def>\

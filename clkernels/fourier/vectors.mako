@@ -15,7 +15,7 @@
 ## real    OpenCL C type of a real number
 ## width   lanes: 2, 4, 8 or 16
 ## parts   "re" and "im" in the order in which they lie in memory, or are taken to: a transform
-##         between two exchanges of the parts is the inverse
+##         whose parts are swapped before and after it is the inverse
 <%def name="types(real, width)">\
 typedef ${real} real_t;
 typedef ${real}2 complex_t;

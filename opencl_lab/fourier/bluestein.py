@@ -57,7 +57,7 @@ def _by_convolution(
     scale: float,
     halved: bool,
 ) -> None:
-    """Add what ``bluestein.cl.mako`` draws: in, forth, multiply, forth again, out."""
+    """Add five launches: ``chirp_in``, transform, ``chirp_multiply``, transform, ``chirp_out``."""
     n, count, device = layout.n, layout.count, planner.device
     rows, other = builder.scratch("rows", m * count), builder.scratch("rows", m * count)
     wave = builder.table("chirp", n, builder.dtype, chirp, n, inverse, builder.dtype)
@@ -74,7 +74,7 @@ def _by_convolution(
         builder, device, (BLUESTEIN, "chirp_multiply"), m, count,
         {"rows": other, "chirp_spectrum": spectrum, "m": m},
     )  # fmt: skip
-    # Back, as real and imaginary parts are exchanged on the way: the program is the same.
+    # The inverse, by the same program, as ``chirp_multiply`` and ``chirp_out`` swap the parts.
     planner.transform(builder, BatchedLayout.rows(m, count, other, rows))
     over_rows(
         builder, device, (BLUESTEIN, "chirp_out"), n, count,

@@ -12,7 +12,7 @@ import numpy as np
 from opencl_lab.kernels import index_type, real_type
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, Role, Table
 
-__all__ = ["PlanBuilder", "Stage", "arguments_of", "real_dtype"]
+__all__ = ["PlanBuilder", "PlannedStep", "arguments_of", "real_dtype"]
 
 StepT = TypeVar("StepT")
 
@@ -107,15 +107,15 @@ class PlanBuilder:
 
 
 @dataclass(frozen=True)
-class Stage(Generic[StepT]):
-    """One step of a launch, and what the kernel is given for it.
+class PlannedStep(Generic[StepT]):
+    """One step of a launch: what its template emits, and what the kernel is given for it.
 
     Parameters
     ----------
     step : VectorStep or LocalStep
         What the template emits.
     tasks : int
-        Tasks of items, or work-groups.
+        In how many parts it is done: tasks that single items do, or work-groups.
     index : type
         NumPy type that counts the elements of the arrays.
     arguments : dict
@@ -128,10 +128,10 @@ class Stage(Generic[StepT]):
     arguments: dict[str, Argument]
 
 
-def arguments_of(stages: Sequence[Stage[Any]]) -> dict[str, Argument]:
-    """Return the arguments of a launch of some stages, whose names end with the step's number."""
+def arguments_of(steps: Sequence[PlannedStep[Any]]) -> dict[str, Argument]:
+    """Return the arguments of a launch of some steps, whose names end with 0, 1, ..: the step."""
     return {
         f"{name}_{number}": argument
-        for number, stage in enumerate(stages)
-        for name, argument in stage.arguments.items()
+        for number, step in enumerate(steps)
+        for name, argument in step.arguments.items()
     }

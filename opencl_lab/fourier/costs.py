@@ -10,7 +10,7 @@ vectors have 32 bytes::
                            + columns of a matrix, in or out                     STRIDED
                            + a second step's twiddle factors                    STEP_TWIDDLE
 
-The time is that of the unit with the most tasks, and lanes without a transform work all the same.
+The time is that of the unit with the most tasks; lanes without a transform cost as much as others.
 The coefficients are fits to a few measured transforms on two cores; they need to order
 plans, not to foretell times. The tuning database overrides the choice (``SPLIT``).
 """
@@ -26,15 +26,16 @@ from opencl_lab.fourier.factors import pairs_of, radices_of
 __all__ = ["LAUNCH", "CostModel", "StepCost", "best_split", "worth_fetching"]
 
 LAUNCH = 12_000.0
-"""Nanoseconds of a launch, until its units work and after they do."""
+"""Nanoseconds of a launch before and after its units work."""
 MEETING = 2_000.0
-"""Nanoseconds until the units of a launch go on to its second step."""
+"""Nanoseconds in which the units of a fused launch go on to its second step."""
 FLOP = 0.013
-"""Of an operation of a butterfly on one point, in single precision."""
+"""Nanoseconds of one operation of a butterfly on one point, in single precision."""
 MOVE = 0.10
-"""Reading and writing a point in a pass, out of the nearest cache."""
+"""Reading and writing a point in a pass, in the level-1 cache."""
 LEVELS = ((48 << 10, 1.0), (256 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
-"""Up to so many bytes of a task's arrays, a move costs so many times as much; then `FAR`."""
+"""Pairs: for a task's arrays of up to so many bytes, a move costs so many times `MOVE`. For larger
+ones it is `FAR` times."""
 FAR = 6.0
 CACHED = 2 << 20
 """Bytes of what a launch reads and writes that a unit may find in its caches."""
@@ -63,10 +64,10 @@ class StepCost:
     block : int
         Vectors side by side.
     step_twiddles : bool
-        Whether the twiddle factors between two steps are part of the passes.
+        Whether the passes also multiply by the twiddle factors between the steps.
     transposed, strided : int
-        How many of the two ends are rows that become vectors of transforms, and how many
-        are columns of a matrix.
+        How many of input and output (0 to 2) are rows that are transposed into vectors over the
+        batch, and how many are columns of a matrix.
     """
 
     n: int
@@ -140,7 +141,7 @@ def worth_fetching(
 
     A processor foresees one long run of addresses, and a task has many short ones. Nothing is
     gained where the caches hold all that a launch moves. Columns that are written lie far
-    apart: they fight for the same lines of a cache, unless they are few.
+    apart: they fight for the same lines of a cache, unless the arrays of a task are small.
 
     Parameters
     ----------

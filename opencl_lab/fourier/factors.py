@@ -1,4 +1,4 @@
-"""Lengths into radices, and into the two lengths of a four-step transform."""
+"""What lengths are products of: radices, and the two lengths of a four-step transform."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def largest_prime(n: int) -> int:
 def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
     """Return few radices of about the same size that multiply to a smooth `n`, the largest first.
 
-    Of the fewest passes, those with the least sum. `largest` bounds composite radices; a
-    prime has its own butterfly whatever it says.
+    Of the fewest passes, those with the least sum. `largest` bounds composite radices only:
+    primes are radices whatever it is.
     """
     if not is_smooth(n):
         raise ValueError(f"{n} has a prime factor without a butterfly")

@@ -18,10 +18,10 @@ from opencl_lab.space import Config
 __all__ = ["TICKET_BYTES", "Fusion", "can_fuse", "fusion_of"]
 
 LOOK_AHEAD_POINTS = 1 << 12
-"""Points per unit by which the first of two steps in a launch is ahead: those it works on."""
+"""Points per unit by which the first of two steps in a launch is ahead: those a unit works on."""
 TICKET_BYTES = 4
 LEAST_TIMES = 4
-"""How many times as far as the first step is ahead there must be to go, to share a launch."""
+"""Fewest transforms of a fused launch, in multiples of those by which the first step is ahead."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Fusion:
     limits : Limits
         By which both are planned.
     columns, tiles : tuple of int
-        Of each step: columns of a group, and groups of a transform.
+        Of each step: columns of a group, and groups of a whole transform.
     transforms : int
         How many there are.
     look_ahead : int
@@ -64,7 +64,12 @@ def fusion_of(
 
     FUSED may say to share always where that can be, or never.
     """
-    if len(steps) != 2 or not steps[1].last or config["FUSED"] == "never" or not can_fuse(device):
+    if (
+        len(steps) != 2
+        or steps[1].orders != ("rows", "columns")
+        or config["FUSED"] == "never"
+        or not can_fuse(device)
+    ):
         return None
     first, second = steps[0].shape, steps[1].shape
     assert first is not None and second is not None  # columns in, or columns out

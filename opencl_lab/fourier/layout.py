@@ -22,11 +22,12 @@ class Strides(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchedLayout:
-    """Length, counts and strides of many transforms: FFTW's iodims, cuFFT's advanced layout.
+    """Length, counts and strides of many transforms: FFTW's iodims, cuFFT's advanced data layout.
 
     Element (o, p, c) of a side lies at ``o * outer + p * position + c * lane`` of its strides,
     where p < `n` is the position in a transform, and o < `outer` and c < `lanes` number the
-    transforms: c those that may be neighbours in memory, o the others.
+    transforms: c those that may be neighbours in memory, such as the columns of a matrix, o the
+    others. (The lanes of a vector are another thing: a vector over the batch holds some of these.)
 
     Parameters
     ----------

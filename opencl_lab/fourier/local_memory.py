@@ -1,6 +1,6 @@
 """Plans of the FFT for GPUs: work-groups that transform in registers and local memory.
 
-It decides in three steps, each in a module of its own:
+It decides three things, each in a module of its own:
 
 1. `splits` chooses lengths: one where a group can hold the transform, else one for each step.
 2. `steps` says where the steps read and write, as strides; `fusion`, whether two share a launch.
@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.fourier.builder import PlanBuilder, Stage, arguments_of
+from opencl_lab.fourier.builder import PlanBuilder, PlannedStep, arguments_of
 from opencl_lab.fourier.factors import convolution_length, is_smooth
 from opencl_lab.fourier.fusion import TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.fourier.layout import BatchedLayout
@@ -33,7 +33,7 @@ TEMPLATE = "fourier/fft_local.cl.mako"
 CONSTANTS = (
     "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",
 )  # fmt: skip
-"""Numbers that follow from the length of transforms of rows: compilers make good use of them."""
+"""Arguments that follow from the length of rows: as constants, they make addresses simpler."""
 
 
 class LocalMemoryPlanner(Planner):
@@ -51,9 +51,8 @@ class LocalMemoryPlanner(Planner):
     ) -> None:
         """Add the launches of transforms of a smooth length, as rows or as columns.
 
-        One launch where a group can hold a transform; else the transform is arranged as a
-        matrix, or as a box, and each launch transforms along one of its axes, or
-        along both.
+        There is one launch where a group can hold a transform. Else the transform is arranged as
+        a matrix, or as a box, and each launch transforms along one of its axes, or along both.
 
         Raises
         ------
@@ -140,37 +139,37 @@ class LocalMemoryPlanner(Planner):
         """Add a launch of one step; `constant` says whether strides follow from the length."""
         rows = step.layout.reads_rows if constant is None else constant
         group = limits.group(step.layout.n, self._transforms(step, limits), *step.orders)
-        self._launch(builder, [self._stage(builder, step, group, rows)], inverse)
+        self._launch(builder, [self._planned(builder, step, group, rows)], inverse)
 
     def _fused(
         self, builder: PlanBuilder, steps: Sequence[Step], fusion: Fusion, inverse: bool
     ) -> None:
         """Add a launch of two steps of rows."""
-        stages = []
+        planned = []
         for step, columns, tiles in zip(steps, fusion.columns, fusion.tiles, strict=True):
             group = fusion.limits.group(step.layout.n, columns, *step.orders)
-            stages.append(self._stage(builder, step, group, True, tiles))
-        self._launch(builder, stages, inverse, fusion)
+            planned.append(self._planned(builder, step, group, True, tiles))
+        self._launch(builder, planned, inverse, fusion)
 
     def _transforms(self, step: Step, limits: Limits) -> int:
-        """Return how many transforms of a step a group does."""
+        """Return how many transforms of a step a group does at a time."""
         if step.shape is not None:
             return columns_of(step.shape, limits)
-        # Rows have no use but full groups.
+        # Rows gain nothing from neighbours: as many as make a group of WG_SIZE items.
         n, least = step.layout.n, self.config.integer("WG_SIZE")
         transforms = max(1, min(step.layout.lanes, -(-least // limits.items_of(n))))
         while transforms > 1 and not limits.fits(n, transforms):
             transforms -= 1
         return transforms
 
-    def _stage(
+    def _planned(
         self,
         builder: PlanBuilder,
         step: Step,
         group: GroupSchedule,
         constant: bool,
         tiles: int = 0,
-    ) -> Stage[LocalStep]:
+    ) -> PlannedStep[LocalStep]:
         """Return what the template and the kernel take of a step."""
         layout, real = step.layout, step.real
         index = builder.index(
@@ -184,10 +183,10 @@ class LocalMemoryPlanner(Planner):
             "unaligned" if builder.is_unaligned(name) else "complex"
             for name in (layout.source, layout.target)
         )
-        planned = LocalStep(
+        emitted = LocalStep(
             group=group,
-            load=real if real in ("r2c-full", "c2r-full", "c2r-packed") else load,
-            store=real if real in ("r2c-packed", "c2r-full") else store,
+            load_fragment=real if real in ("r2c-full", "c2r-full", "c2r-packed") else load,
+            store_fragment=real if real in ("r2c-packed", "c2r-full") else store,
             tables=tuple(tables),
             numbers=tuple(indices),
             constants=tuple(constants.items()),
@@ -203,21 +202,21 @@ class LocalMemoryPlanner(Planner):
         groups = -(-layout.lanes // group.transforms) * step.times
         ends: dict[str, Argument] = {"source": layout.source, "target": layout.target}
         scale = builder.real.type(step.scale)
-        return Stage(planned, groups, index, {**ends, **tables, **indices, "scale": scale})
+        return PlannedStep(emitted, groups, index, {**ends, **tables, **indices, "scale": scale})
 
     def _launch(
         self,
         builder: PlanBuilder,
-        stages: Sequence[Stage[LocalStep]],
+        planned: Sequence[PlannedStep[LocalStep]],
         inverse: bool,
         fusion: Fusion | None = None,
     ) -> None:
         """Add one launch of one step, or of two that share it."""
-        arguments = arguments_of(stages)
+        arguments = arguments_of(planned)
         if fusion:
             arguments["counters"] = builder.zeros("counters", fusion.transforms + 1)
             arguments["transforms"] = np.uint32(fusion.transforms)
-        steps = tuple(stage.step for stage in stages)
+        steps = tuple(each.step for each in planned)
         reals = max(step.group.local_reals for step in steps)
         items = steps[0].group.work_group
         builder.launches.append(
@@ -226,7 +225,7 @@ class LocalMemoryPlanner(Planner):
                 kernel="fft_local",
                 params={
                     "REAL_T": builder.real_t,
-                    "INDEX_T": c_type(stages[0].index),
+                    "INDEX_T": c_type(planned[0].index),
                     "INVERSE": inverse,
                     "LOCAL_REALS": reals,
                     "PTX": self.device.capabilities.inline_ptx,
@@ -234,7 +233,7 @@ class LocalMemoryPlanner(Planner):
                     "STEPS": steps,
                 },
                 # All in the first dimension: others are short on some devices.
-                global_size=(sum(stage.tasks for stage in stages) * items,),
+                global_size=(sum(each.tasks for each in planned) * items,),
                 local_size=(items,),
                 arguments=arguments,
                 local_bytes=reals * builder.real.itemsize + (TICKET_BYTES if fusion else 0),
@@ -245,7 +244,7 @@ class LocalMemoryPlanner(Planner):
 def _middles(
     builder: PlanBuilder, n: int, batch: int, inner: int, lengths: tuple[int, ...]
 ) -> list[str]:
-    """Add what lies between steps: one array, or two in turns, each as large as it ever must."""
+    """Add the arrays between steps: one, or two that alternate, each as large as needed."""
     word = builder.real.itemsize
     sizes = [rows * pitch for rows, pitch in middle_rows(n, inner, lengths, word)]
     alternating = (sizes[::2], sizes[1::2])

@@ -24,7 +24,7 @@ from opencl_lab.fourier.schedule import Pass, Schedule
 __all__ = ["GroupSchedule", "LocalStep", "Place", "gap_of", "items_of"]
 
 BANKS = 32
-"""Real numbers of local memory that are read at once."""
+"""Banks of local memory: so many real numbers are read at once."""
 
 
 class Place(NamedTuple):
@@ -38,18 +38,23 @@ class Place(NamedTuple):
 
 
 def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
-    """Return the items of one transform: each has about `points` points of it."""
-    least = n // max(radices)  # one butterfly of the largest an item
-    return max(1, min(least, -(-n // points)))
+    """Return the items of one transform.
+
+    Each has about `points` points, but at least a whole butterfly of the largest radix: 1,024
+    points of radices 32, 32 have 32 items, though `points` is 4.
+    """
+    most = n // max(radices)
+    return max(1, min(most, -(-n // points)))
 
 
 def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) -> int:
-    """Return after how many elements of local memory one is left out, or 0.
+    """Return after how many elements of local memory one is left out, or 0 for no gaps.
 
-    The items that load a row write its results as far apart as the first `radix` (times
-    the transforms that lie between). Gaps as far apart as the power of two in that distance,
-    but not closer than there are banks, move neighbours to other banks; gaps at other numbers
-    would cost a division. Neighbouring columns are neighbours in local memory, too.
+    The items that load a row write the results of the first pass `radix` positions apart, each
+    position being `transforms` elements long where columns are stored. The gap is the power of two
+    in that distance, or the number of banks if that is larger: then neighbours are in different
+    banks. Other numbers would cost a division. Where columns are loaded and stored, neighbouring
+    items have neighbouring elements, and no gap is needed.
     """
     if load == store == "columns":
         return 0
@@ -70,11 +75,12 @@ class GroupSchedule:
     transforms, items : int
         Transforms of a group, and items of a transform.
     load, store : str
-        Whether neighbouring items have neighbouring positions, "rows", or neighbouring
-        transforms, "columns", as they read and as they write global memory.
+        How items read and write global memory: with "rows" neighbouring items have neighbouring
+        positions of a transform; with "columns", the same position of neighbouring transforms.
     exchange : str
-        How points go through local memory: "interleaved" as complex numbers, "split" into real
-        and imaginary parts, or in "two-phase": first the ones, then the others, in half of it.
+        How points go through local memory: as complex numbers ("interleaved"); as real and
+        imaginary parts in two arrays ("split"); or first all real and then all imaginary parts in
+        one array, which takes half the memory ("two-phase").
     gap : int
         Elements of local memory between two that are left out, 0 for none.
     """
@@ -111,7 +117,11 @@ class GroupSchedule:
         return each.butterflies % self.items == 0
 
     def order(self, each: Pass) -> str:
-        """Return whether neighbouring items have neighbours in "rows" or "columns" in a pass."""
+        """Return how items are numbered in a pass: along "rows", or across "columns".
+
+        The first pass is numbered as it loads, all others as they store; a single pass that stores
+        columns, as it stores.
+        """
         alone = len(self.passes) == 1
         return self.store if each.index or (alone and self.store == "columns") else self.load
 
@@ -167,11 +177,11 @@ class LocalStep:
     Parameters
     ----------
     group : GroupSchedule
-    load : str
-        The fragment of ``local_loads.mako``: "complex", "unaligned" (to one real number only), or
-        the form of a real transform that reads otherwise.
-    store : str
-        The fragment of ``local_stores.mako``, alike.
+    load_fragment : str
+        Of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number only), or the
+        form of a real transform that reads in its own way.
+    store_fragment : str
+        Of ``local_stores.mako``, alike.
     tables, numbers : tuple of str
         Names of the tables and the indices that the kernel takes.
     constants : tuple
@@ -184,18 +194,19 @@ class LocalStep:
         Binary logarithm of the length of the finer of the two tables of twiddle factors between
         the steps of a transform, or 0 where there are none at the end.
     few_twiddles : bool
-        Whether most twiddle factors are products of about 2 sqrt(radix) that are loaded.
+        Whether only about 2 sqrt(radix) twiddle factors of a butterfly are loaded; all others are
+        products of these.
     single_batch : bool
-        Whether all transforms are neighbours, so that no group has to find out which are its own.
+        Whether all transforms are neighbours, so that a group finds its own without a division.
     partial_group : bool
         Whether the last group has fewer transforms.
     tiles : int
-        Of steps that share a launch: groups of a transform; else 0.
+        Groups of a whole transform in this step, if two steps share the launch; else 0.
     """
 
     group: GroupSchedule
-    load: str
-    store: str
+    load_fragment: str
+    store_fragment: str
     tables: tuple[str, ...]
     numbers: tuple[str, ...]
     constants: tuple[tuple[str, int], ...]
@@ -221,12 +232,12 @@ class LocalStep:
     @property
     def stored(self) -> int:
         """Positions that are written, 0 for all: the others of a real signal mirror them."""
-        return self.length // 2 + 1 if self.load == "r2c-full" else self.convolved
+        return self.length // 2 + 1 if self.load_fragment == "r2c-full" else self.convolved
 
     @property
     def packs_spectrum(self) -> bool:
         """Whether opposite frequencies meet at the end, to become those of a packed signal."""
-        return self.store == "r2c-packed"
+        return self.store_fragment == "r2c-packed"
 
     def twiddle_spacing(self, radix: int) -> int:
         """Return how far apart twiddles of a butterfly are that are no products of two others."""

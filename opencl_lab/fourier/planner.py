@@ -21,7 +21,7 @@ length."""
 
 @dataclass(frozen=True)
 class Planner(ABC):
-    """Adds the launches of transforms to a plan.
+    """Adds the launches of transforms to a plan, by one of the two forms.
 
     Parameters
     ----------
@@ -52,20 +52,20 @@ class Planner(ABC):
         builder : PlanBuilder
             The plan that they are added to.
         layout : BatchedLayout
-            Where they read and write; both strides of the lanes, or of the positions, are 1.
+            Where they read and write: rows (positions have stride 1) or columns (lanes have it).
         inverse : bool
             Whether the exponents are positive.
         scale : float
             Factor of the results.
         halved : bool
-            Whether numbers are halved as they are read: packed real signals, whose transform may
-            be larger than the spectrum that is made of it.
+            Whether numbers are halved as they are read. Packed real signals are, because their
+            transform may be larger than the spectrum that is made of it.
         """
 
     def real(
         self, builder: PlanBuilder, layout: BatchedLayout, form: RealForm, scale: float
     ) -> bool:
-        """Add transforms of real rows, or to them, and return True; False if it takes more.
+        """Add transforms from or to real rows, if one launch can do them; return whether it can.
 
         Parameters
         ----------
@@ -88,8 +88,8 @@ class Planner(ABC):
         scale: float,
         halved: bool,
     ) -> bool:
-        """Add transforms of any length by convolutions of length `m`, if one launch can; say so.
+        """Add transforms of any length by convolutions of length `m`, if one launch can do them.
 
-        The convolution is that of `opencl_lab.fourier.bluestein`.
+        Return whether it can. The convolution is that of `opencl_lab.fourier.bluestein`.
         """
         return False

@@ -3,9 +3,9 @@
 A planner may have them in one launch (`Planner.real`). Else they are complex transforms with a
 launch before or after:
 
-* Even n: two neighbours are one complex number, and the spectrum is made of that of n / 2
-  numbers, or they of it (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
-* Odd n: two rows are the parts of complex numbers, in a transform of full length. So that the
+* Even n: two neighbours are packed as one complex number. The spectrum is made from the transform
+  of these n / 2 numbers, or back (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
+* Odd n: two rows are the real and the imaginary parts of one complex row of n numbers. So that the
   rounding errors of a large row do not drown a small one, each is scaled first.
 
 Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
@@ -53,9 +53,9 @@ def r2c(
     source = widened(builder, planner.device, source)
     rows = _RealRows(planner, builder, n, batch)
     if n % 2 == 0:
-        rows.packed_forth(source, target, scale)
+        rows.packed_r2c(source, target, scale)
     else:
-        rows.paired_forth(source, target, scale)
+        rows.paired_r2c(source, target, scale)
 
 
 def c2r(
@@ -73,9 +73,9 @@ def c2r(
     """
     rows = _RealRows(planner, builder, n, batch)
     if n % 2 == 0:
-        rows.packed_back(source, target, scale)
+        rows.packed_c2r(source, target, scale)
     else:
-        rows.paired_back(source, target, scale)
+        rows.paired_c2r(source, target, scale)
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class _RealRows:
     n: int
     batch: int
 
-    def packed_forth(self, source: str, target: str, scale: float) -> None:
-        """Transform numbers of two neighbours; then make the spectrum of that."""
+    def packed_r2c(self, source: str, target: str, scale: float) -> None:
+        """Transform neighbours packed as complex numbers; then make the spectrum from that."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h, h + 1))
         if self.planner.real(builder, layout, "r2c-packed", scale):
@@ -98,8 +98,8 @@ class _RealRows:
         any_length(self.planner, builder, packed, False, scale, halved=True)
         self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
 
-    def packed_back(self, source: str, target: str, scale: float) -> None:
-        """Make the spectrum of numbers of two neighbours; then transform these."""
+    def packed_c2r(self, source: str, target: str, scale: float) -> None:
+        """Make the spectrum of the packed numbers; then transform it back."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h + 1, h))
         if self.planner.real(builder, layout, "c2r-packed", scale):
@@ -110,7 +110,7 @@ class _RealRows:
         any_length(self.planner, builder, packed, True, scale)
 
     def _halves(self, kernel: str, buffers: Arguments) -> None:
-        """Add a launch with an item for two opposite frequencies."""
+        """Add a launch with an item for each two opposite frequencies, k and h - k."""
         h, builder, dtype = self.n // 2, self.builder, self.builder.dtype
         points = h // 2 + 1
         twiddles = builder.table(
@@ -119,8 +119,8 @@ class _RealRows:
         arguments: Arguments = {**buffers, "twiddles": twiddles, "h": h}
         self._launch(kernel, points, self.batch, arguments, alone=True)
 
-    def paired_forth(self, source: str, target: str, scale: float) -> None:
-        """Transform rows two by two; then take their spectra apart."""
+    def paired_r2c(self, source: str, target: str, scale: float) -> None:
+        """Transform rows in pairs; then take their spectra apart."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (n, self.bins))
         if self.planner.real(builder, layout, "r2c-full", scale):
@@ -131,8 +131,8 @@ class _RealRows:
         self._complex(rows, other, False, scale)
         self._pairs("pair_split", self.bins, {"rows": other, "spectrum": target}, scales)
 
-    def paired_back(self, source: str, target: str, scale: float) -> None:
-        """Put spectra together two by two; then transform them."""
+    def paired_c2r(self, source: str, target: str, scale: float) -> None:
+        """Join spectra in pairs; then transform them back."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (self.bins, n))
         if self.planner.real(builder, layout, "c2r-full", scale):
@@ -170,7 +170,7 @@ class _RealRows:
         any_length(self.planner, self.builder, layout, inverse, scale)
 
     def _pairs(self, kernel: str, points: int, buffers: Arguments, scales: Arguments) -> None:
-        """Add a launch with an item for a point of two rows."""
+        """Add a launch with an item for each point of each pair of rows."""
         arguments = {**buffers, **scales, "n": self.n, "count": self.batch}
         self._launch(kernel, points, self.pairs, arguments, alone=self.batch == 1)
 

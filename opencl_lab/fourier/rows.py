@@ -32,7 +32,7 @@ PRODUCT = "fourier/pointwise.cl.mako"
 ROWS = "fourier/rows.cl.mako"
 SCALES = "fourier/scales.cl.mako"
 WG_SIZES = (256, 128, 64)
-"""Items of a group: fewer where more would leave a fifth of them without a point."""
+"""Items of a group: the most that leave no more than a fifth of all items without a point."""
 VECTOR_BYTES = 32
 GROUPS_PER_UNIT = 8
 LEAST_PART = 4096
@@ -97,7 +97,7 @@ def over_rows(
 
 
 def _wg_size(points: int) -> int:
-    """Return the items of a group: many, as devices begin about one group per clock."""
+    """Return the items of a group: many, as a device starts only about one group per clock."""
     return next(
         (size for size in WG_SIZES if 5 * points >= 4 * round_up(points, size)), WG_SIZES[-1]
     )
@@ -147,7 +147,7 @@ def scales_of(
     ----------
     builder : PlanBuilder
     planner : Planner
-        Of the transforms; a group weighs a row where that is cooperative, and an item elsewhere.
+        Of the transforms. If it is cooperative, a group weighs a part of a row, else an item.
     source : str
         Rows of `count` real numbers. Number 0 counts, and those from `first` on.
     count, first, batch : int
@@ -191,7 +191,7 @@ def _weigh(
 
 
 def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
-    """Return the plan that makes whole spectra of the halves of real signals' ones.
+    """Return the plan that makes the whole spectra of real signals from their first halves.
 
     Parameters
     ----------

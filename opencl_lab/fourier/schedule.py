@@ -1,16 +1,16 @@
 """The passes of one transform, computed once: what planners count by and templates emit.
 
-A transform of n = R0 * R1 * ... points is a sequence of passes. Pass s takes butterflies of R_s
-points, n / R_s of them, all independent of each other. Stockham's order of the points makes the
-last pass leave them sorted: with S, the product of the radices before, butterfly j
+A transform of n = R0 * R1 * ... points is a sequence of passes. Pass s has n / R_s butterflies of
+R_s points each, all independent of each other. In Stockham's order of the points, the last pass
+leaves them sorted. In a pass of radix R, with S the product of the radices before it, butterfly j
 
     reads        positions  j + i * n / R,                              i < R
-    multiplies   point i by the twiddle factor  w_(S R)^(i * (j mod S)),   w_m = exp(-2 pi i / m)
-    writes       positions  (j div S) * S * R + (j mod S) + i * S.
+    multiplies   point i by the twiddle factor  w_(S R)^(i * (j mod S))
+    writes       positions  (j div S) * S * R + (j mod S) + i * S
 
-S doubles as the distance of what a butterfly writes, its stride. In the first pass S is 1, so that
-all twiddle factors are 1 and none are stored; those of the others lie in one table, pass by pass.
-The 1,024 points of radices 16, 8, 8, for instance:
+Here w_m is exp(-2 pi sqrt(-1) / m). S is also the distance of what a butterfly writes: the *stride*
+of the pass. In the first pass S is 1, so that all twiddle factors are 1 and none are stored; those
+of the others lie in one table, pass by pass. For 1,024 points of radices 16, 8, 8:
 
     pass   radix   stride   butterflies   twiddles   from
     0      16      1        64            0          0
@@ -82,7 +82,7 @@ class Schedule:
 
     @property
     def radices(self) -> tuple[int, ...]:
-        """Of the passes, in order."""
+        """The radices of the passes, in order."""
         return tuple(each.radix for each in self.passes)
 
     @property

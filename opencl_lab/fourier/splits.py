@@ -1,10 +1,11 @@
 """How long transforms are split for work-groups, and how many of them a group does at a time.
 
-Both follow from an estimate of what a launch costs, in passes over memory at full speed: more
-where the columns that a group reads or writes are less than whole sectors of memory, where it
-holds so many points that few groups are at work, and where there are few groups in all. The
-coefficients are read off about 3,600 measured launches on an NVIDIA H200; they need to order plans,
-not to foretell times. The tuning database overrides what a group does (``TRANSFORMS``).
+Both follow from an estimate of what a launch costs. The unit is the time of reading and writing all
+data once at full speed. A launch costs more where the columns that a group reads or writes are less
+than whole sectors of memory, where a group holds so many points that few groups are at work, and
+where there are few groups in all. The coefficients are read off about 3,600 measured launches on an
+NVIDIA H200; they need to order plans, not to foretell times. The tuning database overrides how many
+columns a group does (``TRANSFORMS``, ``LAST_TRANSFORMS``).
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ SECTOR = 32
 LINE = 128
 """Bytes that it moves best."""
 CROWD = 4096
-"""Points of a group, of single precision, from which on it leaves little room for others."""
+"""Points of a group, in single precision, from which on it leaves little room for other groups."""
 LAUNCH_BYTES = 8 << 20
-"""Bytes that could be moved while a launch begins and ends."""
+"""What a launch costs to begin and end, as the bytes that could be moved in that time."""
 CANDIDATES = 16
 """Lengths that are tried for each step but the last, those nearest to equal ones."""
 TWO_PHASE = 8192
-"""Bytes of the real parts of a transform, in one step or several, from which on they and the
-others go in two phases: in most steps of long ones that was the faster way on an H200."""
+"""Bytes of the real parts of a whole transform, above which the exchange is "two-phase" by default:
+in most steps of long transforms that was the faster way on an H200."""
 NEAR = 1e-5
 """Costs that differ by less may be equal."""
 MOST_COLUMNS = 32
@@ -59,14 +60,14 @@ class Limits:
     word : int
         Bytes of a real number.
     max_radix, points, longest : int
-        Largest composite radix, points of an item, and points of a transform.
+        Largest composite radix, fewest points of an item, and most points of a transform.
     exchange : str
-        How points go through local memory: "interleaved" as complex numbers, "split" into real
-        and imaginary parts, or in "two-phase": first the ones, then the others, in half of it.
+        How points go through local memory: see `GroupSchedule`.
     gap : int
         Elements between gaps in local memory, 0 for `gap_of` to choose.
     transforms, last_transforms : int
-        Neighbouring columns of a group, 0 to choose by cost.
+        Neighbouring columns of a group, where it reads them and where it only writes them; 0 to
+        choose by cost.
     local_memory, items, units : int
         Bytes, items of a group and compute units of the device.
     """
@@ -141,20 +142,17 @@ class StepShape:
         Points of a transform.
     lanes : int
         Neighbouring transforms, and `times` how often there are so many.
-    reads : bool
-        Whether columns are read; they are written in either case.
+    reads_columns : bool
+        Whether columns are read, too, as in all steps but the last of long rows.
     pitch : int
         A number of elements that divides the distance between positions of a column.
-    last : bool
-        Whether this is the last of several steps.
     """
 
     n: int
     lanes: int
     times: int
-    reads: bool
+    reads_columns: bool
     pitch: int
-    last: bool
 
 
 def middle_rows(
@@ -176,7 +174,7 @@ def columns_of(shape: StepShape, limits: Limits) -> int:
 def paired_columns(
     first: StepShape, second: StepShape, limits: Limits
 ) -> tuple[float, tuple[int, int]]:
-    """Return what two steps cost whose groups have as many items, and the columns of a group.
+    """Return the cost of two steps whose groups have equally many items, and columns per group.
 
     The cost is infinite where there are no such groups.
     """
@@ -195,9 +193,10 @@ def worth_fusing(
 ) -> bool:
     """Return whether two steps in one launch are likely to be faster than in two.
 
-    On an NVIDIA H200 they were, by 2 to 8 %, where items of both hold as many points, of which
-    all parts go through local memory together, and columns are whole lines of memory. Elsewhere
-    the group that needs fewer registers or larger columns lost more than the cache gave.
+    On an NVIDIA H200 they were, by 2 to 8 %, where three things hold: items of both steps have
+    equally many points, the exchange is not two-phase, and columns are whole lines of memory.
+    Elsewhere one of the steps lost more, by too many registers or too narrow columns, than the
+    cache gave.
     """
     each = first.n // limits.items_of(first.n), second.n // limits.items_of(second.n)
     lines = min(columns) * 2 * limits.word >= LINE
@@ -206,15 +205,15 @@ def worth_fusing(
 
 @lru_cache(maxsize=4096)
 def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
-    """Return the cost of a step in passes over memory, and its columns per group."""
+    """Return the cost of a step, and the columns per group that make it the cheapest."""
     return min(_choices(shape, limits), default=(math.inf, 1))
 
 
 def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
     """Return costs of a step with the numbers of columns that a group can do."""
-    wanted = limits.last_transforms if shape.last else limits.transforms
+    wanted = limits.transforms if shape.reads_columns else limits.last_transforms
     most = min(wanted or MOST_COLUMNS, shape.lanes)
-    load = "columns" if shape.reads else "rows"
+    load = "columns" if shape.reads_columns else "rows"
     able = [most]
     while able[-1] > 1:
         able.append(able[-1] // 2)
@@ -224,7 +223,7 @@ def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
 
 def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
     short = SECTOR / (2 * limits.word * columns)
-    if shape.reads:
+    if shape.reads_columns:
         scattered = 1 + 0.3 * short**2
     else:
         scattered = 1 + 0.05 * short if short <= 1 else 1.5 * short
@@ -245,9 +244,9 @@ def _crowded(n: int, transforms: int, limits: Limits) -> float:
 def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...] | None:
     """Return the lengths of the steps of a transform, one if a group can do it, or None.
 
-    Of batch x n x inner elements the middle axis is transformed. Of two lengths or more,
-    each step but the last transforms columns in place; the last one reads rows where `inner`
-    is 1.
+    Of batch x n x inner elements the middle axis is transformed. If there are two lengths or more,
+    each step but the last transforms columns and leaves them columns; the last one reads rows where
+    `inner` is 1.
     """
     launch = LAUNCH_BYTES / (4 * limits.word * n * batch * inner)
     best: tuple[float, tuple[int, ...] | None] = (math.inf, None)
@@ -282,14 +281,14 @@ def _costs(
         lengths[:-1], middle_rows(n, inner, lengths, limits.word), strict=True
     ):
         rest = n // rows * inner
-        shape = StepShape(length, rest, batch * done, True, math.gcd(rest, padded), False)
+        shape = StepShape(length, rest, batch * done, True, math.gcd(rest, padded))
         yield _cheapest(shape, limits)[0]
         done = rows
     last = lengths[-1]
     if inner > 1:
-        shape = StepShape(last, inner, batch * done, True, inner, False)
+        shape = StepShape(last, inner, batch * done, True, inner)
     else:
-        shape = StepShape(last, lengths[0], batch * done // lengths[0], False, done, True)
+        shape = StepShape(last, lengths[0], batch * done // lengths[0], False, done)
     yield _cheapest(shape, limits)[0]
 
 

@@ -1,20 +1,22 @@
 """The steps of a transform that is too long for one group: four-step transforms and longer ones.
 
-A transform of n = a * b points is arranged as a matrix with rows of b. Point j = j1 * b + j2
-becomes frequency k = k1 + a * k2, for
+A transform of n = n1 * n2 points is arranged as a matrix with rows of n2. Point j = j1 * n2 + j2
+becomes frequency k = k1 + n1 * k2, for
 
-    X[k] = sum over j2 of  w_n^(j2 k1) w_b^(j2 k2) * sum over j1 of  w_a^(j1 k1) x[j1 b + j2]
+    X[k] = sum over j2 of  w_n^(j2 k1) w_n2^(j2 k2) * sum over j1 of  w_n1^(j1 k1) x[j1 n2 + j2]
 
-so that the first step transforms columns, of length a, and multiplies them by the twiddle factors
-w_n^(j2 k1), and the second one transforms rows, of length b, and writes them as columns:
+so that the first step transforms columns, of length n1, and multiplies them by the *step twiddles*
+w_n^(j2 k1), and the second one transforms rows, of length n2, and writes them as columns.
+Between them, y lies in scratch memory:
 
-    x     [j1][j2]  --step 0: columns, in their places-->  [k1][j2]
-    then  [k1][j2]  --step 1: rows to columns----------->  [k2][k1]   the spectrum
+    x [j1][j2]  --first step: columns to columns-->  y [k1][j2]
+    y [k1][j2]  --second step: rows to columns---->  X [k2][k1]   the spectrum
 
-More lengths make a box: each step but the last transforms one digit j of the position to a digit k
-of the frequency in its place, and the last one writes the digits of the frequency in reverse order.
-`opencl_lab.fourier.splits` chooses the lengths: on an H200, 2^20 points have two steps of 1,024,
-and 2^24 points three of 128, 256 and 512.
+(Bailey counts four: the multiplication and the transposition are steps of their own there.) With
+three lengths or more the matrix becomes a box: each step but the last transforms one digit j of the
+position to a digit k of the frequency in its place, and the last one writes the digits of the
+frequency in reverse order. `opencl_lab.fourier.splits` chooses the lengths: on an H200, 2^20 points
+have two steps of 1,024, and 2^24 points three of 128, 256 and 512.
 
 Source: D. H. Bailey, "FFTs in external or hierarchical memory", The Journal of Supercomputing 4,
 1990.
@@ -36,9 +38,9 @@ __all__ = ["Convolved", "Grid", "Step", "StepTwiddles", "steps_of"]
 
 
 class StepTwiddles(NamedTuple):
-    """The factors between two steps: point p of lane c is multiplied by w_order^(p * (c / lanes)).
+    """The factors between two steps: point p of lane c is multiplied by w_order^(p * (c // lanes)).
 
-    `lanes` neighbours share one, which transform the same position of different signals.
+    `lanes` neighbours have the same factor: the same column of as many interleaved signals.
     """
 
     order: int
@@ -54,7 +56,7 @@ class Convolved(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """The slowest axis of a launch: how often all is repeated, how far apart, from where."""
+    """The slowest axis of a launch: how often its layout is repeated, how far apart, from where."""
 
     count: int = 1
     source_stride: int = 0
@@ -80,8 +82,6 @@ class Step:
         What is transformed by convolutions of the layout's length.
     real : RealForm, optional
         Which side is real, if any.
-    last : bool
-        Whether this is the last of several steps and reads rows.
     halved : bool
         Whether numbers are halved as they are read.
     """
@@ -92,17 +92,16 @@ class Step:
     twiddles: StepTwiddles | None = None
     convolved: Convolved | None = None
     real: RealForm | None = None
-    last: bool = False
     halved: bool = False
 
     @property
     def times(self) -> int:
-        """How often there are so many neighbouring lanes."""
+        """How many sets of neighbouring lanes there are."""
         return self.layout.outer * self.grid.count
 
     @property
     def orders(self) -> tuple[str, str]:
-        """Whether neighbouring items take rows or columns, on the way in and out."""
+        """How items read and write, as `load` and `store` of a `GroupSchedule` say."""
         layout = self.layout
         read, written = (
             "columns" if strides.lane == 1 and layout.lanes > 1 else "rows"
@@ -119,13 +118,13 @@ class Step:
         layout = self.layout
         read = layout.source_strides.position if load == store else 0
         pitch = math.gcd(layout.target_strides.position, read)
-        return StepShape(layout.n, layout.lanes, self.times, load == "columns", pitch, self.last)
+        return StepShape(layout.n, layout.lanes, self.times, load == "columns", pitch)
 
 
 class _Array(NamedTuple):
-    """What lies between two steps: of a transform, `done` rows of the frequency digits so far.
+    """An array between two steps: a row for each value of the frequency digits `done` so far.
 
-    Rows are `pitch` apart, and transforms `size`.
+    Rows are `pitch` elements apart, and transforms `size`.
     """
 
     name: str
@@ -159,7 +158,8 @@ def steps_of(
     lengths : tuple of int
         Of the steps, two or more; their product is n.
     middles : list of str
-        One buffer, or two in turns, for what lies between the steps: rows of whole sectors.
+        One buffer, or two that alternate, for what lies between the steps, in rows of whole
+        sectors.
     scale : float
         Factor of the results.
     word : int
@@ -223,4 +223,4 @@ def _last(
             sum(digit * axis.source for digit, axis in moved),
             sum(digit * axis.target for digit, axis in moved),
         )
-        yield Step(rows, grid, scale, last=inner == 1)
+        yield Step(rows, grid, scale)

@@ -23,11 +23,15 @@ where x, an intermediate y and X are matrices whose rows lie one after the other
        columns                  stored as rows           columns of y, and of X in their place
 
 Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors
-between, a transposition, and the transforms on the left. Here they are two. The transposition is
-done in registers as rows of y are stored. The *step twiddles* w_n^(j2 k1) take no pass of their
-own either: as w_n2^(j2 k2) w_n^(j2 k1) = w_n2^(j2 (k2 + k1 / n1)), the second step evaluates its
-transform k1 at frequencies k1 / n1 above the whole ones, for which each of its passes multiplies
-by a factor of position and one of k1 (`opencl_lab.fourier.vector_twiddles`).
+between, a transposition, and the transforms on the left. Here *step* means a launch, or a part of
+one, and there are two of them. The transposition is done in registers as rows of y are stored. The
+*step twiddles* w_n^(j2 k1) take no step of their own either:
+
+    w_n2^(j2 k2) w_n^(j2 k1)  =  w_n2^(j2 (k2 + k1 / n1)),
+
+so the second step evaluates transform k1 at frequencies k2 + k1 / n1. Each of its passes multiplies
+by a factor that depends on the position and by one that depends on k1
+(`opencl_lab.fourier.vector_twiddles`).
 
 Where units see what others have written, both steps share a launch: they are *fused*, and
 ``clkernels/common/work_stealing.mako`` says how items go from one to the next.
@@ -39,7 +43,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from opencl_lab.device import Device
-from opencl_lab.fourier.builder import PlanBuilder, Stage, arguments_of
+from opencl_lab.fourier.builder import PlanBuilder, PlannedStep, arguments_of
 from opencl_lab.fourier.costs import CostModel, StepCost, best_split, worth_fetching
 from opencl_lab.fourier.factors import radices_of
 from opencl_lab.fourier.layout import BatchedLayout, Strides
@@ -55,10 +59,10 @@ __all__ = ["TEMPLATE", "VectorPlanner"]
 
 TEMPLATE = "fourier/fft_vector.cl.mako"
 LONGEST = 1 << 13
-"""Points of a transform over the batch that the second cache holds twice."""
+"""Points of a transform over the batch, of which the level-2 cache holds two arrays."""
 PATIENCE = 1
-"""How often a unit looks whether others have finished, for each point of a task, before it
-leaves them: some times as long as a task takes, as a look takes longer than a point."""
+"""How often an item looks whether others have finished before it leaves them, per point of its
+work arrays. A look takes longer than a point, so that it stays longer than a task takes."""
 
 
 class VectorPlanner(Planner):
@@ -87,12 +91,12 @@ class VectorPlanner(Planner):
             return
         n1 = self._split(layout, builder.real.itemsize)
         if n1:
-            stages = self._four_steps(builder, layout, n1, scale, halved)
+            planned = self._two_steps(builder, layout, n1, scale, halved)
         else:
-            stages = [self._one_step(builder, layout, scale, halved)]
-        countable = all(stage.tasks < 1 << 31 for stage in stages)  # by 32-bit counters
+            planned = [self._one_step(builder, layout, scale, halved)]
+        countable = all(each.tasks < 1 << 31 for each in planned)  # by 32-bit counters
         fused = _sees_writes(self.device) and countable
-        for launch in [stages] if fused else [[stage] for stage in stages]:
+        for launch in [planned] if fused else [[each] for each in planned]:
             self._launch(builder, launch, inverse)
 
     def _radices(self, n: int) -> tuple[int, ...]:
@@ -139,17 +143,17 @@ class VectorPlanner(Planner):
 
     def _one_step(
         self, builder: PlanBuilder, layout: BatchedLayout, scale: float, halved: bool
-    ) -> Stage[VectorStep]:
+    ) -> PlannedStep[VectorStep]:
         """Return a transform in one step: over the points where rows allow it."""
         radices = self._radices_over_points(layout.n) if _are_rows(layout) else None
         vectors = Vectors.over_points(self._width) if radices else None
         schedule = Schedule.of(radices or self._radices(layout.n))
-        return self._stage(builder, layout, schedule, vectors, scale=scale, halved=halved)
+        return self._planned(builder, layout, schedule, vectors, scale=scale, halved=halved)
 
-    def _four_steps(
+    def _two_steps(
         self, builder: PlanBuilder, layout: BatchedLayout, n1: int, scale: float, halved: bool
-    ) -> list[Stage[VectorStep]]:
-        """Return columns of n1 points, stored as rows; then columns of n2, with step twiddles.
+    ) -> list[PlannedStep[VectorStep]]:
+        """Return a four-step transform: columns of n1 points, stored as rows; columns of n2 points.
 
         The second step writes where it has read if no vectors of it overlap, so that the memory
         of the result is the only one that is passed twice.
@@ -164,14 +168,14 @@ class VectorPlanner(Planner):
             n2, count, n1, middle, layout.target, columns_of_y, columns_of_result
         )
         return [
-            self._stage(builder, first, Schedule.of(self._radices(n1)), halved=halved),
-            self._stage(
+            self._planned(builder, first, Schedule.of(self._radices(n1)), halved=halved),
+            self._planned(
                 builder, second, Schedule.of(self._radices(n2)), scale=scale, step_twiddles=True
             ),
         ]
 
     def _over_batch(self, layout: BatchedLayout, word: int) -> Vectors:
-        """Return vectors over the batch: as many side by side as local memory holds arrays of."""
+        """Return vectors over the batch, in blocks whose arrays local memory holds."""
         one = Vectors.over_batch(layout.lanes, self._width)
         if 1 not in (layout.source_strides.lane, layout.target_strides.lane):
             return one
@@ -180,7 +184,7 @@ class VectorPlanner(Planner):
         block = _block(layout.lanes, self._width, self.config.integer("BLOCK"), fitting)
         return Vectors.over_batch(layout.lanes, self._width, block)
 
-    def _stage(
+    def _planned(
         self,
         builder: PlanBuilder,
         layout: BatchedLayout,
@@ -189,7 +193,7 @@ class VectorPlanner(Planner):
         scale: float = 1.0,
         halved: bool = False,
         step_twiddles: bool = False,
-    ) -> Stage[VectorStep]:
+    ) -> PlannedStep[VectorStep]:
         """Return one step; its vectors are over the batch unless they are given."""
         word = builder.real.itemsize
         vectors = vectors or self._over_batch(layout, word)
@@ -214,7 +218,7 @@ class VectorPlanner(Planner):
             **{name: index(number) for name, number in _numbers(layout).items()},
             "scale": builder.real.type(scale),
         }
-        return Stage(step, tasks, index, arguments)
+        return PlannedStep(step, tasks, index, arguments)
 
     def _fetch(self, step: VectorStep, layout: BatchedLayout) -> Fetch:
         """Return what the passes of a step fetch ahead."""
@@ -225,19 +229,19 @@ class VectorPlanner(Planner):
         return worth_fetching(moved, step.nbytes, columns, self.device.compute_units)
 
     def _launch(
-        self, builder: PlanBuilder, stages: Sequence[Stage[VectorStep]], inverse: bool
+        self, builder: PlanBuilder, planned: Sequence[PlannedStep[VectorStep]], inverse: bool
     ) -> None:
         """Add one launch of one step, or of several that follow each other."""
-        fused = len(stages) > 1
-        nbytes = max(stage.step.nbytes for stage in stages)
+        fused = len(planned) > 1
+        nbytes = max(each.step.nbytes for each in planned)
         local = nbytes <= self.device.capabilities.local_memory
-        # Items that claim their tasks need no others that share a unit with them.
-        each = 1 if fused else self.config.integer("ITEMS_PER_UNIT")
-        items = min(max(stage.tasks for stage in stages), each * self.device.compute_units)
+        # Items that claim their tasks share the load evenly: one per unit is enough.
+        per_unit = 1 if fused else self.config.integer("ITEMS_PER_UNIT")
+        items = min(max(each.tasks for each in planned), per_unit * self.device.compute_units)
         word = builder.real.itemsize
-        arguments = arguments_of(stages)
+        arguments = arguments_of(planned)
         if fused:
-            arguments["counters"] = builder.zeros("counters", len(stages) * (items + 1) + 1)
+            arguments["counters"] = builder.zeros("counters", len(planned) * (items + 1) + 1)
         if not local:
             arguments["work"] = builder.scratch("work", items * nbytes // word, builder.real)
         builder.launches.append(
@@ -246,11 +250,11 @@ class VectorPlanner(Planner):
                 kernel="fft_vector",
                 params={
                     "REAL_T": builder.real_t,
-                    "INDEX_T": c_type(stages[0].index),
+                    "INDEX_T": c_type(planned[0].index),
                     "VECTOR_WIDTH": self._width,
                     "WORK": "local" if local else "global",
                     "INVERSE": inverse,
-                    "STEPS": tuple(stage.step for stage in stages),
+                    "STEPS": tuple(each.step for each in planned),
                     "PATIENCE": PATIENCE * (nbytes // (2 * word)) if fused else 0,
                 },
                 global_size=(items,),
@@ -277,8 +281,8 @@ def _sees_writes(device: Device) -> bool:
 def _block(lanes: int, width: int, most: int, fitting: int) -> int:
     """Return how many vectors of lanes go side by side: neighbours in memory, loaded at once.
 
-    At most `most`, and no more than fit or than there are; rather fewer than some
-    that overlap others.
+    At most `most`, and no more than fit or than there are. Fewer are better than a last block
+    that overlaps the one before it.
     """
     able = [b for b in range(most, 0, -1) if b == 1 or (b <= fitting and b * width <= lanes)]
     return next((b for b in able if lanes % (b * width) == 0), able[0])

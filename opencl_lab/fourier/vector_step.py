@@ -1,10 +1,10 @@
 """The geometry of transforms by explicit vectors, computed once: templates only emit it.
 
-An item does one *task* at a time: it transforms a *block* of transforms, or one of them, in arrays
-that stay in its nearest cache. What the lanes of a vector are, there are two ways to choose:
+An item does one *task* at a time: a *block* of neighbouring transforms, or a single one, in arrays
+that stay in the caches of its processor. Vectors have `width` lanes, used in one of two ways.
 
-Vectors over the *batch* hold the same position of `width` transforms. They have nothing to say to
-each other, so that a pass is the scalar one, written with vectors::
+Vectors over the *batch* hold the same position of `width` transforms. No lane needs another one, so
+that a pass is the scalar one, written with vectors::
 
                     position 0     1      2          n-1
     transform 0             +---+  +---+  +---+      +---+
@@ -12,9 +12,10 @@ each other, so that a pass is the scalar one, written with vectors::
     transform 2             | 0 |  | 1 |  | 2 |      |n-1|      each with real and
     transform 3             +---+  +---+  +---+      +---+      imaginary parts apart
 
-Vectors over the *points* hold `width` neighbouring positions of one transform, which serves where
-there is no batch. In the first pass the results of a butterfly are neighbours, so that vectors
-of butterflies are transposed in registers; from then on every run of neighbours is whole vectors::
+Vectors over the *points* hold `width` neighbouring positions of one transform, which serves rows
+whose radices allow it: one row is work enough. In the first pass the results of a butterfly are
+neighbours, so that those of `width` butterflies are transposed in registers; from then on
+neighbours are whole vectors::
 
                     position 0 1 2 3   4 5 6 7      .. n-1
     transform 0             +-------+ +-------+   +-------+
@@ -25,9 +26,9 @@ Source: of both, P. N. Swarztrauber, "FFT algorithms for vector computers", Para
 1984; of short vectors within a transform also F. Franchetti, M. Püschel, "Short vector code
 generation for the discrete Fourier transform", IPDPS 2003.
 
-**Blocks.** The lanes of a batch are neighbours in memory where columns of a matrix are
-transformed. `block` vectors side by side make longer runs of neighbours, which are loaded and
-stored together; between that, each vector goes through its passes alone, in an array of its own::
+**Blocks.** The transforms of a batch are neighbours in memory where they are columns of a matrix.
+`block` vectors side by side make longer runs of neighbours, which are loaded and stored together;
+in between, each vector goes through its passes alone, in an array of its own::
 
     user's columns      | vector 0 | vector 1 | vector 2 |      one run of memory in each row
                              |          |          |            first pass: all vectors together
@@ -45,13 +46,13 @@ the same positions), and the user's memory counts as a third array::
                                         (=> rows become vectors over the batch, and back)
 
 Each vector of a block has an array 0 (`array` vectors long, after `padding` that keeps equal
-places of two of them out of the same lines of a cache). They share one array 1, or, where the
-last pass is to find all of them in arrays 1, each takes array 0 of the vector before it, which has
-gone on to its own array 1 by then::
+places of two of them out of the same lines of a cache). They share one array 1, unless the last
+pass, over the whole block, is to find them in arrays 1. Then they are *chained*: each takes array 0
+of the vector before it as its array 1, as that vector has gone on to its own array 1 by then::
 
     work     | free | vector 0 | vector 1 | vector 2 |
-    array 1     0        1          2                       where they are chained; else all: free
-    array 0              0          1          2
+    array 0 of              0          1          2
+    array 1 of   0          1          2                    if chained; else 0 to 2 share "free"
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ where their lengths are powers of two."""
 
 Fetch: TypeAlias = Literal["none", "source", "both"]
 Side: TypeAlias = Literal["columns", "rows"]
-"""Vectors are neighbours in memory, or lie across the rows of a matrix and are transposed."""
+"""The lanes of a vector are neighbours in memory ("columns" of a matrix), or one apiece of several
+"rows", which are transposed in registers."""
 Tail: TypeAlias = Literal["none", "overlapping", "partial"]
 
 
@@ -88,8 +90,9 @@ class Vectors:
     block : int
         Vectors side by side in a task; 1 over the points.
     tail : str
-        Where the blocks do not divide the batch, the last one begins earlier ("overlapping") and
-        stores only what is its own; where there is less than a vector, it is "partial".
+        What happens where blocks do not divide the batch: the last one begins earlier
+        ("overlapping") and stores only what the one before it does not; where there are fewer
+        transforms than lanes, the only vector is "partial"; otherwise "none".
     active_lanes : int
         Lanes of a vector that have a transform: fewer than all where it is partial.
     """
@@ -121,7 +124,7 @@ class Vectors:
 
     @property
     def transforms(self) -> int:
-        """Transforms of a task, if they are all there."""
+        """Transforms of a task, if it is a full one."""
         return 1 if self.over == "points" else self.width * self.block
 
     @property
@@ -130,7 +133,7 @@ class Vectors:
         return 0 if self.over == "points" else PADDING
 
     def array(self, n: int) -> int:
-        """Return the vectors of an array of transforms of length `n`: real and imaginary ones."""
+        """Return how many vectors an array for length `n` has: of real and of imaginary parts."""
         return 2 * (n // self.positions + self.padding)
 
     def blocks(self, lanes: int) -> int:
@@ -156,9 +159,10 @@ class VectorPass(Pass):
     spacing : int
         Vectors between two inputs of a butterfly.
     run : int
-        Vectors of neighbours, in which twiddle factors differ: between two outputs.
+        Vectors between two outputs of a butterfly, which are as many butterflies with twiddle
+        factors of their own: the stride, in vectors.
     runs : int
-        How many such runs have the same factors.
+        How many such runs there are, all with the same factors.
     step_twiddle_offset : int
         Where the factors of this pass begin among the step twiddles of a vector, in vectors.
     fetches : tuple of str
@@ -198,8 +202,9 @@ class VectorStep:
         What passes fetch ahead into the cache: "none", the "source" of the next task, or "both"
         that and the target of their own.
     step_twiddles : bool
-        Whether lane p is transformed at frequencies k + p / lanes, which makes this the second
-        step of a four-step transform: each pass multiplies by a factor that differs by lane.
+        Whether this is the second step of a four-step transform: column p, of as many as the layout
+        has `lanes`, is transformed at frequencies k + p / lanes, for which each pass multiplies by
+        a factor that differs by column, too.
     halved : bool
         Whether what is read is halved first.
     scaled : bool

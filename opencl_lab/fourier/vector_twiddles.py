@@ -1,16 +1,16 @@
 """The twiddle factors of the vector form, in the order in which its passes read them.
 
 Of a pass with stride S and radix R, and of each of its inputs i from 1 to R - 1, a butterfly at
-place k of its run needs w_(S R)^(i k), with w_m = exp(-2 pi i / m). Real and imaginary parts lie
-apart, as those of the points do::
+place k of its run needs w_(S R)^(i k), with w_m = exp(-2 pi sqrt(-1) / m). Real and imaginary parts
+lie apart, as those of the points do::
 
     over the batch    k = 0: re im (i = 1), re im (i = 2), ..  k = 1: ..        numbers
     over the points   k = 0 .. V-1: re im (i = 1), ..          k = V .. 2V-1    vectors of V lanes
 
-The second step of a four-step transform evaluates its transform p, out of as many as there are
-lanes, at frequencies k + p / lanes: in the sum over i of w_(S R)^(i (k + p / lanes)) x_i the power
-is a product, w_(S R)^(i k) by position times w_(S R lanes)^(i p) by lane. The latter are the *step
-twiddles*::
+The second step of a four-step transform evaluates its transform p, out of `lanes` side by side (not
+those of a vector), at frequencies k + p / lanes. The factor w_(S R)^(i (k + p / lanes)) of input i
+is a product: w_(S R)^(i k) by position times w_(S R lanes)^(i p) by transform. The latter are the
+*step twiddles*::
 
     vector of p = 0 .. V-1      pass 0: re im (i = 1), re im (i = 2), ..  pass 1: ..
     vector of p = V .. 2V-1     pass 0: ..
@@ -60,7 +60,7 @@ def vector_twiddles(
 def vector_step_twiddles(
     schedule: Schedule, vectors: Vectors, lanes: int, dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:
-    """Return the factors by lane of all passes of a second step, for each vector of each block.
+    """Return the step twiddles of all passes of a second step, for each vector of each block.
 
     Parameters
     ----------
