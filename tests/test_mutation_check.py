@@ -1,4 +1,4 @@
-"""The seeded faults: the texts that they replace are there, so that a change of words is noticed."""
+"""The texts that seeded faults replace are there, so that a change of words is noticed."""
 
 from __future__ import annotations
 
