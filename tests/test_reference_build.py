@@ -145,8 +145,7 @@ def test_another_processor_does_not_take_our_library(place, monkeypatch):
     for module in (build, compilers):
         monkeypatch.setattr(module, "cpu_text", lambda: "another")
     scaled()
-    assert len(libraries(place)) == 2
-    assert len(list(place.glob("compiler-*.json"))) == 2
+    assert len(libraries(place)) == len(list(place.glob("compiler-*.json"))) == 2
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
