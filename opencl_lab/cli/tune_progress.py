@@ -122,5 +122,10 @@ def watch(task: TuningTask) -> Iterator[Any]:
         yield _Lines(task)
     else:
         bar = _Bar(task)
-        with Live(bar, console=settings().console, refresh_per_second=4, transient=True):
-            yield bar
+        with Live(bar, console=settings().console, refresh_per_second=4, transient=True) as live:
+
+            def show(state: TuningProgress) -> None:
+                bar(state)
+                live.refresh()  # a short search would end before the first quarter of a second
+
+            yield show
