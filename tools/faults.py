@@ -163,7 +163,8 @@ FAULTS = (
     ),
     Fault(
         "conv2d register: a block at the lower edge is taken for one inside",
-        CONV, "&& row + ${S.rows} <= out_height", "",
+        CONV, "offset_y + ${S.rows + taps_y - 2} < height",
+        "offset_y + ${S.rows + taps_y - 2} <= height",
         f"{MATRIX} conv2d-register",
     ),
     Fault(
