@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from comparison_rows import FLOAT32, row
 
-from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
+from opencl_lab.comparison.measure import COLUMNS, Measurement
 from opencl_lab.comparison.plots import (
     large_number,
     plot_times,
 )
 from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.measuring.samples import Times
 from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Work

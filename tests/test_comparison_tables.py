@@ -10,7 +10,7 @@ from comparison_rows import FLOAT32, row
 from rich.console import Console
 
 from opencl_lab.cli.tables import fit
-from opencl_lab.comparison.measure import Measurement, Times
+from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import (
     plot_speedup,
     plot_throughput,
@@ -18,6 +18,7 @@ from opencl_lab.comparison.plots import (
 )
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
+from opencl_lab.measuring.samples import Times
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.registry import get_operation

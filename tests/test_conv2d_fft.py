@@ -15,8 +15,8 @@ from opencl_lab import compare
 from opencl_lab.comparison import ours
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
-from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig
+from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.operations.conv2d.blocks import Blocks
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.operation import CONV2D

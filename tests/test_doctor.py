@@ -21,9 +21,9 @@ from opencl_lab.doctor import examine as examining
 from opencl_lab.doctor.diagnose import PROBES, Report, store
 from opencl_lab.doctor.examine import examine
 from opencl_lab.doctor.findings import Finding, Probe
-from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.probing import ProbeSession
 from opencl_lab.doctor.toolchain import toolchain
+from opencl_lab.measuring.roofline import Peaks
 
 PLANTED = """
 import ctypes, os, time

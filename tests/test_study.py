@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from opencl_lab.cli.main import main
-from opencl_lab.comparison.measure import COLUMNS, Measurement, Times
+from opencl_lab.comparison.measure import COLUMNS, Measurement
 from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.device import Device
+from opencl_lab.measuring.samples import Times
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.reference import mpi

@@ -15,9 +15,9 @@ import pyopencl as cl
 import pytest
 
 from opencl_lab.errors import InvalidProblem, LaunchError
+from opencl_lab.measuring.guarded import LEAST_GUARD, POISON, Guarded
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.guarded import LEAST_GUARD, POISON, Guarded
 from opencl_lab.tuning.sandbox import Sandbox
 from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import make_task

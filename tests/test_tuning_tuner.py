@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tuning_runs import GPU, record, replay, tile_time
 
-from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.errors import InvalidConfig, InvalidProblem
+from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.registry import get_operation
 from opencl_lab.tuned import database
 from opencl_lab.tuning.evaluation import Evaluation

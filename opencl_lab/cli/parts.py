@@ -11,7 +11,7 @@ import click
 from opencl_lab.cli.common import document, print_json, settings, write_files
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.request import OperationRequest
-from opencl_lab.comparison.measure import Measurement, Times
+from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_comparison
 from opencl_lab.comparison.table import write_csv
 from opencl_lab.comparison.wanted import references_of
@@ -19,6 +19,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
 from opencl_lab.file_jobs import FileJob, FileResult
 from opencl_lab.interrupt import interrupt_at_termination
+from opencl_lab.measuring.samples import Times
 from opencl_lab.reference.descriptor import Reference
 from opencl_lab.reference.peers import Resident
 

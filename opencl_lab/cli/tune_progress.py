@@ -17,7 +17,7 @@ from opencl_lab.cli.common import (
     settings,
 )
 from opencl_lab.comparison.table import number
-from opencl_lab.doctor.peaks import share_text
+from opencl_lab.measuring.roofline import share_text
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.result import TuningProgress, share_of_peak
 from opencl_lab.tuning.task import TuningTask

@@ -14,7 +14,7 @@ from opencl_lab.cli.common import (
 from opencl_lab.cli.tune_progress import failure_counts
 from opencl_lab.comparison.table import number, peak_caption
 from opencl_lab.discovery import Selection
-from opencl_lab.doctor.peaks import share_text, stored_peaks
+from opencl_lab.measuring.roofline import share_text, stored_peaks
 from opencl_lab.registry import operations
 from opencl_lab.tuning.result import TuneResult
 from opencl_lab.wording import counted

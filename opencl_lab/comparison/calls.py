@@ -17,10 +17,10 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.measuring.rows import REST, calls_for, in_a_row
 from opencl_lab.operation import Operation
 from opencl_lab.prepared import prepare
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.reference.in_a_row import REST, calls_for, in_a_row
 from opencl_lab.reference.peers import Calls, libraries
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare

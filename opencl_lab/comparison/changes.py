@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal, TypeAlias
 
-from opencl_lab.comparison.measure import Measurement, Times
+from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import Result, Results
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.measuring.samples import Times
 
 __all__ = ["THRESHOLD", "Change", "Changes", "compare_results"]
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from opencl_lab.comparison.measure import Measurement, Side, Status, Times
+from opencl_lab.comparison.measure import Measurement, Side, Status
 from opencl_lab.device import Device
 from opencl_lab.errors import (
     BuildError,
@@ -17,11 +17,12 @@ from opencl_lab.errors import (
     OclabError,
     ReferenceUnavailable,
 )
+from opencl_lab.measuring.rows import calls_for
+from opencl_lab.measuring.samples import Times
 from opencl_lab.operation import Difference, Operation
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, Reference
 from opencl_lab.reference.execute import Prepared, poisoned, prepare
-from opencl_lab.reference.in_a_row import calls_for
 from opencl_lab.reference.peers import Resident
 from opencl_lab.solver import Problem
 from opencl_lab.wording import counted, duration

@@ -12,10 +12,10 @@ import numpy as np
 from opencl_lab.comparison.implementations import Implementation, Workload
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.device import Device
-from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, refusal, stored_peaks
 from opencl_lab.errors import LaunchError
+from opencl_lab.measuring.roofline import above_peak, fraction_of_peak, refusal, stored_peaks
+from opencl_lab.measuring.rows import in_a_row
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.reference.in_a_row import in_a_row
 from opencl_lab.reference.peers import Calls
 from opencl_lab.runtime.arrays import is_device_array, to_device
 from opencl_lab.runtime.execute import Execution

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from opencl_lab.comparison.measure import Measurement, Times
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.measuring.samples import Times
 
 __all__ = ["Crossover", "crossovers"]
 

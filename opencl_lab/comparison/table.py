@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.comparison.measure import COLUMNS, Measurement
-from opencl_lab.doctor.peaks import share_text
+from opencl_lab.measuring.roofline import share_text
 from opencl_lab.paths import write_target
 
 __all__ = [

@@ -16,8 +16,8 @@ from opencl_lab.discovery import probe_file
 from opencl_lab.doctor.examine import TIME_LIMIT, examine
 from opencl_lab.doctor.findings import Finding, Probe
 from opencl_lab.doctor.installation import installation
-from opencl_lab.doctor.peaks import Peaks
 from opencl_lab.doctor.toolchain import Tool, toolchain
+from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.paths import write_json
 from opencl_lab.pocl import linker_missing, no_room
 

@@ -24,9 +24,9 @@ from contextlib import suppress
 from typing import IO, Any
 
 from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
+from opencl_lab.measuring.rows import in_a_row
 from opencl_lab.processes import end
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.reference.in_a_row import in_a_row
 from opencl_lab.reference.messages import receive, send
 
 __all__ = ["ChildProcess"]

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
+from opencl_lab.measuring.rows import in_a_row
 from opencl_lab.reference.build import load
 from opencl_lab.reference.child import ChildProcess
 from opencl_lab.reference.descriptor import (
@@ -22,7 +23,6 @@ from opencl_lab.reference.descriptor import (
     MpiReference,
     Reference,
 )
-from opencl_lab.reference.in_a_row import in_a_row
 from opencl_lab.reference.mpi import Ranks
 from opencl_lab.reference.peers import Resident
 

@@ -9,7 +9,7 @@ from typing import Any
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import Results
 from opencl_lab.comparison.table import number
-from opencl_lab.doctor.peaks import share_text
+from opencl_lab.measuring.roofline import share_text
 from opencl_lab.report.sweeps import Sweep
 
 __all__ = ["Cell", "PageTable", "calls_table", "printed_table", "table_of"]

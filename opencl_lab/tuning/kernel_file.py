@@ -18,6 +18,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
+from opencl_lab.measuring.guarded import POISON, Guarded
 from opencl_lab.operation import Difference, Option
 from opencl_lab.plan import Argument as Passed
 from opencl_lab.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
@@ -27,7 +28,6 @@ from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.custom import KernelOperation
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
-from opencl_lab.tuning.guarded import POISON, Guarded
 from opencl_lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
 from opencl_lab.tuning.kernel_text import KernelText
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from opencl_lab.comparison.measure import Measurement, Times
-from opencl_lab.doctor.peaks import above_peak, fraction_of_peak, stored_peaks
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
+from opencl_lab.measuring.samples import Times
 from opencl_lab.solver import Problem
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Pruning

@@ -10,9 +10,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from opencl_lab.comparison.measure import interval_of_median
-from opencl_lab.doctor.peaks import refusal, stored_peaks
 from opencl_lab.errors import OclabError
+from opencl_lab.measuring.roofline import refusal, stored_peaks
+from opencl_lab.measuring.samples import interval_of_median
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.evaluation import Evaluation

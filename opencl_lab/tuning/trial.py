@@ -13,6 +13,7 @@ import numpy as np
 
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.measuring.guarded import Guarded
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.executable import Executable
@@ -21,7 +22,6 @@ from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.solver import Problem
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation, Status
-from opencl_lab.tuning.guarded import Guarded
 from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["NEAR", "Trial"]

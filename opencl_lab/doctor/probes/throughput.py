@@ -15,9 +15,9 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.device import Device
-from opencl_lab.doctor.peaks import rate_text
 from opencl_lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 from opencl_lab.kernels import lacks_type
+from opencl_lab.measuring.roofline import rate_text
 from opencl_lab.template import render
 from opencl_lab.wording import size_text
 

@@ -17,7 +17,9 @@ from opencl_lab.comparison.table import comparison_table
 from opencl_lab.discovery import probe_file
 from opencl_lab.doctor.diagnose import store
 from opencl_lab.doctor.findings import Finding
-from opencl_lab.doctor.peaks import (
+from opencl_lab.doctor.probes import throughput
+from opencl_lab.doctor.probing import ProbeSession, Wrong
+from opencl_lab.measuring.roofline import (
     Peaks,
     above_peak,
     fraction_of_peak,
@@ -25,8 +27,6 @@ from opencl_lab.doctor.peaks import (
     refusal,
     stored_peaks,
 )
-from opencl_lab.doctor.probes import throughput
-from opencl_lab.doctor.probing import ProbeSession, Wrong
 from opencl_lab.plan import Work
 from opencl_lab.registry import get_operation
 from opencl_lab.template import Source
