@@ -15,7 +15,8 @@ import pyopencl as cl
 import pytest
 
 from opencl_lab.errors import InvalidProblem, LaunchError
-from opencl_lab.measuring.guarded import LEAST_GUARD, POISON, Guarded
+from opencl_lab.measuring.guarded import LEAST_GUARD, Guarded
+from opencl_lab.measuring.poison import POISON
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.sandbox import Sandbox

@@ -46,6 +46,7 @@ def bench_calls(sweep: Sweep, folder: Path | None) -> int:
                     sweep.data(point),
                     sweep.selection.device,
                     rounds=sweep.request.repeats,
+                    budget=sweep.request.budget,
                 )
             except KeyboardInterrupt as error:  # what was measured is kept all the same
                 interrupt = error

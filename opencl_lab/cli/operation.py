@@ -98,7 +98,7 @@ def _run(asked: OperationRequest) -> int:
 
 def _request(asked: OperationRequest, draws_result: bool) -> Request:
     """Return what the comparison runs: who sees no times needs one checked result alone."""
-    request = asked.run.request()
+    request = asked.run.request(quick=True)
     draws_times = asked.plot is not None and not draws_result
     if settings().json or not settings().quiet or asked.csv is not None or draws_times:
         return request

@@ -13,9 +13,10 @@ from opencl_lab.cli.values import WholeNumber, variants
 from opencl_lab.comparison.request import Request
 from opencl_lab.operation import Operation, Option
 
-__all__ = ["REPEATS", "RunOptions", "given_of", "problem_options", "run_options", "used_options"]
+__all__ = ["RunOptions", "given_of", "problem_options", "run_options", "used_options"]
 
-REPEATS = 5  # timed runs of each implementation
+REPEATS, SECONDS = 5, 10.0
+"""Rows of calls that a look at one problem makes, unless these take so long."""
 
 RUN_OPTIONS = (
     click.option(
@@ -42,7 +43,19 @@ RUN_OPTIONS = (
         help="References to compare with; all: also those on data of the device, and what is "
         "missing.  [default: those here on data of the host, where they are shown]",
     ),
-    click.option("--repeats", type=int, help=f"Timed rows of calls of each.  [default: {REPEATS}]"),
+    click.option(
+        "--repeats",
+        type=int,
+        metavar="R",
+        help="Timed rows of calls of each: exactly so many, unless --time-limit ends them.",
+    ),
+    click.option(
+        "--time-limit",
+        type=float,
+        metavar="S",
+        help="Seconds for the timed rows of one problem; each has one at least. Without --repeats "
+        "rows are made until their spread is small.",
+    ),
     click.option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
     ),
@@ -59,6 +72,7 @@ class RunOptions:
     resident: bool
     against: str | None
     repeats: int | None
+    time_limit: float | None
     seed: int
     threads: int | None
 
@@ -67,13 +81,15 @@ class RunOptions:
         """Return these options of a command, and remove them from what was `given`."""
         return cls(**{field.name: given.pop(field.name) for field in fields(cls)})
 
-    def request(self) -> Request:
-        """Return what a comparison is asked to run."""
+    def request(self, quick: bool = False) -> Request:
+        """Return what a comparison is asked to run; a quick one has few rows by default."""
+        few = quick and self.repeats is None and self.time_limit is None
         return Request(
             algorithms=self.algorithm,
             variants=variants(self.vary),
             against=self.against,
-            repeats=REPEATS if self.repeats is None else self.repeats,
+            repeats=REPEATS if few else self.repeats,
+            budget=SECONDS if few else self.time_limit,
             threads=self.threads,
             resident=self.resident,
         )

@@ -81,6 +81,8 @@ def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Referenc
         raise InvalidConfig(f"{job.reason}: name one algorithm, and no --vary")
     if run.repeats is not None and run.repeats != 1:
         raise InvalidConfig(f"{job.reason}, once: leave --repeats out")
+    if run.time_limit is not None:
+        raise InvalidConfig(f"{job.reason}, once: leave --time-limit out")
     return references
 
 

@@ -6,8 +6,6 @@ call between two events or two looks at a clock holds gaps that rows of calls do
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.measuring.rounds import Rounds
 from opencl_lab.measuring.rows import REST, calls_for, in_a_row
 from opencl_lab.operation import Operation
 from opencl_lab.prepared import prepare
@@ -34,7 +33,6 @@ OURS = "opencl_lab"
 PREPARED = "prepared, with out="
 LAUNCHES = "enqueue only"
 ALLOCATION = "an allocation of its result"
-ROUNDS = 5
 ROW_SECONDS = 0.05
 LEAST_CALLS = 5
 KERNEL_RUNS = 9
@@ -141,7 +139,8 @@ def measure_calls(
     device: Device,
     *,
     seed: int = 0,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
+    budget: float | None = None,
 ) -> CallReport:
     """Measure public calls, their launches alone, the bare runtime and other libraries in turns.
 
@@ -155,8 +154,10 @@ def measure_calls(
     device : Device
     seed : int
         Of the order of turns.
-    rounds : int
-        How often each has its turn; medians are reported.
+    rounds : int, optional
+        How often each has its turn, by default until the spread is small; medians are reported.
+    budget : float, optional
+        Seconds that all turns may take, see `Rounds`.
     """
     queue = default_queue(device)
     on_device = {name: to_device(np.ascontiguousarray(a), queue) for name, a in inputs.items()}
@@ -170,7 +171,7 @@ def measure_calls(
     callers = [*_ours(calls, problem, inputs, on_device, runs[0].executable, queue), *peers]
     return CallReport(
         problem,
-        _in_turns(callers, rounds, random.Random(seed)),
+        _in_turns(callers, rounds, budget, seed),
         len(plan.launches),
         median(run.kernel_ms for run in runs[2:]) * 1e3,
         sum(item.nbytes for item in plan.with_role("out")),
@@ -231,22 +232,23 @@ def _peers(
 
 
 def _in_turns(
-    callers: Sequence[_Caller], rounds: int, order: random.Random
+    callers: Sequence[_Caller], rounds: int | None, budget: float | None, seed: int
 ) -> tuple[CallCost, ...]:
     counts = [caller.calls_in_a_row() for caller in callers]
-    times: list[list[tuple[float, float]]] = [[] for _ in callers]
-    for _ in range(rounds):
-        for index in order.sample(range(len(callers)), len(callers)):
-            time.sleep(REST)
-            callers[index].row(1)
-            times[index].append(callers[index].row(counts[index]))
+    totals, returns = ([list[float]() for _ in callers] for _ in range(2))
+    for turn in Rounds(totals, rounds, budget, seed=seed, rest=REST):
+        caller = callers[turn.participant]
+        caller.row(1)
+        returned, total = caller.row(counts[turn.participant])
+        totals[turn.participant].append(total)
+        returns[turn.participant].append(returned)
     return tuple(
         CallCost(
             caller.what,
             caller.side,
-            median(total for _, total in rows) / count * 1e6,
-            median(returned for returned, _ in rows) / count * 1e6,
-            count,
+            median(totals[index]) / counts[index] * 1e6,
+            median(returns[index]) / counts[index] * 1e6,
+            counts[index],
         )
-        for caller, count, rows in zip(callers, counts, times, strict=True)
+        for index, caller in enumerate(callers)
     )

@@ -54,7 +54,7 @@ class Change:
 
     @property
     def kernel_ratio(self) -> float | None:
-        """New over old time in kernels; its spread is not recorded, so nothing is judged by it."""
+        """New over old time in kernels, which are of other runs; nothing is judged by it."""
         if not (self.old.ok and self.new.ok):
             return None
         return _ratio(self.old.kernel_ms, self.new.kernel_ms)

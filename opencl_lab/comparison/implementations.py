@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,17 +16,18 @@ from opencl_lab.errors import (
     OclabError,
     ReferenceUnavailable,
 )
+from opencl_lab.measuring.poison import poisoned
 from opencl_lab.measuring.rows import calls_for
 from opencl_lab.measuring.samples import Times
 from opencl_lab.operation import Difference, Operation
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, Reference
-from opencl_lab.reference.execute import Prepared, poisoned, prepare
+from opencl_lab.reference.execute import Prepared, prepare
 from opencl_lab.reference.peers import Resident
 from opencl_lab.solver import Problem
 from opencl_lab.wording import counted, duration
 
-__all__ = ["Implementation", "ReferenceRun", "Workload"]
+__all__ = ["PAUSE", "Implementation", "ReferenceRun", "Workload"]
 
 FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
 SAMPLE_RUNS = 3
@@ -35,7 +35,8 @@ PATIENCE = 5.0  # seconds that all runs of a reference may take that nobody aske
 ROW_MS = 10.0  # that a row of calls takes
 LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
 WARMED_MS = 50.0  # nor is one that takes longer made once more before each row
-PAUSE = 0.005  # seconds before a row: threads of OpenMP spin for 3 to 4 ms
+PAUSE = 0.005
+"""Seconds before a row: threads of OpenMP spin for 3 to 4 ms."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,6 @@ class Implementation(ABC):
         A row of one call needs that as well: threads of a device that have slept since its last
         turn make 300,000 keys take twice as long.
         """
-        time.sleep(PAUSE)
         if self.call_ms <= WARMED_MS:
             self.row(1)
         return self.row(self.calls) / self.calls

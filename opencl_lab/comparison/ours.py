@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from opencl_lab.comparison.implementations import Implementation, Workload
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
-from opencl_lab.measuring.roofline import above_peak, fraction_of_peak, refusal, stored_peaks
+from opencl_lab.measuring.doubt import doubt, unseen
+from opencl_lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
 from opencl_lab.measuring.rows import in_a_row
+from opencl_lab.measuring.samples import Times
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.reference.peers import Calls
 from opencl_lab.runtime.arrays import is_device_array, to_device
@@ -23,10 +26,10 @@ from opencl_lab.runtime.session import default_queue
 
 __all__ = ["OpenCL"]
 
-CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
 KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the median counts
 KERNEL_MS = 50.0  # after which a round has no further one
 KERNELS_MS = 1000.0  # after which no further round has any, if there were two
+SLOW_EVENTS = "runs with events, which tell the kernel time, are slower than these calls"
 
 
 class OpenCL(Implementation):
@@ -169,26 +172,42 @@ class OpenCL(Implementation):
             self.attempt(self._time_kernels)
 
     def _time_kernels(self) -> None:
+        """Keep the median of a few runs as the kernel time of this round, as a row is one total."""
         if self._spent_ms > KERNELS_MS and len(self._kernel_ms) > 1:
             return
-        round_ms = 0.0
-        for _ in range(KERNEL_RUNS):
-            total, self._execution = self._profiled()
-            kernel, transfer = self._execution.kernel_ms, self._execution.transfer_ms
-            if kernel > total * CLOCK_SLACK:
-                raise LaunchError(
-                    f"the events claim {kernel:.3g} ms in kernels where the host's clock saw "
-                    f"{total:.3g} ms in all; this timing cannot be believed"
-                )
-            impossible = refusal(self._work, self._dtype, kernel, self._peaks)
-            if impossible is not None:
-                raise LaunchError(impossible)
-            self._kernel_ms.append(kernel)
-            self._transfer_ms.append(transfer)
+        kernels, transfers, round_ms = list[float](), list[float](), 0.0
+        while len(kernels) < KERNEL_RUNS and round_ms <= KERNEL_MS:
+            total, execution = self._profiled()
+            kernels.append(self._believed(execution, total))
+            transfers.append(execution.transfer_ms)
             round_ms += total
-            if round_ms > KERNEL_MS:
-                break
+            self._execution = execution
+        self._kernel_ms.append(median(kernels))
+        self._transfer_ms.append(median(transfers))
         self._spent_ms += round_ms
+
+    def _believed(self, execution: Execution, host_ms: float) -> float:
+        """Return the kernel time of a run; raise where it cannot be true."""
+        doubted = doubt(
+            execution.kernel_ms,
+            host_ms=host_ms,
+            launches=len(execution.kernel_events),
+            work=self._work,
+            dtype=self._dtype,
+            peaks=self._peaks,
+        )
+        if doubted is not None:
+            raise LaunchError(doubted)
+        return execution.kernel_ms
+
+    def _check_unseen(self) -> None:
+        """Hold the kernel times against those of calls, which hold nothing else on the device."""
+        if self.data != "device" or self._execution is None or not self.totals:
+            return
+        launches = len(self._execution.kernel_events)
+        doubted = unseen(min(self._kernel_ms), min(self.totals), launches)
+        if doubted is not None:
+            raise LaunchError(doubted)
 
     def outputs(self) -> Arrays:
         """Return the outputs of the last public call; of the first run, if there was none.
@@ -220,17 +239,20 @@ class OpenCL(Implementation):
 
     def measurement(self) -> Measurement:
         """Return the row, with event times and the share of the device's peak."""
-        kernel = float(np.median(self._kernel_ms)) if self._kernel_ms else None
-        total = float(np.median(self.totals)) if self.totals else None
-        doing = self._work, self._dtype, kernel or 0.0, self._peaks
+        self.attempt(self._check_unseen)
+        kernel = Times.of(self._kernel_ms) if self._kernel_ms else None
+        total = Times.of(self.totals) if self.totals else None
+        doing = self._work, self._dtype, kernel.median if kernel else 0.0, self._peaks
         return self._measurement(
             config=dict(self.config),
             workers=self.device.compute_units,
-            kernel_ms=kernel,
-            transfer_ms=float(np.median(self._transfer_ms)) if self._transfer_ms else None,
-            build_ms=None if total is None else max(0.0, self._first_ms - total),
+            kernel_ms=kernel.median if kernel else None,
+            kernel_times=kernel,
+            transfer_ms=median(self._transfer_ms) if self._transfer_ms else None,
+            build_ms=None if total is None else max(0.0, self._first_ms - total.median),
             peak=fraction_of_peak(*doing),
             peak_note=above_peak(*doing),
+            note=SLOW_EVENTS if kernel and total and kernel.is_above(total) else "",
         )
 
     def close(self) -> None:

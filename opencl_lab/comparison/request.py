@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -43,8 +44,12 @@ class Request:
         Kernel parameters instead of the default ones.
     variants : mapping of str to mapping, optional
         More such parameters, by a name for the rows: every algorithm runs once with each.
-    repeats : int
-        Timed rows of calls of each implementation.
+    repeats : int, optional
+        Timed rows of calls of each implementation. Without it as many as make the spread small,
+        see `Rounds`.
+    budget : float, optional
+        Seconds for all timed rows of the problem, the first one of each aside. By default
+        `BUDGET` of `opencl_lab.measuring.rounds` without `repeats`, and no limit with it.
     threads : int or sequence of int, optional
         For references that use several; default: all processors. Of several numbers each is a
         row of its own, and the same numbers of ranks are started; else ranks are 1, 2 and 4.
@@ -63,7 +68,8 @@ class Request:
     against: str | Sequence[str] | None = None
     config: Mapping[str, Any] | None = None
     variants: Mapping[str, Mapping[str, Any]] | None = None
-    repeats: int = 5
+    repeats: int | None = None
+    budget: float | None = None
     threads: int | Sequence[int] | None = None
     resident: bool = False
     runs: Sequence[AlgorithmRun] | None = None
@@ -82,11 +88,12 @@ class Schedule:
     ranks: bool
     """Whether the numbers of threads are those of ranks, too."""
 
-    def steps(self, repeats: int) -> int:
-        """Return how many steps there are: of each implementation a start, runs, and two checks."""
+    @property
+    def rows(self) -> int:
+        """How many implementations take part."""
         references = (*self.references.on_host, *self.references.on_device)
         rows = sum(len(workers_of(item, self.threads, self.ranks)) for item in references)
-        return 2 + (len(self.runs) * len(self.sides) + rows) * (repeats + 3)
+        return len(self.runs) * len(self.sides) + rows
 
     def implementations(
         self, workload: Workload, device: Device, calls: Calls
@@ -117,8 +124,7 @@ def check_comparison(
     InvalidProblem, InvalidConfig
         If the problem does not fit the device, or a name is unknown.
     """
-    if request.repeats < 1:
-        raise InvalidProblem(f"repeats must be at least 1, not {request.repeats}")
+    _check_effort(request)
     threads = default_threads() if request.threads is None else request.threads
     numbers = threads if isinstance(threads, Sequence) else [threads]
     _check_threads(numbers)
@@ -134,6 +140,13 @@ def check_comparison(
     if request.resident or references.on_device:
         sides.append("device")
     return Schedule(runs, sides, references, numbers, isinstance(threads, Sequence))
+
+
+def _check_effort(request: Request) -> None:
+    if request.repeats is not None and request.repeats < 1:
+        raise InvalidProblem(f"repeats must be at least 1, not {request.repeats}")
+    if request.budget is not None and not 0 < request.budget < math.inf:
+        raise InvalidProblem(f"the time limit must be a time in seconds, not {request.budget:g}")
 
 
 def _check_threads(numbers: Sequence[int]) -> None:

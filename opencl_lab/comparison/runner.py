@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any, TypeAlias
 
-from opencl_lab.comparison.implementations import Implementation, Workload
+from opencl_lab.comparison.implementations import PAUSE, Implementation, Workload
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
+from opencl_lab.measuring.rounds import LEAST_ROUNDS, Rounds
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.registry import get_operation
@@ -63,14 +63,29 @@ class Comparison:
 
 
 class _Steps:
-    """Counts the steps of a comparison while it names each before it begins."""
+    """Counts the steps of a comparison while it names each before it begins.
 
-    def __init__(self, total: int, report: StepReport):
-        self._numbers = count()
-        self._total, self._report = total, report
+    These are the input, the right result, and of each implementation a start, a first run, rows
+    and a check. How many rows there will be is only known where `repeats` says so: else all
+    together count as so many steps as there are at least.
+    """
+
+    def __init__(self, rows: int, repeats: int | None, report: StepReport):
+        self._done = 0
+        self._timed = rows * (repeats or LEAST_ROUNDS)
+        self._total = 2 + 3 * rows + self._timed
+        self._report = report
 
     def next(self, label: str) -> None:
-        self._report(next(self._numbers), self._total, label)
+        self._report(self._done, self._total, label)
+        self._done += 1
+
+    def timed(self, share: float, label: str) -> None:
+        """Name a row; so much of all rows is over."""
+        self._report(self._done + round(share * self._timed), self._total, label)
+
+    def all_timed(self) -> None:
+        self._done += self._timed
 
 
 def run_comparison(
@@ -85,8 +100,8 @@ def run_comparison(
     """Measure algorithms and references on one problem, taking turns.
 
     Every implementation first runs once with poisoned outputs and is checked
-    against `Operation.expected`; then all make as many rows of calls as the request asks for,
-    one after the other in each round, so that a change in the machine's speed meets all of them.
+    against `Operation.expected`; then all make rows of calls in turns, see `Rounds`: as many as
+    the request asks for, or until the spread is small or the time is up.
 
     Where references have their data on the device, so have further runs of the algorithms:
     data on the host and on the device are never set against each other.
@@ -110,7 +125,7 @@ def run_comparison(
         If a reference asked for by name cannot run here.
     """
     schedule = check_comparison(chosen, problem, request, device)
-    steps = _Steps(schedule.steps(request.repeats), progress or (lambda done, total, label: None))
+    steps = _Steps(schedule.rows, request.repeats, progress or (lambda done, total, label: None))
     steps.next("input")
     inputs = make_inputs()
     steps.next("right result on the host")
@@ -124,7 +139,7 @@ def run_comparison(
             implementation.attempt(implementation.start)
             if schedule.references.by_name:
                 _raise_unavailable(implementation)
-        _take_turns(implementations, request.repeats, steps)
+        _take_turns(implementations, request, steps)
         steps.next("done")
         return _result(workload, device, implementations)
 
@@ -134,15 +149,17 @@ def _raise_unavailable(implementation: Implementation) -> None:
         raise implementation.error
 
 
-def _take_turns(implementations: Sequence[Implementation], repeats: int, steps: _Steps) -> None:
+def _take_turns(implementations: Sequence[Implementation], request: Request, steps: _Steps) -> None:
     """Check each implementation, time all of them in rounds, and check their last results."""
     for implementation in implementations:
         steps.next(f"{implementation.name}, first run")
         implementation.check()
-    for index in range(repeats):
-        for implementation in implementations:
-            steps.next(f"{implementation.name}, run {index + 1} of {repeats}")
-            implementation.measure()
+    able = [item for item in implementations if item.status == "correct"]
+    of_all = "" if request.repeats is None else f" of {request.repeats}"
+    for turn in Rounds([item.totals for item in able], request.repeats, request.budget, rest=PAUSE):
+        steps.timed(turn.share, f"{able[turn.participant].name}, run {turn.number}{of_all}")
+        able[turn.participant].measure()
+    steps.all_timed()
     for implementation in implementations:
         steps.next(f"{implementation.name}, check of the last run")
         implementation.verify()
@@ -172,7 +189,8 @@ def compare(
     *,
     algorithms: str | Sequence[str] = "auto",
     against: str | Sequence[str] | None = "all",
-    repeats: int = 5,
+    repeats: int | None = 5,
+    time_limit: float | None = None,
     seed: int = 0,
     threads: int | None = None,
     resident: bool = False,
@@ -191,8 +209,11 @@ def compare(
     against : str or sequence of str
         Names of references, ``"all"`` or ``"none"``, as is an empty list. All are also those
         that have their data on the device; None leaves them out.
-    repeats : int
-        Timed rows of calls of each implementation.
+    repeats : int, optional
+        Timed rows of calls of each implementation; None for as many as make the spread small.
+    time_limit : float, optional
+        Seconds after which rows end, though each implementation gets one; by default 10 without
+        `repeats`, and no limit with it.
     seed : int
         Seed of the data.
     threads : int, optional
@@ -224,6 +245,7 @@ def compare(
         against=against,
         config=config,
         repeats=repeats,
+        budget=time_limit,
         threads=threads,
         resident=resident,
     )

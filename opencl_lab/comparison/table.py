@@ -28,6 +28,7 @@ OPTIONAL_COLUMNS = (
 )
 """What a narrow terminal does without, in this order."""
 DEVICE_ROWS = "@device: the data were on the device, before and after"
+OTHER_RUNS = "kernel ms: of runs with events, which are others than those of total ms"
 RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
 
@@ -54,6 +55,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     table.caption_justify = "left"
     captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
+    captions += [OTHER_RUNS] * any(_kernels_above_total(row) for row in rows)
     peak = peak_caption(row.peak_note for row in rows)
     caption = "\n".join([*captions, *([peak] if peak else [])])
     table.caption = Text(caption) if caption else None
@@ -82,6 +84,11 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
         )
     return table
+
+
+def _kernels_above_total(row: Measurement) -> bool:
+    total = row.total_ms
+    return row.kernel_ms is not None and total is not None and row.kernel_ms > total.median
 
 
 def peak_caption(notes: Iterable[str]) -> str | None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.device import Device
+from opencl_lab.measuring.doubt import agree
 
 __all__ = ["Answer", "Answers", "Array", "ProbeSession", "Wrong", "check", "why"]
 
@@ -76,7 +77,7 @@ class ProbeSession:
         event.wait()
         host = time.perf_counter() - begin
         measured = float(event.profile.end - event.profile.start) * 1e-9
-        return measured if host / 2 <= measured <= host else host
+        return measured if agree(measured, host) else host
 
     def words(self, count: int) -> Array:
         """Return random 32-bit words."""

@@ -8,9 +8,10 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-__all__ = ["POISON", "Guarded"]
+from opencl_lab.measuring.poison import POISON
 
-POISON = 0xCD
+__all__ = ["Guarded"]
+
 LEAST_GUARD, MOST_GUARD = 1 << 14, 1 << 20
 
 

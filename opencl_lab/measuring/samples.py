@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
 from statistics import median
 from typing import Any
 
@@ -34,6 +35,10 @@ class Times:
         interval = interval_of_median(samples)
         return cls(median(samples), min(samples), max(samples), len(samples), interval)
 
+    def is_above(self, other: Times) -> bool:
+        """Return whether these times are greater than others beyond the spread of both."""
+        return self.interval[0] > other.interval[1]
+
     def as_dict(self) -> dict[str, Any]:
         """Return what the JSON document has."""
         return {
@@ -52,9 +57,18 @@ def interval_of_median(samples: Sequence[float], doubt: float = 0.05) -> tuple[f
     as many samples are left out as the binomial distribution allows with this much doubt.
     That is none up to 8 samples and a doubt of 0.05, one of 9, three of 15.
     """
-    ordered, count = sorted(samples), len(samples)
-    left_out, tail = 0, 1
-    while 2 * (tail + math.comb(count, left_out + 1)) <= doubt * 2**count:
+    ordered, left_out = sorted(samples), _left_out(len(samples), doubt)
+    return ordered[left_out], ordered[len(samples) - 1 - left_out]
+
+
+@lru_cache(maxsize=1024)
+def _left_out(count: int, doubt: float) -> int:
+    """Return how many of so many samples are left out on each side."""
+    # Whole numbers: 2**count is too large for a float from 1024 samples on.
+    allowed = int(Fraction(doubt) * 2**count)
+    left_out, tail, ways = 0, 1, count
+    while 2 * (tail + ways) <= allowed:
         left_out += 1
-        tail += math.comb(count, left_out)
-    return ordered[left_out], ordered[count - 1 - left_out]
+        tail += ways
+        ways = ways * (count - left_out) // (left_out + 1)
+    return left_out

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
+from opencl_lab.measuring.poison import poisoned
 from opencl_lab.measuring.rows import in_a_row
 from opencl_lab.reference.build import load
 from opencl_lab.reference.child import ChildProcess
@@ -26,12 +27,10 @@ from opencl_lab.reference.descriptor import (
 from opencl_lab.reference.mpi import Ranks
 from opencl_lab.reference.peers import Resident
 
-__all__ = ["OutputsLike", "Prepared", "poisoned", "prepare"]
+__all__ = ["OutputsLike", "Prepared", "prepare"]
 
 OutputsLike: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 """Shape and dtype of every output."""
-
-POISON = 0xCD
 
 
 class Prepared(ABC):
@@ -194,13 +193,6 @@ class _PreparedResident(Prepared):
 
     def close(self) -> None:
         self._arrays, self._result = {}, None
-
-
-def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return an array full of a byte that no right result is made of."""
-    array = np.empty(shape, dtype)
-    array.reshape(-1).view(np.uint8)[:] = POISON
-    return array
 
 
 def prepare(

@@ -175,6 +175,7 @@ class TuneResult:
             config=evaluation.config,
             workers=self.device.compute_units,
             kernel_ms=times.median if times else None,
+            kernel_times=times,
             total_ms=times,  # for the rates; nothing else than kernels was timed
             build_ms=evaluation.build_ms or None,
             work=self.problem.work,

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from opencl_lab.errors import OclabError
-from opencl_lab.measuring.roofline import refusal, stored_peaks
+from opencl_lab.measuring.doubt import doubt
+from opencl_lab.measuring.roofline import stored_peaks
+from opencl_lab.measuring.rounds import shuffled
 from opencl_lab.measuring.samples import interval_of_median
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
@@ -120,9 +122,12 @@ class Search:
                 "same command tunes it as it is now"
             )
         problem = self.task.problem
-        dtype = getattr(problem, "dtype", None)
-        peaks = stored_peaks(self.task.device)
-        reason = refusal(self.task.algorithm.work(problem), dtype, evaluation.time_ms, peaks)
+        reason = doubt(
+            evaluation.time_ms,
+            work=self.task.algorithm.work(problem),
+            dtype=getattr(problem, "dtype", None),
+            peaks=stored_peaks(self.task.device),
+        )
         if reason is None:
             return evaluation
         return replace(evaluation, status="runtime", reason=reason, times_ms=())
@@ -148,8 +153,9 @@ class Search:
         times: dict[Config, list[float]] = {item.config: [] for item in self._qualified()}
         self.rounds = {config: [] for config in times}
         winners: list[Config] = []
+        order = random.Random(self.task.seed)
         while times and len(winners) < MOST_ROUNDS and not (self.stable and self._decided()):
-            for config in list(times):
+            for config in shuffled(list(times), order):
                 left = self._left()
                 again = self.runner.again(config, left) if left > 0 else None
                 if again is None:

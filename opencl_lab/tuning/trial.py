@@ -13,6 +13,7 @@ import numpy as np
 
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.measuring.doubt import doubt, unseen
 from opencl_lab.measuring.guarded import Guarded
 from opencl_lab.plan import check_plan
 from opencl_lab.reference.descriptor import Arrays
@@ -26,9 +27,6 @@ from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["NEAR", "Trial"]
 
-CLOCK_SLACK = 1.1  # event times may exceed the host's clock by this much before they are doubted
-OVERHEAD_MS = 0.5  # of a launch, at most, that the events do not see
-UNSEEN = 10.0  # beyond it the host's clock may show so many times what the events claim
 HOPELESS = 3.0  # a first run so much slower than the best needs no second one
 NEAR = 1.3
 """What took so many times as long as the best cannot win any more."""
@@ -232,9 +230,7 @@ class Trial:
             runs.append(self._once(executable))
         # A single run may have waited for the host; all of them did not.
         kernel, host = min(run[0] for run in runs), min(run[1] for run in runs)
-        launches = len(executable.plan.launches)
-        if host - OVERHEAD_MS * (1 + launches) > UNSEEN * kernel:
-            raise _doubt(kernel, host)
+        _refuse(unseen(kernel, host, len(executable.plan.launches)))
         return tuple(run[0] for run in runs)
 
     def _once(self, executable: Executable) -> tuple[float, float]:
@@ -247,16 +243,13 @@ class Trial:
         if not self._task.device.capabilities.event_timing:
             return host, host
         kernel = execution.kernel_ms
-        if not 0 < kernel <= CLOCK_SLACK * host:
-            raise _doubt(kernel, host)
+        _refuse(doubt(kernel, host_ms=host))
         return kernel, host
 
 
-def _doubt(kernel: float, host: float) -> LaunchError:
-    return LaunchError(
-        f"the events claim {kernel:.3g} ms in kernels where the host's clock saw {host:.3g} ms; "
-        "this timing cannot be believed"
-    )
+def _refuse(doubted: str | None) -> None:
+    if doubted is not None:
+        raise LaunchError(doubted)
 
 
 def _since(begin: float) -> float:

@@ -10,6 +10,7 @@ import pyopencl as cl
 
 from opencl_lab.device import Device
 from opencl_lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
+from opencl_lab.measuring.doubt import agree
 from opencl_lab.template import render
 
 __all__ = ["barriers_in_loops", "event_timing", "forward_progress", "usable", "visible_writes"]
@@ -105,7 +106,7 @@ def event_timing(device: Device) -> Answers:
     detail = f"events show {ratio:.2f} of the host's {milliseconds:.1f} ms"
     try:
         check(result, x * np.uint32(scale) + np.uint32(shift))
-        if not 0.5 <= ratio <= 1.02:
+        if not agree(ratio, 1.0):
             raise Wrong(detail)
     except Wrong as error:
         yield {"verdict": "broken", "value": False, "detail": str(error)}

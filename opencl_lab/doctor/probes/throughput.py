@@ -6,6 +6,7 @@ a launch can only make it slower.
 
 from __future__ import annotations
 
+import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from opencl_lab.device import Device
 from opencl_lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 from opencl_lab.kernels import lacks_type
 from opencl_lab.measuring.roofline import rate_text
+from opencl_lab.measuring.rounds import shuffled
 from opencl_lab.template import render
 from opencl_lab.wording import size_text
 
@@ -126,8 +128,9 @@ def _final(trials: Sequence[_Trial]) -> _Trial:
     """Launch the best trials in turn until they get no faster; return the fastest."""
     begin = improved = now = time.perf_counter()
     best = max(trial.best for trial in trials)
+    order = random.Random(0)
     while now < min(improved + PATIENCE, begin + LONGEST):
-        for trial in trials:
+        for trial in shuffled(trials, order):
             trial.launch()
             now = time.perf_counter()
             if trial.best > 1.005 * best:

@@ -1,0 +1,242 @@
+"""What all who measure share: turns in rounds, doubt of event times, poison."""
+
+import math
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from opencl_lab.measuring.doubt import CLOCK_SLACK, agree, doubt, unseen
+from opencl_lab.measuring.guarded import Guarded
+from opencl_lab.measuring.poison import POISON, poisoned
+from opencl_lab.measuring.roofline import Peaks
+from opencl_lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
+from opencl_lab.measuring.samples import Times, interval_of_median
+from opencl_lab.plan import Work
+from opencl_lab.runtime.session import default_queue
+
+# --- turns in rounds ----------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that only moves when somebody works or sleeps."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def steadily(milliseconds, width=0.0, seed=0):
+    """Return a participant whose times vary by so much of them."""
+    noise = np.random.default_rng(seed)
+    return lambda made: milliseconds * (1 + width * noise.uniform(-1, 1))
+
+
+def turns_of(participants, *arguments, seconds=None, **options):
+    """Measure; return the turns, the samples, and the seconds that all took.
+
+    A participant returns its next time in milliseconds, by how many it has, or None.
+    """
+    clock, samples = Clock(), [[] for _ in participants]
+    begin, turns = clock(), []
+    rounds = Rounds(samples, *arguments, clock=clock, sleep=clock.sleep, **options)
+    for turn in rounds:
+        turns.append(turn)
+        found = participants[turn.participant](len(samples[turn.participant]))
+        clock.sleep(seconds[turn.participant] if seconds else (found or 1.0) * 1e-3)
+        if found is not None:
+            samples[turn.participant].append(found)
+    return turns, samples, clock() - begin
+
+
+def test_exactly_as_many_rounds_as_asked_for_whatever_the_spread():
+    for rounds in (1, 3, 17):
+        turns, samples, _ = turns_of([steadily(5), steadily(1, 0.9)], rounds)
+        assert [len(made) for made in samples] == [rounds, rounds]
+        assert [turn.number for turn in turns] == [n + 1 for n in range(rounds) for _ in range(2)]
+
+
+def test_nobody_always_follows_the_same_neighbour():
+    turns, _, _ = turns_of([steadily(1)] * 4, 60)
+    order = [turn.participant for turn in turns]
+    for begin in range(0, len(order), 4):
+        assert sorted(order[begin : begin + 4]) == [0, 1, 2, 3]
+    followed = {(one, other) for one, other in pairwise(order)}
+    assert {(one, other) for one in range(4) for other in range(4) if one != other} <= followed
+    again, _, _ = turns_of([steadily(1)] * 4, 60)
+    other, _, _ = turns_of([steadily(1)] * 4, 60, seed=1)
+    assert [turn.participant for turn in again] == order
+    assert [turn.participant for turn in other] != order
+
+
+def test_shuffled_keeps_everybody():
+    assert sorted(shuffled("abcde", random.Random(3))) == list("abcde")
+
+
+def test_there_is_a_rest_before_each_turn():
+    clock, slept, samples = Clock(), [], [[], []]
+    for turn in Rounds(samples, 3, rest=0.03, clock=clock, sleep=slept.append):
+        assert len(slept) == sum(map(len, samples)) + 1
+        samples[turn.participant].append(1.0)
+    assert slept == [0.03] * 6
+
+
+def test_the_steady_stop_after_the_least_rounds():
+    _, samples, _ = turns_of([steadily(5, STEADY / 2), steadily(9)])
+    assert [len(made) for made in samples] == [LEAST_ROUNDS, LEAST_ROUNDS]
+
+
+def test_the_loose_go_on_until_their_median_is_known():
+    _, samples, seconds = turns_of([steadily(5), steadily(50, 0.1)], budget=1000.0)
+    assert len(samples[0]) == LEAST_ROUNDS < len(samples[1])
+    low, high = interval_of_median(samples[1])
+    assert high - low <= 2 * STEADY * np.median(samples[1])
+    low, high = interval_of_median(samples[1][:-1])
+    assert high - low > 2 * STEADY * np.median(samples[1][:-1]), "it went on for nothing"
+    assert seconds < 1000.0
+
+
+def test_who_overlaps_with_a_loose_one_is_measured_beside_it():
+    _, samples, _ = turns_of([steadily(50), steadily(50, 0.1), steadily(90)], budget=1000.0)
+    steady, loose, apart = map(len, samples)
+    assert steady == loose > LEAST_ROUNDS == apart
+
+
+def test_a_budget_ends_what_never_becomes_steady():
+    def restless(made):
+        return 2.0**made % 97
+
+    for budget in (None, 3.0):
+        _, samples, seconds = turns_of([restless], budget=budget, seconds=[0.01])
+        limit = BUDGET if budget is None else budget
+        assert limit - 0.02 <= seconds <= limit and len(samples[0]) > LEAST_ROUNDS
+
+
+def test_first_turns_are_always_made_and_slow_ones_do_not_use_up_the_others_time():
+    _, samples, seconds = turns_of(
+        [steadily(7.0), steadily(1.0, 0.9), steadily(1.0, 0.9)], budget=6.0, seconds=[7.0, 0.1, 0.1]
+    )
+    slow, quick, other = map(len, samples)
+    assert slow == 1 and min(quick, other) > LEAST_ROUNDS
+    assert seconds <= 7.0 + 6.0
+
+
+def test_a_budget_ends_rounds_that_were_asked_for():
+    _, samples, seconds = turns_of([steadily(1.0)], 1000, 2.0, seconds=[0.5])
+    assert len(samples[0]) == 4 and seconds == pytest.approx(2.0)
+    _, samples, _ = turns_of([steadily(1.0)], 1000, seconds=[0.5])
+    assert len(samples[0]) == 1000
+
+
+def test_who_adds_no_sample_has_no_further_turn():
+    def failing(made):
+        return 1.0 if made < 2 else None
+
+    turns, samples, _ = turns_of([failing, steadily(1.0)], 9)
+    assert [len(made) for made in samples] == [2, 9]
+    assert [turn.participant for turn in turns].count(0) == 3
+    turns, _, _ = turns_of([lambda made: None])
+    assert len(turns) == 1
+    assert list(Rounds([])) == []
+
+
+def test_turns_say_how_much_is_over():
+    turns, _, _ = turns_of([steadily(1.0)] * 2, 4)
+    assert [turn.share for turn in turns] == [step / 8 for step in range(8)]
+    turns, _, _ = turns_of([steadily(1.0, 0.9)], budget=1.0, seconds=[0.1])
+    assert [turn.share for turn in turns] == pytest.approx([step / 10 for step in range(10)])
+
+
+# --- samples ------------------------------------------------------------------------------------
+
+
+def test_intervals_hold_for_many_samples():
+    """By the definition, in whole numbers; 2**count is no float from 1024 on."""
+    for count in (30, 101, 1500):
+        low, high = interval_of_median(range(count))
+        left_out = low
+        assert high == count - 1 - left_out
+        tails = [
+            2 * sum(math.comb(count, k) for k in range(n + 1)) for n in (left_out - 1, left_out)
+        ]
+        assert tails[0] * 20 <= 2**count < tails[1] * 20 + 2 * math.comb(count, left_out + 1) * 20
+
+
+def test_times_are_above_others_beyond_the_spread_of_both():
+    low, high = Times.of([1.0, 1.2, 1.1]), Times.of([1.3, 1.5, 1.4])
+    assert high.is_above(low) and not low.is_above(high) and not low.is_above(low)
+    assert not Times.of([1.15, 1.6, 1.4]).is_above(low)
+
+
+# --- doubt --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel_ms", "host_ms", "launches", "believed"),
+    [
+        (1.0, 1.0, 1, True),
+        (0.99 * CLOCK_SLACK, 1.0, 1, True),
+        (1.01 * CLOCK_SLACK, 1.0, 1, False),
+        (1.0, 500.0, 1, True),  # a single run may have waited
+        (0.0, 1.0, 1, False),
+        (0.0, 1.0, 0, True),
+        (0.1, 1.0, 0, True),
+        (-1.0, 1.0, 1, False),
+        (math.nan, 1.0, 1, False),
+        (math.inf, 1.0, 1, False),
+    ],
+)
+def test_events_are_held_against_the_clock(kernel_ms, host_ms, launches, believed):
+    said = doubt(kernel_ms, host_ms=host_ms, launches=launches)
+    assert (said is None) == believed
+    assert believed or ("cannot be believed" in said and f"{host_ms:.3g} ms" in said)
+
+
+def test_and_against_the_peaks():
+    peaks = Peaks(flops32=1e12)
+    known = {"work": Work(2e9, 0), "dtype": np.dtype(np.float32), "peaks": peaks}
+    assert doubt(2.0, **known) is None and "1 TFLOP/s" in doubt(1.0, **known)
+    assert "clock" in doubt(1.0, host_ms=0.5, **known), "the clock speaks first"
+    assert doubt(2.0, host_ms=2.0, **known) is None
+    assert doubt(1.0, **{**known, "peaks": None}) is None
+    assert doubt(math.inf, **known) is None, "a failure has no time"
+
+
+@pytest.mark.parametrize(
+    ("kernel_ms", "host_ms", "launches", "believed"),
+    [
+        (0.01, 1.0, 1, True),  # launches cost something
+        (0.01, 1.2, 1, False),
+        (0.01, 1.2, 2, True),
+        (5.0, 50.0, 1, True),
+        (5.0, 52.0, 1, False),
+    ],
+)
+def test_time_that_events_do_not_see_is_doubted(kernel_ms, host_ms, launches, believed):
+    assert (unseen(kernel_ms, host_ms, launches) is None) == believed
+
+
+def test_an_event_agrees_with_the_host_that_waited_for_it():
+    assert agree(1.0, 1.0) and agree(0.5, 1.0) and agree(1.02, 1.0)
+    assert not agree(0.49, 1.0) and not agree(1.03, 1.0) and not agree(0.0, 1.0)
+
+
+# --- poison -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float64", "complex128", "bool"])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5)])
+def test_poison_is_the_same_byte_on_both_sides(device, shape, dtype):
+    host = poisoned(shape, np.dtype(dtype))
+    assert host.shape == shape and host.dtype == dtype
+    assert host.tobytes() == bytes([POISON]) * host.nbytes
+    if host.size and dtype == "float64":
+        guarded = Guarded(default_queue(device), shape, np.dtype(dtype))
+        guarded.poison()
+        assert guarded.get().tobytes() == host.tobytes()
