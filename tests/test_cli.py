@@ -3,16 +3,18 @@
 import csv
 import json
 
+import click
 import numpy as np
 import pytest
 from command_line import QUICK, oclab, oclab_process
 
+from opencl_lab.cli.options import RunOptions, run_options
 from opencl_lab.comparison.measure import COLUMNS
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
-    "kernel_ms", "kernel_times", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "peak_fraction",
-    "peak_note", "data", "calls", "note",
+    "kernel_ms", "kernel_times", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps",
+    "peak_fraction", "peak_note", "data", "calls", "note",
     "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff", "ok",
 }  # fmt: skip
 
@@ -76,3 +78,38 @@ def test_files_are_taken_in_the_order_of_the_operation(tmp_path, shapes):
     assert result.returncode == 0, result.stderr
     np.testing.assert_allclose(np.load(files[2]), a @ b, rtol=1e-12, atol=1e-12)
     assert oclab("gemm", "--help").stdout.splitlines()[0].endswith("[A] [B]")
+
+
+@pytest.mark.parametrize(
+    ("given", "quick", "repeats", "budget"),
+    [
+        ([], True, 5, 10.0),
+        ([], False, None, None),
+        (["--repeats", "3"], True, 3, None),
+        (["--repeats", "3"], False, 3, None),
+        (["--time-limit", "2.5"], True, None, 2.5),
+        (["--repeats", "3", "--time-limit", "2.5"], True, 3, 2.5),
+    ],
+)
+def test_how_often_rows_are_made(given, quick, repeats, budget):
+    asked = []
+
+    @click.command()
+    @run_options
+    def command(**options):
+        asked.append(RunOptions.taken_from(options).request(quick))
+
+    command.main(given, standalone_mode=False)
+    assert (asked[0].repeats, asked[0].budget) == (repeats, budget)
+
+
+def test_a_time_limit_leaves_the_first_rows_of_all(tmp_path):
+    limit = ["--against", "numpy", "--time-limit", "1e-9", "--json"]
+    for command in (["sort", "--n", 2000], ["bench", "sort", "--sizes", 2000, "--out", tmp_path]):
+        result = oclab(*command, *limit)
+        assert result.returncode == 0, result.stderr
+        rows = json.loads(result.stdout)["results"]
+        assert [row["total_ms"]["runs"] for row in rows] == [1, 1]
+        assert rows[0]["kernel_times"] is None or rows[0]["kernel_times"]["runs"] == 1
+    calls = oclab("bench", "sort", "--calls", "--sizes", 20, "--time-limit", "1e-9", "--json")
+    assert calls.returncode == 0, calls.stderr

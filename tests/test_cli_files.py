@@ -66,6 +66,7 @@ def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
         (["--n", "1000000000000"], 2, "allocates at most"),
         (["--order", "upside-down"], 2, "order"),
         (["--repeats", "0"], 2, "repeats"),
+        (["--time-limit", "0"], 2, "time limit"),
         (["--threads", "0"], 2, "threads"),
         (["--algorithm", "bogo"], 2, "bogo"),
         (["--against", "c:bogo"], 2, "c:bogo"),

@@ -119,6 +119,7 @@ def test_a_file_may_be_sorted_in_its_own_place(given, keys):
         (["-o", "OUT.npy", "--algorithm", "all"], 2, "name one algorithm"),
         (["-o", "OUT.npy", "--algorithm", "no-such"], 2, "no algorithm 'no-such'"),
         (["-o", "OUT.npy", "--repeats", 3], 2, "leave --repeats out"),
+        (["-o", "OUT.npy", "--time-limit", 3], 2, "leave --time-limit out"),
         (["-o", "OUT.npy", "--resident"], 2, "leave --resident out"),
         (["-o", "OUT.npy", "--against", "numpy"], 3, "numpy cannot run here"),
         (["-o", "OUT.npy", "--against", "nobody"], 2, "no reference nobody"),

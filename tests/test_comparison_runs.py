@@ -1,5 +1,6 @@
 """Running a comparison: who is measured how often, and what fails alone."""
 
+import math
 import time
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from opencl_lab.comparison.plots import (
 )
 from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.measuring.rounds import LEAST_ROUNDS
 from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.operation import SORT
@@ -84,6 +86,17 @@ def test_compare_returns_measurements():
     assert rows[1].speedup == 1.0
 
 
+def test_compare_takes_a_time_limit(device, monkeypatch):
+    """Here of a time in which only the first rows can be made."""
+    options = {"n": 2000, "against": "numpy", "device": device}
+    for repeats in (None, 50):
+        rows = ol.compare("sort", **options, repeats=repeats, time_limit=1e-9)
+        assert [row.total_ms.runs for row in rows] == [1, 1] and all(row.ok for row in rows)
+    monkeypatch.setattr("opencl_lab.measuring.rounds.STEADY", math.inf)
+    rows = ol.compare("sort", **options, repeats=None)
+    assert [row.total_ms.runs for row in rows] == [LEAST_ROUNDS] * 2
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -93,6 +106,9 @@ def test_compare_returns_measurements():
         ({"n": "10"}, ol.InvalidProblem),
         ({"n": None}, ol.InvalidProblem),
         ({"repeats": 0}, ol.InvalidProblem),
+        ({"time_limit": 0}, ol.InvalidProblem),
+        ({"time_limit": math.nan}, ol.InvalidProblem),
+        ({"repeats": None, "time_limit": math.inf}, ol.InvalidProblem),
         ({"against": "bogus"}, ol.InvalidConfig),
         ({"algorithms": "bogus"}, ol.InvalidConfig),
         ({"algorithms": ","}, ol.InvalidConfig),
@@ -221,6 +237,41 @@ def test_every_step_is_named_before_it_begins(device):
     assert "right result on the host" in labels
     for label in ("start", "first run", "run 1 of 2", "run 2 of 2"):
         assert f"opencl:radix, {label}" in labels and f"numpy, {label}" in labels
+
+
+def test_progress_goes_on_where_the_number_of_rows_is_unknown(device, monkeypatch):
+    monkeypatch.setattr("opencl_lab.measuring.rounds.STEADY", 0.0)
+    told = []
+    problem = SortProblem(2000, np.dtype("int32"))
+    run_comparison(
+        SORT,
+        problem,
+        lambda: SORT.generate(problem, 0),
+        Request(against="numpy", budget=1.0),
+        device=device,
+        progress=lambda *step: told.append(step),
+    )
+    done = [step[0] for step in told]
+    assert done == sorted(done) and told[-1] == (done[-1], done[-1], "done")
+    assert len({total for _, total, _ in told}) == 1
+    rows = [step for step in told if ", run " in step[2]]
+    assert rows[0][2].endswith(", run 1") and len(rows) > 2 * LEAST_ROUNDS
+    assert len({step[0] for step in rows}) > LEAST_ROUNDS, "the bar moves with the time"
+
+
+def test_a_contestant_that_failed_takes_no_turn(device, monkeypatch):
+    monkeypatch.setattr(type(SORT), "references", (HostReference("failing", _failing_sort),))
+    told = []
+    problem = SortProblem(200, np.dtype("int32"))
+    run_comparison(
+        SORT,
+        problem,
+        lambda: SORT.generate(problem, 0),
+        Request(repeats=2, against="failing"),
+        device=device,
+        progress=lambda *step: told.append(step[2]),
+    )
+    assert "failing, first run" in told and "failing, run 1 of 2" not in told
 
 
 def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):

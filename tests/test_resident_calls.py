@@ -6,11 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from resident_rows import INT32, compared
+from rich.console import Console
 
 import opencl_lab as ol
 from opencl_lab.comparison import ours
 from opencl_lab.comparison.implementations import Workload
 from opencl_lab.comparison.ours import OpenCL
+from opencl_lab.comparison.table import OTHER_RUNS, comparison_table
+from opencl_lab.measuring.samples import Times
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.reference.peers import OurCall
@@ -46,6 +49,9 @@ def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
     kernels = device.capabilities.event_timing
     assert ran.count(timed) == 1 + 3 * ours.KERNEL_RUNS * kernels
     assert (row.kernel_ms is not None) == kernels and row.build_ms is not None
+    if kernels:  # a time for each round, as the totals have
+        times = row.kernel_times
+        assert times.runs == 3 and times.min <= times.median == row.kernel_ms <= times.max
 
 
 @pytest.mark.parametrize(
@@ -120,6 +126,69 @@ def test_wrong_results_of_calls_in_a_row_are_seen(device, data, monkeypatch):
     item.verify()
     assert item.status == "correctness"
     item.close()
+
+
+def measured(device, monkeypatch, kernel_ms, total_ms, data="host", host_ms=50.0):
+    """Return our row where events and rows of calls take these times."""
+
+    class Run:
+        kernel_events, transfer_ms = (None, None), 0.0
+
+        def __init__(self):
+            self.kernel_ms = next(kernels)
+
+    kernels, totals = iter(kernel_ms), iter(total_ms)
+    item = contestant(device, data=data)
+    item.attempt(item.start)
+    monkeypatch.setattr(item, "_profiled", lambda: (host_ms, Run()))
+    monkeypatch.setattr(item, "row", lambda calls: next(totals))
+    monkeypatch.setattr(ours, "KERNEL_RUNS", 1)
+    item.call_ms = 60.0  # no call that warms up
+    for _ in kernel_ms:
+        item.measure()
+    row = item.measurement()
+    item.close()
+    return row
+
+
+@pytest.mark.parametrize(
+    ("kernel_ms", "total_ms", "note"),
+    [
+        ([1.0, 1.2, 1.1], [1.3, 1.5, 1.4], ""),
+        ([1.3, 1.5, 1.4], [1.2, 1.4, 1.3], ""),  # within the spread of both
+        ([1.3, 1.5, 1.4], [1.0, 1.2, 1.1], ours.SLOW_EVENTS),
+    ],
+)
+def test_kernels_beyond_the_calls_are_never_without_a_word(
+    device, kernel_ms, total_ms, note, monkeypatch
+):
+    row = measured(device, monkeypatch, kernel_ms, total_ms)
+    assert row.ok and row.note == note
+    assert row.kernel_times == Times.of(kernel_ms) and row.total_ms == Times.of(total_ms)
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(comparison_table([row], ""))
+    assert (OTHER_RUNS in capture.get()) == (row.kernel_ms > row.total_ms.median)
+
+
+@pytest.mark.parametrize(
+    ("kernel_ms", "total_ms", "data", "said"),
+    [
+        (5.0, 50.0, "device", None),
+        (5.0, 52.0, "device", "5 ms in kernels where the host's clock saw 52 ms"),
+        (5.0, 52.0, "host", None),  # copies
+        (60.0, 52.0, "host", "60 ms in kernels where the host's clock saw 50 ms"),
+        (0.0, 1.0, "device", "0 ms in kernels"),
+    ],
+)
+def test_kernel_times_are_doubted(device, kernel_ms, total_ms, data, said, monkeypatch):
+    if not device.capabilities.event_timing:
+        pytest.skip("no kernel times")
+    row = measured(device, monkeypatch, [kernel_ms, kernel_ms], [total_ms, 2 * total_ms], data)
+    if said is None:
+        assert row.ok
+    else:
+        assert row.status == "runtime" and said in row.reason
 
 
 def test_configurations_reach_the_public_call(device):

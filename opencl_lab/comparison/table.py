@@ -16,6 +16,7 @@ from opencl_lab.paths import write_target
 
 __all__ = [
     "OPTIONAL_COLUMNS",
+    "OTHER_RUNS",
     "comparison_table",
     "number",
     "peak_caption",
