@@ -10,6 +10,7 @@ from opencl_lab.cli import main
 from opencl_lab.comparison.changes import Change, compare_results
 from opencl_lab.comparison.stored import read_results
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.measuring.samples import Times
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 
@@ -18,7 +19,7 @@ def test_a_row_is_read_back_as_it_was(tmp_path):
     before = row(
         samples=range(1, 16), config={"WG_SIZE": 64}, transfer_ms=0.5, build_ms=3.0, speedup=2.0,
         work=Work(1e6, 2e6), difference=Difference(1e-3, 1e-2, True), data="device", calls=3,
-        peak=0.5, workers=2, note="warm",
+        peak=0.5, workers=2, note="warm", kernel_times=Times.of([0.9, 1.0, 1.2]),
     )  # fmt: skip
     assert before.total_ms.interval == (4, 12)  # not min to max: of 15 runs outliers do not count
     results = read_results(sweep(tmp_path / "a.json", before))
@@ -26,15 +27,18 @@ def test_a_row_is_read_back_as_it_was(tmp_path):
     ((size, (after,)),) = results.series()
     assert size == 1000 and after.as_row() == before.as_row()
     assert after.total_ms.interval == before.total_ms.interval
+    assert after.kernel_times == before.kernel_times
 
 
 def test_documents_without_an_interval_have_min_to_max(tmp_path):
     path = sweep(tmp_path / "a.json", row())
     content = json.loads(path.read_text())
     del content["results"][0]["total_ms"]["interval"]
+    del content["results"][0]["kernel_times"]
     path.write_text(json.dumps(content))
     (item,) = read_results(path).rows
     assert item.measurement.total_ms.interval == (2.0, 2.4)
+    assert item.measurement.kernel_times is None and item.measurement.kernel_ms == 1.0
 
 
 @pytest.mark.parametrize(

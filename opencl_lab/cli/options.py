@@ -47,14 +47,15 @@ RUN_OPTIONS = (
         "--repeats",
         type=int,
         metavar="R",
-        help="Timed rows of calls of each: exactly so many, unless --time-limit ends them.",
+        help="Timed rows of calls of each: exactly so many, unless --time-limit ends them.  "
+        f"[default: {REPEATS}; of a sweep until their spread is small]",
     ),
     click.option(
         "--time-limit",
         type=float,
         metavar="S",
-        help="Seconds for the timed rows of one problem; each has one at least. Without --repeats "
-        "rows are made until their spread is small.",
+        help="Seconds for the timed rows of one problem, of which each has one at least. Without "
+        f"--repeats they end when their spread is small.  [default: {SECONDS:g} without --repeats]",
     ),
     click.option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
