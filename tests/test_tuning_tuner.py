@@ -156,6 +156,20 @@ def rounds_of(task, factor, spread):
     return run_tuning(task, budget=1000, runner=Noisy(record(task, time_of)), fresh=True), other
 
 
+def test_finalists_take_turns_in_orders_that_change(task):
+    asked = []
+
+    class Watched(Replay):
+        def again(self, config, seconds):
+            asked.append(config)
+            return super().again(config, seconds)
+
+    result = run_tuning(task, budget=30, runner=Watched(record(task, tile_time)), fresh=True)
+    count = len(result.finalists)
+    orders = [tuple(asked[begin : begin + count]) for begin in range(0, len(asked), count)]
+    assert count > 2 and len(set(map(frozenset, orders))) == 1 < len(set(orders))
+
+
 def test_a_gain_within_noise_is_none(task):
     result, _ = rounds_of(task, 0.98, 1.5)
     default = task.algorithm.default_config(task.problem, GPU)

@@ -305,6 +305,30 @@ FAULTS = (
         "opencl_lab/runtime/copies.py", "shift % shape)", "0)",
         "test_fft*.py",
     ),
+    # ------------------------------------------------------------------ measuring
+    Fault(
+        "rounds: the order of turns stays the same",
+        "opencl_lab/measuring/rounds.py", "order.sample(participants, len(participants))",
+        "list(participants)",
+        "test_measuring*.py test_tuning_tuner*.py",
+    ),
+    Fault(
+        "rounds: whoever is steady leaves the one beside it that is not",
+        "opencl_lab/measuring/rounds.py", "if any(_overlap(intervals[index], intervals[other]) ",
+        "if any(index == other ",
+        "test_measuring*.py",
+    ),
+    Fault(
+        "rounds: a slow one uses up the time of the others",
+        "opencl_lab/measuring/rounds.py", " or self._spent[index] + last <= own", "",
+        "test_measuring*.py",
+    ),
+    Fault(
+        "doubt: events may claim more than the host saw",
+        "opencl_lab/measuring/doubt.py", "kernel_ms <= CLOCK_SLACK * host_ms",
+        "kernel_ms <= CLOCK_SLACK * host_ms + 1e9",
+        "test_measuring*.py test_resident_calls*.py",
+    ),
     # ------------------------------------------------------------------ tuner
     Fault(
         "tuner: the problem that no tile divides is not checked",
