@@ -241,6 +241,18 @@ threading.Thread(target=late).start()
 """
 
 
+def test_a_comparison_says_into_how_many_parts_it_went(device, monkeypatch):
+    options = {"against": "none", "repeats": 1, "device": device.spec, "algorithms": "radix"}
+    monkeypatch.setenv(part_sizes.LIMIT, "1M")
+    (row,) = ol.compare("sort", n=300_000, **options)
+    assert row.ok and row.total_ms is not None and row.kernel_ms is None
+    parts = parts_of(SortProblem(300_000, np.dtype(np.int32)), device, "radix")
+    assert row.note == f"in {parts}" and f"in {parts.runs} runs of " in row.note
+    assert row.as_row()["note"] == row.note
+    (row,) = ol.compare("sort", n=1000, **options)
+    assert row.ok and not row.note
+
+
 def test_sorts_of_threads_that_outlive_the_main_one():
     environment = {**os.environ, "OCLAB_DEVICE_BYTES": "6e6"}
     command = [sys.executable, "-W", "ignore", "-c", AT_THE_END]

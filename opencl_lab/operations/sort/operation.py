@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.sort.calls import CALLS
 from opencl_lab.operations.sort.file import sort_file
+from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.operations.sort.references import (
     cupy_sort,
@@ -143,6 +146,14 @@ class Sort(Operation[SortProblem]):
             limits = np.iinfo(problem.dtype)
             keys = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)
         return {"keys": _arrange(keys, order, rng)}
+
+    def in_parts(
+        self, problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any]
+    ) -> str:
+        """Return how many parts the public function makes of keys that the device cannot hold."""
+        if not needs_parts(problem, device, algorithm, config):
+            return ""
+        return f"in {parts_of(problem, device, algorithm, config)}"
 
     def sample(self, problem: SortProblem) -> SortProblem:
         """Return no more keys than tell how fast a peer is, and not how long it takes to launch."""
