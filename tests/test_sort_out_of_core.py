@@ -13,6 +13,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab import processes
+from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort import check, out_of_core, part_sizes
 from opencl_lab.operations.sort.check import find_fault
@@ -251,6 +252,15 @@ def test_a_comparison_says_into_how_many_parts_it_went(device, monkeypatch):
     assert row.as_row()["note"] == row.note
     (row,) = ol.compare("sort", n=1000, **options)
     assert row.ok and not row.note
+
+
+def test_what_no_device_could_take_at_once_is_compared_in_parts(device):
+    problem = SortProblem(600_000, np.dtype(np.int32))
+    small = replace(device, max_allocation=1 << 20)
+    request = Request(against="none")
+    assert [name for name, *_ in check_comparison(SORT, problem, request, small).runs] == ["radix"]
+    with pytest.raises(InvalidProblem, match="MiB"):
+        check_comparison(SORT, problem, replace(request, resident=True), small)
 
 
 def test_sorts_of_threads_that_outlive_the_main_one():
