@@ -167,6 +167,15 @@ class Operation(ABC, Generic[P]):
         """Return a small problem of the same kind, which tells how fast a reference is."""
         return replace(problem, **self.check_cases[-1])
 
+    def in_parts(
+        self, problem: P, device: Device, algorithm: str, config: Mapping[str, Any]
+    ) -> str:
+        """Return into which parts the public function divides host arrays; nothing if it does not.
+
+        Such calls have no launches that a single run would show.
+        """
+        return ""
+
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]

@@ -324,3 +324,11 @@ def test_titles_are_broken_only_where_they_would_leave_the_picture():
     for words, lines in ((14, 1), (28, 2)):  # of about half an inch
         set_title(axes, " ".join(["sorting"] * words), 8)
         assert axes.get_title(loc="left").count("\n") == lines - 1
+
+
+def test_of_several_algorithms_the_one_that_auto_takes_is_named(device):
+    options = {"against": "none", "repeats": 1, "device": device.spec, "n": 3000}
+    rows = ol.compare("sort", algorithms="all", **options)
+    taken = [row.algorithm for row in rows if row.note == "auto takes it"]
+    assert len(rows) > 1 and taken == [row.algorithm for row in ol.compare("sort", **options)]
+    assert not ol.compare("sort", **options)[0].note

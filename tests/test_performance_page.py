@@ -3,16 +3,13 @@
 import json
 import re
 import runpy
-import time
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-import click
 import matplotlib
 import pytest
-
-from opencl_lab.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -23,11 +20,6 @@ PAGES = ("#ffffff", "#0d1117")  # of GitHub, light and dark
 @pytest.fixture(scope="module")
 def tool():
     return SimpleNamespace(**runpy.run_path(str(ROOT / "tools/performance_page.py")))
-
-
-@pytest.fixture(scope="module")
-def measuring():
-    return runpy.run_path(str(ROOT / "tools/measure_performance.py"))
 
 
 @pytest.fixture(scope="module")
@@ -59,20 +51,84 @@ def test_plots_are_made_of_the_documents(operation, tool, runs):
         assert there == made
 
 
-def test_other_documents_make_another_page(tool, tmp_path):
-    for path in (DOCS / "data").glob("*.json"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for row in content["results"]:
-            if row["total_ms"]:
-                row["total_ms"] = {"min": 7.0, "median": 7.0, "max": 7.0, "runs": 5}
-        (tmp_path / path.name).write_text(json.dumps(content), encoding="utf-8")
-    changed = tool.read_runs(tmp_path)
+@pytest.fixture
+def copied(tool, tmp_path):
+    """Return what copies the documents with their rows changed by a function, and reads them."""
+    shutil.copy(DOCS / "data" / tool.TITLES, tmp_path)
+
+    def changed(change):
+        for path in (DOCS / "data").glob("*.json"):
+            if path.name != tool.TITLES:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                content["results"] = [found for row in content["results"] if (found := change(row))]
+                (tmp_path / path.name).write_text(json.dumps(content), encoding="utf-8")
+        return tool.read_runs(tmp_path)
+
+    return changed
+
+
+def test_other_documents_make_another_page(tool, copied):
+    same = {"min": 7.0, "median": 7.0, "max": 7.0, "runs": 5}
+    changed = copied(lambda row: {**row, "total_ms": row["total_ms"] and same})
     text = (DOCS / "performance.md").read_text(encoding="utf-8")
     page = tool.page(text, changed)
     assert page != text
     assert {"7", "(1.00x)"} <= set(re.findall(r"(?<=\| )[^|]+(?= \|)", page))
     there = (DOCS / "plots/sort.svg").read_text(encoding="utf-8")
     assert description(tool.plot("sort", changed)) != description(there)
+
+
+def test_missing_parts_leave_the_others(tool, copied, runs):
+    changed = copied(lambda row: row if row["part"] in ("sort", "fft_single") else None)
+    assert changed.keys() == {"sort", "fft_single"}
+    assert tool.section("sort", changed) == tool.section("sort", runs)
+    assert tool.section("gemm", changed) == "Not measured yet."
+    assert tool.table(tool.OPERATIONS["fft"][1], runs["fft_single"][0]) in tool.section(
+        "fft", changed
+    )
+    assert "one row, complex64" in texts(tool.plot("fft", changed))
+
+
+def test_libraries_that_nobody_named_get_names_and_styles(tool, copied):
+    others = {"numpy": "brand-new", "torch@device": "another@device", "c:omp": "brand-old x7"}
+
+    def renamed(row):
+        bare = row["implementation"].split(" x")[0]
+        return {**row, "implementation": others.get(bare, row["implementation"])}
+
+    changed = copied(renamed)
+    shown = {name for run in changed["sort"] for name in run.names}
+    assert shown == {"opencl_lab", "CuPy", "another", "brand-new", "brand-old"}
+    assert shown <= set(texts(tool.plot("sort", changed)))
+    styles = tool.styles_of(shown)
+    assert next(iter(styles)) == "opencl_lab" and len(set(styles.values())) == len(shown)
+    many = tool.styles_of(map(str, range(40)))  # more than there are styles
+    assert len(many) == 40
+
+
+def test_of_several_numbers_of_threads_the_fastest_counts(tool, copied):
+    times = {"min": 1e-6, "median": 1e-6, "max": 1e-6, "runs": 5}
+    one = {"implementation": "c:omp x1", "total_ms": times}
+    changed = copied(lambda row: {**row, **one} if row["implementation"] == "numpy" else row)
+    (_, row), *_ = changed["sort"][0].series
+    assert row.keys() == {"opencl_lab", "C, OpenMP"}
+    assert row["C, OpenMP"].implementation == "c:omp x1"
+
+
+def test_two_of_ours_and_documents_without_a_title_are_errors(tool, copied, tmp_path):
+    with pytest.raises(ValueError, match="which is ours"):
+        copied(lambda row: {**row, "kind": "opencl"})
+    (tmp_path / tool.TITLES).write_text("{}")
+    with pytest.raises(ValueError, match="no title for cpu16"):
+        tool.read_runs(tmp_path)
+
+
+def test_figures_of_a_gpu_are_those_of_data_on_it(tool, copied, runs):
+    def beside(row):
+        return {**row, "data": "host"} if row["implementation"] == "cupy@device" else row
+
+    sort = [run for run in copied(beside)["sort"] if run.on_gpu]
+    assert [run.names for run in sort] == [["opencl_lab", "PyTorch"]]
 
 
 def test_missing_markers_are_an_error(tool, runs):
@@ -89,28 +145,10 @@ def luminance(colour):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_colours_are_seen_on_light_and_dark_pages(page, tool):
-    needed = [(tool.INK, 4.0), *((colour, 3.0) for colour, _ in tool.STYLES.values())]
+    needed = [
+        (tool.INK, 4.0),
+        *((colour, 3.0) for colour, _ in (*tool.STYLES.values(), *tool.OTHERS)),
+    ]
     for colour, least in needed:
         low, high = sorted((luminance(colour), luminance(page)))
         assert (high + 0.05) / (low + 0.05) >= least, colour
-
-
-@pytest.mark.parametrize("on_gpu", [False, True])
-def test_the_commands_of_the_sweeps_are_accepted(on_gpu, tool, measuring, monkeypatch):
-    monkeypatch.setattr(click.Command, "invoke", lambda self, ctx: 0)
-    shown = {sweep.name for sweeps in tool.OPERATIONS.values() for sweep in sweeps}
-    assert {sweep.name for sweep in measuring["SWEEPS"]} == shown
-    for sweep in measuring["SWEEPS"]:
-        arguments = measuring["command_of"](sweep, on_gpu)
-        assert main(arguments) == 0
-        assert ("--resident" in arguments) == on_gpu
-
-
-def test_a_sweep_that_takes_too_long_is_interrupted(measuring, tmp_path, capsys):
-    arguments = ["bench", "sort", "--sizes", "1000,2000", "--repeats", "100000", "--quiet"]
-    arguments += ["--out", "sweep", "--against", "none"]
-    start = time.monotonic()
-    content = measuring["run"](arguments, tmp_path, 2.0)
-    assert time.monotonic() - start < 2.0 + measuring["REST"]
-    assert "interrupted" in capsys.readouterr().out
-    assert content is None or content["results"]

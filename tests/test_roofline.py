@@ -10,6 +10,7 @@ import pyopencl as cl
 import pytest
 from rich.console import Console
 
+from opencl_lab.cli.main import main
 from opencl_lab.cli.tune_progress import _best_text
 from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
@@ -17,7 +18,7 @@ from opencl_lab.comparison.table import comparison_table
 from opencl_lab.discovery import probe_file
 from opencl_lab.doctor.diagnose import store
 from opencl_lab.doctor.findings import Finding
-from opencl_lab.doctor.probes import throughput
+from opencl_lab.doctor.probes import throughput, transfers
 from opencl_lab.doctor.probing import ProbeSession, Wrong
 from opencl_lab.measuring.roofline import (
     Peaks,
@@ -277,7 +278,7 @@ def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
     def fail():
         raise Wrong("planted")
 
-    *steps, last = throughput._race(device, "FLOP/s", trials)
+    *steps, last = throughput.race(device, "FLOP/s", trials)
     assert [step["trying"] for step in steps] == [f"{n} chains of float4" for n in (1, 4, 2)]
     assert "value" not in steps[0] and steps[1]["value"] > 0 and "FLOP/s" in steps[1]["reached"]
     assert last["verdict"] == "ok" and steps[1]["value"] < last["value"] < 1e20
@@ -290,3 +291,62 @@ def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
     poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
     (step,) = throughput.flops64(poor)
     assert step["verdict"] == "no"
+
+
+# --- copies between host and device --------------------------------------------------------------
+
+
+@pytest.fixture
+def apart(device):
+    """The device under test, taken for one with memory of its own."""
+    return replace(device, unified_memory=False, simulated=False)
+
+
+WAYS = [(pinned, sends) for pinned in (False, True) for sends in (False, True)]
+
+
+@pytest.mark.parametrize(("pinned", "sends"), WAYS)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_transfers_copy_all_bytes(apart, pinned, sends, rounds):
+    trial = transfers._Transfer(ProbeSession(apart), 1 << 16, pinned, sends)
+    trial.build()
+    trial.rounds = rounds
+    for _ in range(2):
+        assert trial.launch() > 0
+        trial.verify()
+    with pytest.raises(Wrong):  # nothing was copied since
+        trial.verify()
+
+
+def test_a_transfer_that_leaves_something_out_is_seen(apart, monkeypatch):
+    trial = transfers._Transfer(ProbeSession(apart), 1 << 16, False, True)
+    trial.build()
+    whole, trial.array = trial.array, trial.array[:-1]
+    trial.launch()
+    trial.array = whole
+    with pytest.raises(Wrong, match="1 of 16384"):
+        trial.verify()
+
+
+@pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
+def test_rates_of_transfers_are_peaks(name, apart, monkeypatch):
+    monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
+    monkeypatch.setattr(throughput, "PATIENCE", 0.01)
+    *steps, last = getattr(transfers, name)(apart)
+    assert [step["trying"] for step in steps] == ["16 KiB at once", "64 KiB at once"]
+    assert last["verdict"] == "ok"
+    assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
+
+
+def test_a_device_on_the_memory_of_the_host_has_no_transfers(device):
+    (step,) = transfers.fetch_plain_bytes(replace(device, unified_memory=True))
+    assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
+
+
+def test_the_list_of_devices_has_the_peaks(device, cache, capsys):
+    store(device, [Finding("flops32", "", "ok", "", 2.5e11), Finding("x", "", "ok", "", 1.0)])
+    assert main(["devices", "--device", device.spec]) == 0
+    assert "peaks that oclab doctor measured: flops32 250 GFLOP/s\n" in capsys.readouterr().out
+    assert main(["devices", "--device", device.spec, "--json"]) == 0
+    peaks = json.loads(capsys.readouterr().out)["peaks"]
+    assert peaks["flops32"] == 2.5e11 and peaks["send_bytes"] is None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sort_checks import SMALL, bits, stable_order
 
 import opencl_lab as ol
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.operation import ORDERS, SORT
 from opencl_lab.operations.sort.problem import SortProblem
 
@@ -41,6 +42,7 @@ def test_generated_keys_have_the_order_they_claim(order, dtype):
         "nearly-sorted": 0 < descents <= 40,
         "few-unique": 2 <= unique <= 16 and descents > 100,
         "equal": unique == 1,
+        "zipf": 5 < unique < 500 and 150 < np.unique(keys, return_counts=True)[1].max() < 500,
         "organ-pipe": not (keys[1 : top + 1] < keys[:top]).any()
         and not (keys[top + 1 :] > keys[top:-1]).any()
         and 400 < top < 600,
@@ -52,6 +54,15 @@ def test_generated_keys_have_the_order_they_claim(order, dtype):
 @pytest.mark.parametrize("order", ORDERS)
 def test_generated_keys_of_tiny_sizes(order, n):
     assert SORT.generate(SORT.problem(n=n), 3, order=order)["keys"].shape == (1, n)
+
+
+def test_rows_of_generated_keys_are_arranged_by_themselves():
+    problem = SORT.problem(n=100, rows=3)
+    assert (problem.n, problem.rows) == (100, 3)
+    keys = SORT.generate(problem, 3, order="sorted")["keys"]
+    assert keys.shape == (3, 100) and (np.diff(keys.astype(np.int64)) >= 0).all()
+    with pytest.raises(InvalidProblem, match="rows is given by the input file"):
+        SORT.problem_of({"keys": keys}, rows=3)
 
 
 def test_generated_keys_differ_between_seeds():

@@ -13,6 +13,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab import processes
+from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort import check, out_of_core, part_sizes
 from opencl_lab.operations.sort.check import find_fault
@@ -239,6 +240,27 @@ def late():
 atexit.register(late)
 threading.Thread(target=late).start()
 """
+
+
+def test_a_comparison_says_into_how_many_parts_it_went(device, monkeypatch):
+    options = {"against": "none", "repeats": 1, "device": device.spec, "algorithms": "radix"}
+    monkeypatch.setenv(part_sizes.LIMIT, "1M")
+    (row,) = ol.compare("sort", n=300_000, **options)
+    assert row.ok and row.total_ms is not None and row.kernel_ms is None
+    parts = parts_of(SortProblem(300_000, np.dtype(np.int32)), device, "radix")
+    assert row.note == f"in {parts}" and f"in {parts.runs} runs of " in row.note
+    assert row.as_row()["note"] == row.note
+    (row,) = ol.compare("sort", n=1000, **options)
+    assert row.ok and not row.note
+
+
+def test_what_no_device_could_take_at_once_is_compared_in_parts(device):
+    problem = SortProblem(600_000, np.dtype(np.int32))
+    small = replace(device, max_allocation=1 << 20)
+    request = Request(against="none")
+    assert [name for name, *_ in check_comparison(SORT, problem, request, small).runs] == ["radix"]
+    with pytest.raises(InvalidProblem, match="MiB"):
+        check_comparison(SORT, problem, replace(request, resident=True), small)
 
 
 def test_sorts_of_threads_that_outlive_the_main_one():

@@ -2,20 +2,23 @@
 
     python tools/performance_page.py
 
-reads docs/data/*.json, which `tools/measure_performance.py` writes, draws docs/plots/OPERATION.svg,
-and replaces what is between the markers of each operation in docs/performance.md. Nothing in there
-is written by hand. A second run changes nothing.
+reads docs/data/LABEL.json, a document of the study `peers` for each device, and titles.json there,
+which names the devices; draws docs/plots/OPERATION.svg, and replaces what is between the markers of
+each operation in docs/performance.md. Nothing in there is written by hand. Parts that a document
+lacks have no panel and no table. A second run changes nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import Results, read_results
 
 DOCS = Path(__file__).parents[1] / "docs"
+TITLES = "titles.json"
 OURS = "opencl_lab"
 INK = "#727a85"  # of text: as far from white as from the dark pages of GitHub
 STYLES = {  # colour and marker, all with a contrast of 3 at least on white and on dark pages
@@ -37,22 +41,31 @@ STYLES = {  # colour and marker, all with a contrast of 3 at least on white and 
     "C, OpenMP": ("#7d8590", "v"),
     "OpenCV": ("#2f9e44", "D"),
     "FFTW": ("#2f9e44", "D"),
+    "CLBlast": ("#2f9e44", "D"),
+    "VkFFT": ("#2f9e44", "D"),
     "CuPy": ("#0e9594", "D"),
     "PyTorch": ("#a855f7", "^"),
     "PyOpenCL radix": ("#a0714f", "P"),
     "PyOpenCL bitonic": ("#d6409f", "X"),
 }
-NAMES = {
+OTHERS = tuple(  # of libraries that are not named above, in turn
+    (colour, marker) for marker in "<>ph" for colour in ("#c2740c", "#6b7f1c", "#7c6cf0", "#c2497e")
+)
+NAMES = {  # of references, without the side on which their data are
     "numpy": "NumPy",
+    "numpy:avx2": "NumPy, AVX2",
     "blas": "BLAS",
     "scipy": "SciPy",
+    "c:seq": "C",
     "c:omp": "C, OpenMP",
     "opencv": "OpenCV",
     "fftw": "FFTW",
-    "cupy@device": "CuPy",
-    "torch@device": "PyTorch",
-    "pyopencl:radix@device": "PyOpenCL radix",
-    "pyopencl:bitonic@device": "PyOpenCL bitonic",
+    "cupy": "CuPy",
+    "torch": "PyTorch",
+    "clblast": "CLBlast",
+    "vkfft": "VkFFT",
+    "pyopencl:radix": "PyOpenCL radix",
+    "pyopencl:bitonic": "PyOpenCL bitonic",
 }
 PLATFORMS = {"Portable Computing Language": "PoCL", "Intel(R) OpenCL": "Intel's CPU runtime"}
 PANEL = (3.6, 2.5)  # inches
@@ -60,50 +73,67 @@ PANEL = (3.6, 2.5)  # inches
 
 @dataclass(frozen=True)
 class Sweep:
-    """What the documents of one sweep show: what a size is, and how many units a call handles."""
+    """What one part of the study shows: what a size is, and how many units a call handles."""
 
     name: str
     what: str
+    option: str
     size: str
     unit: str
-    units: Callable[[int, Mapping[str, Any]], float]
-    """Units of 10^6 of a call from its size and the options of the problem."""
+    units: Callable[[int, int], float]
+    """Units of 10^6 of a call from its size and its batch."""
 
 
-def _transform(n: int, options: Mapping[str, Any]) -> float:
-    return 5 * n * math.log2(n) * options["batch"] / 1e9
+def _transform(n: int, batch: int) -> float:
+    return 5 * n * math.log2(n) * batch / 1e9
 
 
 OPERATIONS = {
-    "sort": (Sweep("sort", "random int32 keys", "keys", "10⁹ keys/s", lambda n, _: n / 1e9),),
-    "gemm": (Sweep("gemm", "float32, N x N", "N", "TFLOP/s", lambda n, _: 2 * n**3 / 1e12),),
+    "sort": (Sweep("sort", "random int32 keys", "n", "keys", "10⁹ keys/s", lambda n, _: n / 1e9),),
+    "gemm": (
+        Sweep("gemm", "float32, N x N", "size", "N", "TFLOP/s", lambda n, _: 2 * n**3 / 1e12),
+    ),
     "conv2d": (
         Sweep(
             "conv2d",
             "7 x 7 filter, float32, N x N pixels",
+            "size",
             "N",
             "10⁹ pixels/s",
             lambda n, _: n * n / 1e9,
         ),
     ),
     "fft": (
-        Sweep("fft", "1,024 rows, complex64", "points of a row", "GFLOP/s", _transform),
-        Sweep("fft_single", "one row, complex64", "points", "GFLOP/s", _transform),
+        Sweep("fft", "1,024 rows, complex64", "n", "points of a row", "GFLOP/s", _transform),
+        Sweep("fft_single", "one row, complex64", "n", "points", "GFLOP/s", _transform),
     ),
 }
 
 
 @dataclass(frozen=True)
 class Run:
-    """One document: a sweep on a device."""
+    """One part of one document: a sweep on a device.
+
+    Parameters
+    ----------
+    results : Results
+    title : str
+        Names the device.
+    series : sequence of tuple
+        Sizes with the rows by the names of implementations, the smallest first.
+    batch : int
+        Of transforms.
+    """
 
     results: Results
+    title: str
     series: Sequence[tuple[int, Mapping[str, Measurement]]]
+    batch: int = 1
 
     @property
-    def measured(self) -> Mapping[str, Any]:
-        """What the tool that measured it put in."""
-        return self.results.mapping("measured")
+    def environment(self) -> Mapping[str, Any]:
+        """When and on what it was measured."""
+        return self.results.mapping("environment")
 
     @property
     def on_gpu(self) -> bool:
@@ -113,44 +143,77 @@ class Run:
     @property
     def rank(self) -> tuple[bool, int, str]:
         """Where it stands: CPUs first, those with few processors before those with many."""
-        return self.on_gpu, self.measured["processors"], self.measured["title"]
+        return self.on_gpu, self.environment.get("processors", 0), self.title
 
     @property
     def names(self) -> list[str]:
-        """The implementations that have a time, ours first, in the order of `STYLES`."""
-        there = {name for _, row in self.series for name in row}
-        return [name for name in STYLES if name in there]
+        """The implementations that have a time, ours first, then as in `STYLES`."""
+        return list(styles_of(name for _, row in self.series for name in row))
+
+
+def styles_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return colours and markers by name, in the order in which they are shown."""
+    there = set(names)
+    found = {name: style for name, style in STYLES.items() if name in there}
+    return {**found, **dict(zip(sorted(there - found.keys()), cycle(OTHERS), strict=False))}
 
 
 def read_runs(folder: Path) -> dict[str, list[Run]]:
-    """Return the runs in a folder by the name of their sweep."""
-    found: dict[str, list[Run]] = {}
-    for path in sorted(folder.glob("*.json")):
-        results = read_results(path)
-        series = [(size, _by_name(rows)) for size, rows in results.series()]
-        found.setdefault(results.mapping("measured")["sweep"], []).append(Run(results, series))
-    return {name: sorted(runs, key=lambda run: run.rank) for name, runs in found.items()}
+    """Return the runs in a folder by the name of their part.
 
-
-def _by_name(rows: Sequence[Measurement]) -> dict[str, Measurement]:
-    """Return the rows with a right result by the names of `STYLES`.
+    Each document of `oclab study peers` there has its title in titles.json, by its name.
 
     Raises
     ------
-    KeyError
-        For an implementation that has no name here.
+    ValueError
+        If a document has no title, or several of our algorithms for one problem.
     """
-    found = {}
+    titles = json.loads((folder / TITLES).read_text(encoding="utf-8"))
+    found: dict[str, list[Run]] = {}
+    for path in sorted(folder.glob("*.json")):
+        if path.name == TITLES:
+            continue
+        if path.stem not in titles:
+            raise ValueError(f"{folder / TITLES} has no title for {path.stem}")
+        results = read_results(path)
+        for sweep in (sweep for sweeps in OPERATIONS.values() for sweep in sweeps):
+            run = _run(results, titles[path.stem], sweep)
+            if run.series:
+                found.setdefault(sweep.name, []).append(run)
+    return {name: sorted(runs, key=lambda run: run.rank) for name, runs in found.items()}
+
+
+def _run(results: Results, title: str, sweep: Sweep) -> Run:
+    """Return a part of a document; without any series where it is missing."""
+    side = "device" if results.device["kind"] == "gpu" else "host"
+    rows = [
+        row
+        for row in results.rows
+        if row.leading.get("part") == sweep.name and row.measurement.data == side
+    ]
+    series: dict[int, dict[str, Measurement]] = {}
     for row in rows:
-        if row.status == "correct" and row.total_ms is not None:
-            bare = row.implementation.split(" x")[0]
-            found[OURS if row.kind == "opencl" else NAMES[bare]] = row
-    return found
+        _put(series.setdefault(row.leading[sweep.option], {}), row.measurement)
+    batch = rows[0].leading.get("batch", 1) if rows else 1
+    return Run(results, title, [item for item in sorted(series.items()) if item[1]], batch)
+
+
+def _put(found: dict[str, Measurement], row: Measurement) -> None:
+    """Put a row with a right result to its name; of several numbers of threads the fastest."""
+    if row.status != "correct" or row.total_ms is None:
+        return
+    bare = row.implementation.split(" x")[0].removesuffix("@device")
+    name = OURS if row.kind == "opencl" else NAMES.get(bare, bare)
+    if name == OURS and name in found:
+        raise ValueError(f"{row.implementation} and {found[name].implementation}: which is ours?")
+    if name not in found or row.total_ms.median < found[name].total_ms.median:
+        found[name] = row
 
 
 def digest(runs: Sequence[Run]) -> str:
     """Return what tells whether a plot is of these documents."""
-    contents = b"".join(run.results.path.read_bytes() for run in runs)
+    paths = dict.fromkeys(run.results.path for run in runs)
+    contents = b"".join(path.read_bytes() for path in paths)
     return hashlib.sha256(contents).hexdigest()[:16]
 
 
@@ -164,15 +227,16 @@ def plot(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:
         size = (PANEL[0] * max(columns, 2), PANEL[1] * len(rows) + 0.4)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(len(rows), columns, squeeze=False)
+        styles = styles_of(name for run in used for name in run.names)
         for line, (sweep, there) in zip(axes, rows, strict=True):
             for axis in line[len(there) :]:
                 axis.remove()
             for axis, run in zip(line, there, strict=False):
-                _draw(axis, sweep, run)
+                _draw(axis, sweep, run, styles)
         handles = {}
         for axis in figure.axes:
             handles.update(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-        names = [name for name in STYLES if name in handles]
+        names = list(styles_of(handles))
         figure.legend(
             [handles[name] for name in names],
             names,
@@ -191,15 +255,14 @@ def plot(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().split("\n"))
 
 
-def _draw(axis: Any, sweep: Sweep, run: Run) -> None:
-    options = run.results.options
+def _draw(axis: Any, sweep: Sweep, run: Run, styles: Mapping[str, tuple[str, str]]) -> None:
     for name in reversed(run.names):
         points = [
-            (size, sweep.units(size, options) / (row[name].total_ms.median / 1e3))
+            (size, sweep.units(size, run.batch) / (row[name].total_ms.median / 1e3))
             for size, row in run.series
             if name in row
         ]
-        colour, marker = STYLES[name]
+        colour, marker = styles[name]
         width = 2.2 if name == OURS else 1.3
         axis.plot(
             *zip(*points, strict=True), marker + "-", color=colour, label=name, lw=width, ms=4
@@ -212,7 +275,7 @@ def _draw(axis: Any, sweep: Sweep, run: Run) -> None:
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_title(f"{run.measured['title']}\n{sweep.what}", fontsize=9, color=INK)
+    axis.set_title(f"{run.title}\n{sweep.what}", fontsize=9, color=INK)
     axis.set_xlabel(sweep.size, color=INK)
     axis.set_ylabel(sweep.unit, color=INK)
     axis.tick_params(which="both", colors=INK)
@@ -235,7 +298,7 @@ def table(sweep: Sweep, run: Run) -> str:
     """Return the times of a run as Markdown, with the best other library beside ours."""
     names = run.names
     lines = [
-        f"**{run.measured['title']}**, {sweep.what}; {_where(run)}; milliseconds per call:",
+        f"**{run.title}**, {sweep.what}; {_where(run)}; milliseconds per call:",
         "",
         f"| {sweep.size} | {' | '.join(names)} | best other / ours |",
         f"|--:|{'--:|' * len(names)}--:|",
@@ -250,7 +313,7 @@ def _where(run: Run) -> str:
     device = run.results.device
     platform = PLATFORMS.get(device["platform"], device["platform"])
     places = "data on the device" if run.on_gpu else "NumPy arrays"
-    return f"{platform}, driver {device['driver']}; {places}; {run.measured['date']}"
+    return f"{platform}, driver {device['driver']}; {places}; {run.environment['started'][:10]}"
 
 
 def _number(value: float) -> str:
@@ -271,10 +334,11 @@ def _ratio(row: Mapping[str, Measurement]) -> str:
 
 def section(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:
     """Return what stands between the markers of an operation."""
-    parts = [f"![Throughput of {operation} by size, one panel per device](plots/{operation}.svg)"]
-    for sweep in OPERATIONS[operation]:
-        parts += [table(sweep, run) for run in runs.get(sweep.name, ())]
-    return "\n\n".join(parts)
+    picture = f"![Throughput of {operation} by size, one panel per device](plots/{operation}.svg)"
+    tables = [
+        table(sweep, run) for sweep in OPERATIONS[operation] for run in runs.get(sweep.name, ())
+    ]
+    return "\n\n".join([picture, *tables]) if tables else "Not measured yet."
 
 
 def page(text: str, runs: Mapping[str, Sequence[Run]]) -> str:
@@ -300,7 +364,9 @@ def main(docs: Path = DOCS) -> int:
     runs = read_runs(docs / "data")
     target = docs / "performance.md"
     made = {target: page(target.read_text(encoding="utf-8"), runs)}
-    for operation in OPERATIONS:
+    for operation, sweeps in OPERATIONS.items():
+        if not any(sweep.name in runs for sweep in sweeps):
+            continue
         made[docs / "plots" / f"{operation}.svg"] = plot(operation, runs)
     for path, text in made.items():
         if not path.is_file() or path.read_text(encoding="utf-8") != text:

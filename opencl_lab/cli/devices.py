@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
+
 import click
 from rich.table import Table
 
@@ -9,6 +11,7 @@ from opencl_lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.device import Device
 from opencl_lab.discovery import choose_device, devices
 from opencl_lab.errors import DeviceNotFound
+from opencl_lab.measuring.roofline import Peaks, rate_text, stored_peaks
 from opencl_lab.wording import size_text
 
 __all__ = ["devices_command"]
@@ -20,6 +23,14 @@ OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units", "
 def _capabilities(device: Device) -> str:
     names = ("fp64", "fp16", "subgroups", "int64_atomics", "inline_ptx")
     return " ".join(name for name in names if getattr(device.capabilities, name))
+
+
+def _peaks_text(peaks: Peaks) -> str:
+    """Return measured peaks in one line; those that are not known are left out."""
+    found = {item.name: getattr(peaks, item.name) for item in fields(Peaks)}
+    units = {name: "FLOP/s" if name.startswith("flops") else "B/s" for name in found}
+    rates = (f"{name} {rate_text(rate, units[name])}" for name, rate in found.items() if rate)
+    return ", ".join(rates)
 
 
 @click.command("devices")
@@ -39,7 +50,16 @@ def devices_command() -> None:
         chosen = None if selection is None else selection.device.as_dict()
         content = [device.as_dict() for device in found]
         reason = None if selection is None else selection.reason
-        print_json(document("devices", device=chosen, reason=reason, devices=content))
+        peaks = None if selection is None else stored_peaks(selection.device)
+        print_json(
+            document(
+                "devices",
+                device=chosen,
+                reason=reason,
+                devices=content,
+                peaks=None if peaks is None else asdict(peaks),
+            )
+        )
         return
     table = Table(title="OpenCL devices, the preferred one first", title_justify="left")
     for name in ("#", "spec", "kind", "device", "platform, driver", "units", "MHz", "memory"):
@@ -67,5 +87,8 @@ def devices_command() -> None:
     settings().show(table, OPTIONAL_COLUMNS)
     if selection is not None:
         settings().say(f"chosen: {selection}")
+        peaks = stored_peaks(selection.device)
+        if peaks is not None:
+            settings().say(f"peaks that oclab doctor measured: {_peaks_text(peaks)}")
     else:
         settings().say("chosen: none, because $OCLAB_DEVICE matches none of these")

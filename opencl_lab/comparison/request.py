@@ -135,7 +135,8 @@ def check_comparison(
     for name, _, values in runs:
         algorithm = chosen.algorithm(name)
         config = algorithm.configure(problem, device, values)
-        check_plan(algorithm.plan(problem, config, device), device)
+        if request.resident or not chosen.in_parts(problem, device, name, config):
+            check_plan(algorithm.plan(problem, config, device), device)
     sides: list[Side] = [] if request.resident else ["host"]
     if request.resident or references.on_device:
         sides.append("device")

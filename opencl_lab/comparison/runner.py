@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
+from opencl_lab.errors import InvalidConfig
 from opencl_lab.measuring.rounds import LEAST_ROUNDS, Rounds
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 BASELINE = "c:seq"
+CHOSEN = "auto takes it"
 
 StepReport: TypeAlias = Callable[[int, int, str], None]
 """Called with steps done, steps in all, and what comes next."""
@@ -175,13 +177,31 @@ def _result(
     return Comparison(
         workload.problem,
         device,
-        [row.against(baseline) for row in rows],
+        [row.against(baseline) for row in _with_choice(rows, workload, device)],
         workload.inputs,
         workload.expected,
         next((item.outputs() for item in ours if item.status == "correct"), {}),
         [item.error for item in ours if item.error is not None],
         {item.name: item.profile() for item in ours if isinstance(item, OpenCL)},
     )
+
+
+def _with_choice(
+    rows: Sequence[Measurement], workload: Workload, device: Device
+) -> Sequence[Measurement]:
+    """Return the rows with a note at the algorithm that `auto` takes, where there are several."""
+    if len({row.algorithm for row in rows if row.kind == "opencl"}) < 2:
+        return rows
+    try:
+        taken = workload.operation.choose(workload.problem, device).name
+    except InvalidConfig:  # none that is quick enough to be taken without being named
+        return rows
+    return [
+        replace(row, note=", ".join(filter(None, (CHOSEN, row.note))))
+        if row.kind == "opencl" and row.algorithm == taken
+        else row
+        for row in rows
+    ]
 
 
 def compare(

@@ -25,6 +25,7 @@ __all__ = ["PROBES", "Finding", "Probe", "Report", "examine", "report", "store"]
 
 
 NO_PEAK = "results are not held against this peak; on a machine with less to do it may go better"
+NO_RATE = "how fast arrays get to the device or back stays unknown"
 UPDATE = "update the OpenCL driver of this device; until then opencl_lab works around it"
 PROBES = (
     Probe(
@@ -56,6 +57,10 @@ PROBES = (
     Probe("flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
     Probe("copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),
     Probe("cached_bytes", "peak of copying in caches", NO_PEAK, alone=True),
+    Probe("send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
+    Probe("fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
+    Probe("send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
+    Probe("fetch_plain_bytes", "peak of copying to plain arrays", NO_RATE, alone=True),
 )
 
 

@@ -51,12 +51,21 @@ class Peaks:
     cached_bytes : float, optional
         The same in buffers that stay in a cache, the fastest that holds data from
         one launch to the next. Small problems can be as fast as this.
+    send_bytes, fetch_bytes : float, optional
+        Bytes copied from pinned memory of the host to the device, and back to such memory.
+    send_plain_bytes, fetch_plain_bytes : float, optional
+        The same from and to plain arrays. Devices that work on the memory of the host have
+        none of the four.
     """
 
     flops32: float | None = None
     flops64: float | None = None
     copy_bytes: float | None = None
     cached_bytes: float | None = None
+    send_bytes: float | None = None
+    fetch_bytes: float | None = None
+    send_plain_bytes: float | None = None
+    fetch_plain_bytes: float | None = None
 
     def flops(self, dtype: Any) -> float | None:
         """Return the peak of arithmetic in `dtype`, real or complex; None for other types."""

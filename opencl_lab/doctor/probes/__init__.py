@@ -35,12 +35,20 @@ from opencl_lab.doctor.probes.throughput import (
     flops32,
     flops64,
 )
+from opencl_lab.doctor.probes.transfers import (
+    fetch_bytes,
+    fetch_plain_bytes,
+    send_bytes,
+    send_plain_bytes,
+)
 
 __all__ = [
     "barriers_in_loops",
     "cached_bytes",
     "copy_bytes",
     "event_timing",
+    "fetch_bytes",
+    "fetch_plain_bytes",
     "flops32",
     "flops64",
     "forward_progress",
@@ -50,6 +58,8 @@ __all__ = [
     "int64_atomics",
     "local_memory",
     "max_work_group",
+    "send_bytes",
+    "send_plain_bytes",
     "subgroups",
     "usable",
     "vector_bytes",

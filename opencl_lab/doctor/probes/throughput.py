@@ -23,7 +23,7 @@ from opencl_lab.measuring.rounds import shuffled
 from opencl_lab.template import render
 from opencl_lab.wording import size_text
 
-__all__ = ["cached_bytes", "copy_bytes", "flops32", "flops64"]
+__all__ = ["Trial", "cached_bytes", "copy_bytes", "flops32", "flops64", "race"]
 
 LAUNCHES = 6  # of each trial, before the best ones go on
 FINALISTS = 3
@@ -35,8 +35,8 @@ TASKS = 16  # work-items that copy for each unit of a CPU; the number evens out 
 KIB, MIB = 1 << 10, 1 << 20
 
 
-class _Trial(ABC):
-    """A kernel in one shape, launched again and again.
+class Trial(ABC):
+    """A kernel in one shape, launched again and again; or another piece of work.
 
     Parameters
     ----------
@@ -60,20 +60,24 @@ class _Trial(ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Build the kernel and set its arguments but for the last, the rounds."""
+        """Get ready: build the kernel and set its arguments but for the last, the rounds."""
 
     @abstractmethod
     def verify(self) -> None:
         """Check the results of the last launch; raise Wrong."""
 
-    def launch(self) -> float:
+    def run(self) -> float:
         """Run `rounds` rounds and return the seconds."""
         self.kernel.set_arg(self.kernel.num_args - 1, np.uint32(self.rounds))
-        seconds = self.session.clock(
+        return self.session.clock(
             lambda: cl.enqueue_nd_range_kernel(
                 self.session.queue, self.kernel, (self.items,), (self.wg,)
             )
         )
+
+    def launch(self) -> float:
+        """Run `rounds` rounds, keep the best rate, and return the seconds."""
+        seconds = self.run()
         self.best = max(self.best, self.amount * self.rounds / seconds)
         return seconds
 
@@ -92,14 +96,14 @@ class _Trial(ABC):
         self.best = 0.0  # launches shorter than these measure the clock
 
 
-def _race(device: Device, unit: str, trials: Callable[[ProbeSession], Iterator[_Trial]]) -> Answers:
+def race(device: Device, unit: str, trials: Callable[[ProbeSession], Iterator[Trial]]) -> Answers:
     """Yield the steps of the search for the fastest of several trials."""
     if device.simulated:
         yield {"verdict": "no", "detail": "a simulator has no speed of its own"}
         return
     # On a busy CPU a short launch fits between two turns of other processes.
     seconds = 1.5e-3 if device.kind == "cpu" else 4e-3
-    finished: list[_Trial] = []
+    finished: list[Trial] = []
     failure = ""
     reached: Answer = {}
     for trial in trials(ProbeSession(device)):
@@ -124,7 +128,7 @@ def _race(device: Device, unit: str, trials: Callable[[ProbeSession], Iterator[_
     yield {"verdict": "ok", "detail": detail, **reached}
 
 
-def _final(trials: Sequence[_Trial]) -> _Trial:
+def _final(trials: Sequence[Trial]) -> Trial:
     """Launch the best trials in turn until they get no faster; return the fastest."""
     begin = improved = now = time.perf_counter()
     best = max(trial.best for trial in trials)
@@ -138,11 +142,11 @@ def _final(trials: Sequence[_Trial]) -> _Trial:
     return max(trials, key=lambda trial: trial.best)
 
 
-def _reached(trial: _Trial, unit: str) -> Answer:
+def _reached(trial: Trial, unit: str) -> Answer:
     return {"value": float(f"{trial.best:.4g}"), "reached": rate_text(trial.best, unit)}
 
 
-class _Arithmetic(_Trial):
+class _Arithmetic(Trial):
     """Chains of multiply-adds on vectors."""
 
     def __init__(self, session: ProbeSession, dtype: Any, width: int, chains: int):
@@ -184,7 +188,7 @@ class _Arithmetic(_Trial):
         check(self.sums, self.start_values.sum(axis=0) + self.chains * own, 1e-5)
 
 
-class _Copy(_Trial):
+class _Copy(Trial):
     """Copying a part of two buffers."""
 
     def __init__(
@@ -249,7 +253,7 @@ def _power_of_two(limit: int) -> int:
     return 1 << (limit.bit_length() - 1)
 
 
-def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[_Trial]:
+def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[Trial]:
     """Yield as many vectors in flight as there may be registers, of all sizes there may be."""
     if session.device.kind != "cpu":
         for width, chains in ((1, 16), (2, 8), (4, 4), (4, 8)):
@@ -259,7 +263,7 @@ def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[_Trial]:
         yield _Arithmetic(session, dtype, size // np.dtype(dtype).itemsize, chains)
 
 
-def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[_Trial]:
+def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[Trial]:
     """Yield copies of several sizes, as far as the device allocates them, in several shapes."""
     device = session.device
     limit = min(device.max_allocation, device.global_memory // 8)
@@ -279,7 +283,7 @@ def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[_Trial]:
 
 def flops32(device: Device) -> Answers:
     """Probe the peak of multiply-adds in float32."""
-    return _race(device, "FLOP/s", lambda session: _arithmetic(session, np.float32))
+    return race(device, "FLOP/s", lambda session: _arithmetic(session, np.float32))
 
 
 def flops64(device: Device) -> Answers:
@@ -287,14 +291,14 @@ def flops64(device: Device) -> Answers:
     lacking = lacks_type(device, np.float64)
     if lacking is not None:
         return iter([{"verdict": "no", "detail": lacking}])
-    return _race(device, "FLOP/s", lambda session: _arithmetic(session, np.float64))
+    return race(device, "FLOP/s", lambda session: _arithmetic(session, np.float64))
 
 
 def copy_bytes(device: Device) -> Answers:
     """Probe the peak of copying within memory, in buffers much larger than any cache."""
     least = 256 * MIB if device.kind == "cpu" else 1024 * MIB
     size = _power_of_two(max(least, 8 * int(device.handle.global_mem_cache_size)))
-    return _race(device, "B/s", lambda session: _copies(session, [size]))
+    return race(device, "B/s", lambda session: _copies(session, [size]))
 
 
 def cached_bytes(device: Device) -> Answers:
@@ -308,4 +312,4 @@ def cached_bytes(device: Device) -> Answers:
         sizes = [tasks * each for each in (4 * KIB, 8 * KIB, 64 * KIB)]
     else:
         sizes = [4 * MIB, 16 * MIB]
-    return _race(device, "B/s", lambda session: _copies(session, sizes))
+    return race(device, "B/s", lambda session: _copies(session, sizes))

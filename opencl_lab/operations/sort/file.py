@@ -23,7 +23,7 @@ from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.paths import check_target, write_target
 from opencl_lab.processes import host_memory
 from opencl_lab.solver import axis_of
-from opencl_lab.wording import counted, size_text
+from opencl_lab.wording import size_text
 
 __all__ = ["FileSort", "sort_file"]
 
@@ -75,9 +75,7 @@ class FileSort:
     @property
     def parts_text(self) -> str:
         """The same in words."""
-        one, many = ("run", "runs") if self.split.merges else ("batch", "batches")
-        runs = counted(self.split.runs, one, many)
-        return f"{runs} of {size_text(self.split.nbytes)}"
+        return str(self.split)
 
     @property
     def nbytes(self) -> int:

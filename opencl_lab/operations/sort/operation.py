@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.sort.calls import CALLS
 from opencl_lab.operations.sort.file import sort_file
+from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.operations.sort.references import (
     cupy_sort,
@@ -30,7 +33,18 @@ from opencl_lab.solver import axis_of
 
 __all__ = ["ORDERS", "SORT", "Sort"]
 
-ORDERS = ("random", "sorted", "reversed", "nearly-sorted", "few-unique", "equal", "organ-pipe")
+ORDERS = (
+    "random",
+    "sorted",
+    "reversed",
+    "nearly-sorted",
+    "few-unique",
+    "equal",
+    "organ-pipe",
+    "zipf",
+)
+ZIPF = 1.3
+"""Exponent of skewed keys: the most frequent one is a quarter of them."""
 SAMPLE_KEYS = 1 << 18
 
 
@@ -63,6 +77,7 @@ class Sort(Operation[SortProblem]):
     summary = "Sort numbers, stably and in NumPy's order."
     options = (
         Option("n", int, 50_000, "how many keys"),
+        Option("rows", int, 1, "how many rows of n keys, each sorted by itself"),
         Option("dtype", str, "int32", "type of the keys", KEY_TYPES),
         Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
         Option("descending", bool, False, "the largest key first"),
@@ -90,14 +105,15 @@ class Sort(Operation[SortProblem]):
         chosen = self.with_defaults(options)
         axis_of(options, 1)
         return SortProblem(
-            n=chosen["n"], dtype=np.dtype(chosen["dtype"]), descending=chosen["descending"]
+            chosen["n"], np.dtype(chosen["dtype"]), chosen["rows"], chosen["descending"]
         )
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[SortProblem, Arrays]:
         """Sort along an axis of the array `keys`, converted to `dtype` if that is given."""
         chosen = self.with_defaults(options)
-        if "n" in options:
-            raise InvalidProblem("n is given by the input file; leave it out")
+        for name in ("n", "rows"):
+            if name in options:
+                raise InvalidProblem(f"{name} is given by the input file; leave it out")
         keys = native(arrays["keys"])
         if not keys.ndim:
             raise InvalidProblem("the file holds a single number without dimensions, not an array")
@@ -144,6 +160,14 @@ class Sort(Operation[SortProblem]):
             keys = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)
         return {"keys": _arrange(keys, order, rng)}
 
+    def in_parts(
+        self, problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any]
+    ) -> str:
+        """Return how many parts the public function makes of keys that the device cannot hold."""
+        if not needs_parts(problem, device, algorithm, config):
+            return ""
+        return f"in {parts_of(problem, device, algorithm, config)}"
+
     def sample(self, problem: SortProblem) -> SortProblem:
         """Return no more keys than tell how fast a peer is, and not how long it takes to launch."""
         n = min(problem.n, SAMPLE_KEYS)
@@ -180,6 +204,9 @@ def _arrange(
     if order == "few-unique":
         few = keys[:, : min(16, keys.shape[1])]
         return np.take_along_axis(few, rng.integers(0, few.shape[1], keys.shape), axis=1)
+    if order == "zipf":
+        ranks = (rng.zipf(ZIPF, keys.shape) - 1) % keys.shape[1]
+        return np.take_along_axis(keys, ranks, axis=1)
     keys = np.sort(keys, axis=-1)
     if order == "reversed":
         keys = keys[:, ::-1]

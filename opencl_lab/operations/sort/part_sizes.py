@@ -16,7 +16,7 @@ from opencl_lab.processes import host_memory
 from opencl_lab.runtime.streams import SLOTS
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
-from opencl_lab.wording import bytes_of, size_text
+from opencl_lab.wording import bytes_of, counted, size_text
 
 __all__ = ["LIMIT", "Parts", "memory_limit", "needs_parts", "parts_of"]
 
@@ -74,6 +74,10 @@ class Parts:
     def nbytes(self) -> int:
         """Bytes of a part."""
         return self.part.n * self.part.rows * self.part.dtype.itemsize
+
+    def __str__(self) -> str:
+        one, many = ("run", "runs") if self.merges else ("batch", "batches")
+        return f"{counted(self.runs, one, many)} of {size_text(self.nbytes)}"
 
 
 def memory_limit(device: Device) -> float:
