@@ -17,8 +17,8 @@ from opencl_lab.plan import Work
 def test_a_row_is_read_back_as_it_was(tmp_path):
     before = row(
         samples=range(1, 16), config={"WG_SIZE": 64}, transfer_ms=0.5, build_ms=3.0, speedup=2.0,
-        work=Work(1e6, 2e6), difference=Difference(1e-3, 1e-2, True), data="device", calls=3,
-        peak=0.5, workers=2, note="warm",
+        work=Work(1e6, 2e6), difference=Difference(1e-3, 1e-2, error_over_bound=0.5),
+        data="device", calls=3, peak=0.5, workers=2, note="warm",
     )  # fmt: skip
     assert before.total_ms.interval == (4, 12)  # not min to max: of 15 runs outliers do not count
     results = read_results(sweep(tmp_path / "a.json", before))
