@@ -1,6 +1,7 @@
 """Comparing two runs: documents read back, verdicts by the recorded spread, exit status."""
 
 import json
+import math
 import re
 
 import pytest
@@ -35,6 +36,25 @@ def test_documents_without_an_interval_have_min_to_max(tmp_path):
     path.write_text(json.dumps(content))
     (item,) = read_results(path).rows
     assert item.measurement.total_ms.interval == (2.0, 2.4)
+
+
+@pytest.mark.parametrize(
+    ("difference", "status", "share"),
+    [
+        (Difference(1e-3, 1e-2, error_over_bound=0.5), "correct", None),
+        (Difference(0.0, 0.0, error_over_bound=0.0), "correct", 0.0),  # whatever the bound was
+        (Difference(1e-3, 1e-2, error_over_bound=7.0), "correctness", math.inf),
+    ],
+)
+def test_documents_without_the_error_over_its_bound_are_read(difference, status, share, tmp_path):
+    path = sweep(tmp_path / "a.json", row(difference=difference, status=status))
+    content = json.loads(path.read_text())
+    del content["results"][0]["error_over_bound"]
+    path.write_text(json.dumps(content))
+    (item,) = read_results(path).rows
+    assert item.measurement.difference.error_over_bound == share
+    assert item.measurement.difference.max_rel == difference.max_rel
+    assert item.measurement.ok is (status == "correct")
 
 
 @pytest.mark.parametrize(

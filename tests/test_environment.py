@@ -169,9 +169,9 @@ class Library:
         return 0
 
 
-def on_bus(bus, **more):
+def on_bus(bus, slot=0, **more):
     """Return a device whose driver tells its place."""
-    handle = SimpleNamespace(pci_bus_id_nv=bus, pci_slot_id_nv=0, **more)
+    handle = SimpleNamespace(pci_bus_id_nv=bus, pci_slot_id_nv=slot, **more)
     return Device(NVIDIA.name, "gpu", vendor=NVIDIA.vendor, handle=handle)
 
 
@@ -205,6 +205,10 @@ def test_which_gpu_it_is():
     assert gpu_state.find_gpu(on_bus(0x1B, pci_domain_id_nv=1), two) is not None
     assert gpu_state.find_gpu(on_bus(0x1B), two) is None  # by its name it could be either
     assert gpu_state.find_gpu(NVIDIA, two) is None
+    guest = Library((("other", "00000000:00:05.0"), (NVIDIA.name, "00000000:00:06.0")))
+    for slot in (6, 6 << 3):  # drivers number them in either way
+        assert gpu_state.find_gpu(on_bus(0, slot), guest) is not None
+    assert gpu_state.find_gpu(on_bus(0, 7), guest) is None
     assert gpu_state.find_gpu(NVIDIA, Library()) is not None  # the only one, of this name
     assert gpu_state.find_gpu(NVIDIA, Library((("NVIDIA A2", "x"),))) is None
     for failing in ("nvmlInit_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetCount_v2"):

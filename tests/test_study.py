@@ -91,6 +91,7 @@ def test_a_study_writes_everything(tmp_path, monkeypatch, capsys):
     assert {row["order"] for row in rows} == {"random", "sorted", "reversed"}
     assert {row["n"] for row in rows} == {"10", "300"} and all(row["ok"] == "True" for row in rows)
     content = json.loads((folder / "results.json").read_text())
+    assert content["environment"]["started"] and "busy" in content["environment"]
     assert content["command"] == "study" and len(content["results"]) == len(rows)
     summary = (folder / "summary.txt").read_text()
     for question in STUDIES["sort"].questions:

@@ -113,10 +113,11 @@ def find_gpu(device: Device, library: Any = None) -> Gpu | None:
         return None
     if not _call(library, "nvmlInit_v2"):
         return None
-    handle, place = c_void_p(), _pci_place(device)
-    by_place = "nvmlDeviceGetHandleByPciBusId_v2"
-    if place and _call(library, by_place, c_char_p(place.encode()), byref(handle)):
-        return Gpu(library, handle)
+    handle = c_void_p()
+    for place in _pci_places(device):
+        text = c_char_p(place.encode())
+        if _call(library, "nvmlDeviceGetHandleByPciBusId_v2", text, byref(handle)):
+            return Gpu(library, handle)
     count, name = c_uint(), create_string_buffer(96)
     _call(library, "nvmlDeviceGetCount_v2", byref(count))
     if count.value != 1 or not _call(library, "nvmlDeviceGetHandleByIndex_v2", 0, byref(handle)):
@@ -126,12 +127,16 @@ def find_gpu(device: Device, library: Any = None) -> Gpu | None:
     return Gpu(library, handle) if named and named in device.name else None
 
 
-def _pci_place(device: Device) -> str:
-    """Return the place of a device as NVML writes it; empty where its driver does not tell."""
+def _pci_places(device: Device) -> tuple[str, ...]:
+    """Return where a device may be, as NVML writes it; nothing where its driver does not tell.
+
+    The number of the slot may have that of the function in its last three bits.
+    """
     try:
         handle = device.handle
         bus, slot = int(handle.pci_bus_id_nv), int(handle.pci_slot_id_nv)
         domain = int(getattr(handle, "pci_domain_id_nv", 0))
     except Exception:  # whatever pyopencl raises for what a driver does not know
-        return ""
-    return f"{domain:08x}:{bus:02x}:{slot >> 3:02x}.{slot & 7}"
+        return ()
+    bus_text = f"{domain:08x}:{bus:02x}"
+    return f"{bus_text}:{slot >> 3:02x}.{slot & 7}", f"{bus_text}:{slot:02x}.0"

@@ -205,7 +205,7 @@ def _stored(command: tuple[str, ...]) -> tuple[Path, Compiler | None]:
     match read_json(path):
         case {"version": str(version), "flags": [*flags]} if all(isinstance(f, str) for f in flags):
             return path, Compiler(command, version, tuple(flags))
-    return path, _probed.get(path)
+    return path, None
 
 
 _probed: dict[Path, Compiler] = {}  # by this process: not all of them are stored
@@ -213,9 +213,9 @@ _probed: dict[Path, Compiler] = {}  # by this process: not all of them are store
 
 def _probe_once(command: tuple[str, ...]) -> Compiler:
     """Return what `_probe` found the last time, as long as compiler and machine are the same."""
-    path, known = _stored(command)
-    if known is not None and not known.no_openmp:
-        return known
+    path, stored = _stored(command)
+    if stored is not None:
+        return stored
     found = _probed[path] = _probe(command)
     if not found.no_openmp:  # what is missing may be installed later
         with suppress(OSError):
@@ -255,7 +255,8 @@ def known() -> dict[str, Any] | None:
     """
     for command in _candidates():
         with suppress(OSError):
-            found = _stored(command)[1]
+            path, stored = _stored(command)
+            found = stored or _probed.get(path)
             if found is not None:
                 call_of = shlex.join(found.command)
                 return {"path": call_of, "version": found.version, "flags": list(found.flags)}
