@@ -7,7 +7,7 @@ from opencl_lab.plan import Work
 
 
 def timed(factor, name, baseline=4.0, **other):
-    given = {"work": Work(0, 8e3), "difference": Difference(0.0, 0.0, True), **other}
+    given = {"work": Work(0, 8e3), "difference": Difference.exact(0.0, 0.0, True), **other}
     return slower(factor, name, speedup=baseline / factor, **given)
 
 

@@ -1,6 +1,7 @@
 """Comparing two runs: documents read back, verdicts by the recorded spread, exit status."""
 
 import json
+import math
 import re
 
 import pytest
@@ -18,8 +19,9 @@ from opencl_lab.plan import Work
 def test_a_row_is_read_back_as_it_was(tmp_path):
     before = row(
         samples=range(1, 16), config={"WG_SIZE": 64}, transfer_ms=0.5, build_ms=3.0, speedup=2.0,
-        work=Work(1e6, 2e6), difference=Difference(1e-3, 1e-2, True), data="device", calls=3,
-        peak=0.5, workers=2, note="warm", kernel_times=Times.of([0.9, 1.0, 1.2]),
+        work=Work(1e6, 2e6), difference=Difference(1e-3, 1e-2, error_over_bound=0.5),
+        data="device", calls=3, peak=0.5, workers=2, note="warm",
+        kernel_times=Times.of([0.9, 1.0, 1.2]),
     )  # fmt: skip
     assert before.total_ms.interval == (4, 12)  # not min to max: of 15 runs outliers do not count
     results = read_results(sweep(tmp_path / "a.json", before))
@@ -39,6 +41,25 @@ def test_documents_without_an_interval_have_min_to_max(tmp_path):
     (item,) = read_results(path).rows
     assert item.measurement.total_ms.interval == (2.0, 2.4)
     assert item.measurement.kernel_times is None and item.measurement.kernel_ms == 1.0
+
+
+@pytest.mark.parametrize(
+    ("difference", "status", "share"),
+    [
+        (Difference(1e-3, 1e-2, error_over_bound=0.5), "correct", None),
+        (Difference(0.0, 0.0, error_over_bound=0.0), "correct", 0.0),  # whatever the bound was
+        (Difference(1e-3, 1e-2, error_over_bound=7.0), "correctness", math.inf),
+    ],
+)
+def test_documents_without_the_error_over_its_bound_are_read(difference, status, share, tmp_path):
+    path = sweep(tmp_path / "a.json", row(difference=difference, status=status))
+    content = json.loads(path.read_text())
+    del content["results"][0]["error_over_bound"]
+    path.write_text(json.dumps(content))
+    (item,) = read_results(path).rows
+    assert item.measurement.difference.error_over_bound == share
+    assert item.measurement.difference.max_rel == difference.max_rel
+    assert item.measurement.ok is (status == "correct")
 
 
 @pytest.mark.parametrize(

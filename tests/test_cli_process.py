@@ -251,7 +251,7 @@ def test_a_sweep_may_begin_with_nothing(tmp_path):
 def test_no_right_result_is_nothing_to_write(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "opencl_lab.operations.sort.operation.Sort.compare",
-        lambda *args: Difference(1.0, 1.0, False),
+        lambda *args: Difference(1.0, 1.0, error_over_bound=9.0),
     )
     target = tmp_path / "out.npy"
     assert main(["sort", "--n", "9", "-o", str(target), *QUICK]) == 1

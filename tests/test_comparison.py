@@ -47,8 +47,9 @@ def test_rates_are_by_the_total_time_of_all_alike():
 
 
 def test_rows_are_json_even_with_infinite_differences():
-    content = row(difference=Difference(math.inf, math.nan, False)).as_row()
-    assert content["max_abs_diff"] is None and content["max_rel_diff"] is None
+    content = row(difference=Difference(math.inf, math.nan, error_over_bound=math.inf)).as_row()
+    for name in ("max_abs_diff", "max_rel_diff", "error_over_bound"):
+        assert content[name] is None
     json.dumps(content, allow_nan=False)
     assert tuple(row().as_csv()) == COLUMNS
     unmeasured = Measurement("c:seq", "c", "c:seq", "unavailable", "no compiler").as_csv()

@@ -40,7 +40,7 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
             return {}
 
     sort = get_operation("sort")
-    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
     monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: Slow())
     problem = sort.problem(n=9)
     for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
@@ -66,7 +66,7 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
             return {}
 
     slow, sort = Slow(), get_operation("sort")
-    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference(0.0, 0.0, True))
+    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
     monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: slow)
     task = Workload(sort, sort.problem(n=9), {}, {})
     run = ReferenceRun(task, sort.references[0], 1, patient=patient)

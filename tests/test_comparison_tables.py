@@ -144,14 +144,15 @@ def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypat
 
 
 def test_the_table_shows_the_error_that_was_judged():
-    rows = [row(difference=Difference(1.0, 5e7, True, 3e-7)), row("numpy")]
+    judged = Difference(1.0, 5e7, error_over_bound=0.25, rel_l2=3e-7)
+    rows = [row(difference=judged), row(difference=Difference.exact(1.0, 1.0, False)), row()]
     table = comparison_table(rows, "title")
-    (column,) = [c for c in table.columns if c.header == "rel L2"]
-    assert list(column.cells) == ["3.00e-07", "-"]
-    assert "max rel" not in [c.header for c in table.columns]
+    (column,) = [c for c in table.columns if c.header == "error/bound"]
+    assert list(column.cells) == ["0.25", "inf", "-"]
     content = rows[0].as_row()
     assert content["rel_l2_diff"] == 3e-7 and content["max_rel_diff"] == 5e7
-    assert "rel_l2_diff" in str(Difference(1.0, 5e7, False, 1.0))
+    assert content["error_over_bound"] == 0.25 and rows[1].as_row()["error_over_bound"] is None
+    assert str(replace(judged, error_over_bound=7)) == "rel_l2_diff 3e-07, 7 times the bound"
 
 
 def test_numbers_are_written_plainly():
@@ -183,8 +184,8 @@ def test_narrow_terminals_keep_what_matters(width, reason):
     assert all(len(line) <= width for line in lines) and "opencl:radix" in lines[4]
     header = [name.strip() for name in lines[2].strip("┃").split("┃")]
     assert header[0] == "implementation" and header[-1] == "result"
-    # In place of the relative error of an element, and of bytes in a second.
-    optional = [name for name in OPTIONAL_COLUMNS if name not in ("rel L2", "GFLOP/s")]
+    # In place of bytes in a second.
+    optional = [name for name in OPTIONAL_COLUMNS if name != "GFLOP/s"]
     kept = [name for name in optional if name in header]
     assert kept == optional[len(optional) - len(kept) :]
     assert " ok " in lines[4] and all(word in console.file.getvalue() for word in reason.split())

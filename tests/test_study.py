@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -90,6 +91,7 @@ def test_a_study_writes_everything(tmp_path, monkeypatch, capsys):
     assert {row["order"] for row in rows} == {"random", "sorted", "reversed"}
     assert {row["n"] for row in rows} == {"10", "300"} and all(row["ok"] == "True" for row in rows)
     content = json.loads((folder / "results.json").read_text())
+    assert content["environment"]["started"] and "busy" in content["environment"]
     assert content["command"] == "study" and len(content["results"]) == len(rows)
     summary = (folder / "summary.txt").read_text()
     for question in STUDIES["sort"].questions:
@@ -144,7 +146,7 @@ def test_an_interrupted_study_keeps_what_was_measured(tmp_path, monkeypatch, cap
 
 def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch, device):
     small(monkeypatch, "gemm", {"size": 8}, runs=())
-    wrong = Difference(1.0, 1.0, False)
+    wrong = Difference(1.0, 1.0, error_over_bound=9.0)
     monkeypatch.setattr("opencl_lab.operations.gemm.operation.Gemm.compare", lambda *args: wrong)
     *_, last = run_study(STUDIES["gemm"], "small", device, repeats=1)
     assert last.status == 1
@@ -233,14 +235,16 @@ def test_answers_about_local_memory(tiled, verdict):
 
 def test_answers_about_differences():
     rows = [
-        row("c:seq", 1.0, difference=Difference(2e-4, 0.5, True)),
-        row("blas", 1.0, difference=Difference(1e-5, 0.1, True)),
+        row("c:seq", 1.0, difference=Difference(2e-4, 0.5, error_over_bound=0.5)),
+        row("blas", 1.0, difference=Difference(1e-5, 0.1, error_over_bound=0.1)),
     ]
     (said,) = answers.within([result({8: rows})], MADE_UP, largest=1e-3, relative=False)
     assert said.startswith("Yes") and "0.0002, of c:seq at size=8" in said
     (said,) = answers.within([result({8: rows})], MADE_UP, largest=1e-8, relative=True)
     assert said.startswith("No") and "0.5, of c:seq" in said
-    rows.append(row("bad", 1.0, difference=Difference(float("nan"), 0.0, False)))
+    rows.append(
+        row("bad", 1.0, difference=Difference(float("nan"), 0.0, error_over_bound=math.inf))
+    )
     (said,) = answers.within([result({8: rows})], MADE_UP, largest=1e-3, relative=False)
     assert said.startswith("No") and "of bad" in said
 

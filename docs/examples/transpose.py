@@ -18,7 +18,7 @@ from opencl_lab import registry
 from opencl_lab.cli.main import main
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.operation import UNLIKE, Difference, Operation, Option
 from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
 from opencl_lab.reference.descriptor import CReference, HostReference
 from opencl_lab.reference.peers import Calls, OurCall
@@ -250,10 +250,10 @@ class Transpose(Operation[TransposeProblem]):
         """Compare exactly: nothing is computed."""
         right, given = expected["transposed"], actual["transposed"]
         if given.shape != right.shape or given.dtype != right.dtype:
-            return Difference(np.inf, np.inf, False)
+            return UNLIKE
         same = right.tobytes() == given.tobytes()
         error = 0.0 if same else float(np.abs(right - given).max())
-        return Difference(error, error, same)
+        return Difference.exact(error, error, same)
 
 
 TRANSPOSE = Transpose()

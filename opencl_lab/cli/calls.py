@@ -70,7 +70,7 @@ def _print_and_write(
     if settings().json:
         print_json(content)
     else:
-        settings().say(f"device: {sweep.selection}")
+        settings().say_device()
         for size, report in series:
             settings().show(_table(f"{name}: {option}={size}", report))
             _say_shares(report)

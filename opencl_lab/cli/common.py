@@ -15,12 +15,14 @@ import click
 from opencl_lab._version import __version__
 from opencl_lab.cli.tables import fit
 from opencl_lab.errors import OclabError
+from opencl_lab.measuring.load import sample
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
     from rich.table import Table
 
     from opencl_lab.discovery import Selection
+    from opencl_lab.measuring.environment import Start
 
 __all__ = [
     "Settings",
@@ -48,6 +50,8 @@ class Settings:
         self.verbose = 0
         self.arguments: tuple[str, ...] = ()
         self._selection: Selection | None = None
+        self._earlier = sample()
+        self._start: Start | None = None
 
     def select(self) -> Selection:
         """Choose the device once per command."""
@@ -56,6 +60,34 @@ class Settings:
 
             self._selection = choose_device(self.device)
         return self._selection
+
+    def begin(self) -> Selection:
+        """Choose the device of a command that measures, and see in what state the machine is."""
+        selection = self.select()
+        if self._start is None:
+            from opencl_lab.measuring.environment import begin
+
+            self._start = begin(selection.device, self._earlier)
+        return selection
+
+    def environment(self) -> dict[str, Any] | None:
+        """Return where and when was measured; None for a command that measures nothing."""
+        if self._start is None:
+            return None
+        from opencl_lab.measuring.environment import record
+        from opencl_lab.reference.compiler import known
+
+        return record(self._start, known())
+
+    def say_device(self) -> None:
+        """Print which device is measured, and whether others use the machine meanwhile."""
+        self.say(f"device: {self.begin()}")
+        self.say_busy()
+
+    def say_busy(self) -> None:
+        """Print whether others used the machine when the command began."""
+        if self._start is not None and self._start.busy:
+            self.say(self._start.busy)
 
     @property
     def console(self) -> Console:
@@ -139,10 +171,14 @@ def global_options(command: F) -> F:
 
 
 def document(command: str, **content: Any) -> dict[str, Any]:
-    """Return a JSON document of the schema ``oclab/1``, with what `oclab` was called with."""
-    arguments = list(settings().arguments)
-    made = {"schema": "oclab/1", "command": command, "version": __version__}
-    return {**made, "arguments": arguments, **content}
+    """Return a JSON document of the schema ``oclab/1``, with what `oclab` was called with.
+
+    That of a command that measures says where: see `opencl_lab.measuring.environment.record`.
+    """
+    made: dict[str, Any] = {"schema": "oclab/1", "command": command, "version": __version__}
+    made["arguments"] = list(settings().arguments)
+    where = settings().environment()
+    return {**made, **({} if where is None else {"environment": where}), **content}
 
 
 def print_json(content: Mapping[str, Any]) -> None:

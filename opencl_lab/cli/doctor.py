@@ -92,7 +92,7 @@ def doctor_command() -> None:
     ICD loader, drivers, and files of devices that the user may open.
     """
     try:
-        device = settings().select().device
+        device = settings().begin().device
     except DeviceNotFound as error:
         _without_device()
         spec = settings().device or os.environ.get("OCLAB_DEVICE")
@@ -113,3 +113,4 @@ def doctor_command() -> None:
         print_json(found.as_dict())
     else:
         settings().console.print(render_table(found, everything=settings().verbose > 0))
+        settings().say_busy()

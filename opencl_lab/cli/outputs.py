@@ -81,7 +81,7 @@ def print_comparison(
             )
         )
         return
-    settings().say(f"device: {asked.selection}")
+    settings().say_device()
     table = comparison_table(comparison.measurements, f"{chosen.name}: {problem.title}")
     settings().show(table, OPTIONAL_COLUMNS)
     if settings().verbose:

@@ -134,7 +134,7 @@ def _print(
                 parts={**job.parts, **stages, "check_ms": result.check_seconds * 1e3},
             )
         )
-    settings().say(f"device: {selection.device}: {selection.reason}")
+    settings().say_device()
     rate = job.nbytes / result.seconds * 1e-9
     verdict = "correct" if result.fault is None else f"wrong: {result.fault}"
     settings().say(

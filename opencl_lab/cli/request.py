@@ -70,7 +70,7 @@ def request_of(chosen: Operation[Any], given: dict[str, Any]) -> OperationReques
         output_path(output, partial(check_output, formats=chosen.formats)),
         output_path(csv, check_target),
         output_path(plot, check_plot),
-        settings().select(),
+        settings().begin(),
     )
     if any(file is not None for file in files):
         _check_about_data(chosen, request.options)

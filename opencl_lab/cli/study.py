@@ -104,9 +104,9 @@ def study_command(name: str, scale: str, out: str | None, repeats: int | None, s
         return 0
     if out is None:
         raise click.UsageError("--out is needed: the folder for tables, plots and summaries")
-    selection = settings().select()
+    selection = settings().begin()
     wanted = list(STUDIES.values()) if name == "all" else [STUDIES[name]]
-    settings().say(f"device: {selection}")
+    settings().say_device()
     status = 0
     contents = []
     for study in wanted:

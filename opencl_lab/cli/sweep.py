@@ -89,7 +89,7 @@ def _sweep(
     chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
 ) -> Sweep:
     """Return the problems of all sizes, checked before the first one costs time."""
-    selection = settings().select()
+    selection = settings().begin()
     request = run.request()
     points = []
     for size in sizes:
@@ -168,7 +168,7 @@ def _print_and_write(sweep: Sweep, series: Series, folder: Path) -> int:
 
 
 def _print(sweep: Sweep, series: Series) -> None:
-    settings().say(f"device: {sweep.selection}")
+    settings().say_device()
     for size, rows in series:
         title = f"{sweep.chosen.name}: {sweep.chosen.size_option}={size}"
         settings().show(comparison_table(rows, title), OPTIONAL_COLUMNS)

@@ -171,9 +171,9 @@ def run_search(make: Callable[[Device], TuningTask], search: SearchOptions) -> i
     """
     check_limits(budget=search.budget, time_limit=search.time_limit, timeout=search.timeout)
     plot_path = output_path(search.plot_file, check_plot)
-    selection = settings().select()
+    selection = settings().begin()
     task = make(selection.device)
-    settings().say(f"device: {selection}")
+    settings().say_device()
     settings().say(f"{_title(task)}")
     with interrupt_at_termination(), watch(task) as progress:
         result = run_tuning(

@@ -190,6 +190,9 @@ class Measurement:
             "max_abs_diff": None if difference is None else _finite(difference.max_abs),
             "max_rel_diff": None if difference is None else _finite(difference.max_rel),
             "rel_l2_diff": None if difference is None else _finite(difference.rel_l2),
+            "error_over_bound": None
+            if difference is None
+            else _finite(difference.error_over_bound),
             "ok": self.ok,
         }
 
@@ -236,6 +239,7 @@ COLUMNS = (
     "max_abs_diff",
     "max_rel_diff",
     "rel_l2_diff",
+    "error_over_bound",
     "ok",
 )
 """Columns of a CSV file, in order."""

@@ -169,17 +169,8 @@ def _leads(name: str, value: Any) -> bool:
 
 def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
     times = _times(row, "total_ms")
-    error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
     status = _text(row, "status") or ("correct" if row.get("ok") else "runtime")
     algorithm, config = _text(row, "algorithm"), row.get("config")
-    difference = None
-    if error["max_abs"] is not None:
-        difference = Difference(
-            error["max_abs"],
-            math.inf if error["max_rel"] is None else error["max_rel"],
-            status == "correct",
-            error["rel_l2"],
-        )
     return Measurement(
         implementation=_text(row, "implementation"),
         kind=_text(row, "kind"),
@@ -196,13 +187,27 @@ def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
         build_ms=_number(row, "build_ms"),
         work=_work(row, times),
         speedup=_number(row, "speedup"),
-        difference=difference,
+        difference=_difference(row, status),
         peak=_number(row, "peak_fraction"),
         peak_note=_text(row, "peak_note"),
         data="device" if row.get("data") == "device" else "host",
         calls=_count(row, "calls"),
         note=_text(row, "note"),
     )
+
+
+def _difference(row: Mapping[str, Any], status: str) -> Difference | None:
+    """Return what is known of an error; JSON has none that are infinite."""
+    error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
+    if error["max_abs"] is None:
+        return None
+    max_rel = math.inf if error["max_rel"] is None else error["max_rel"]
+    share = _number(row, "error_over_bound")
+    if share is None and status == "correctness":
+        share = math.inf
+    elif share is None and error["max_abs"] == 0:  # so it was, though nobody kept it
+        share = 0.0
+    return Difference(error["max_abs"], max_rel, error_over_bound=share, rel_l2=error["rel_l2"])
 
 
 def _times(row: Mapping[str, Any], name: str) -> Times | None:

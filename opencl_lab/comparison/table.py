@@ -23,8 +23,9 @@ __all__ = [
     "write_csv",
 ]
 
+ERROR = "error/bound"
 OPTIONAL_COLUMNS = (
-    *("min..max", "transfer ms", "max rel", "rel L2", "kernel % peak", "kernel ms"),
+    *("min..max", "transfer ms", ERROR, "kernel % peak", "kernel ms"),
     *("GB/s", "GFLOP/s", "speed-up"),
 )
 """What a narrow terminal does without, in this order."""
@@ -46,9 +47,9 @@ def number(value: float | None, digits: int = 4) -> str:
 def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     """Return the rows as a table: times, rate, speed-up and whether the result is right.
 
-    Rates are by the total time. The relative error is the one that the operation judges by: that
-    of a whole result in the Euclidean norm, or else the largest of an element. The share of the
-    device's peak is by the kernel time, and shown where `oclab doctor` has measured that.
+    Rates are by the total time. The error is relative to the bound by which the operation judges
+    it, so that a right result has at most 1. The share of the device's peak is by the kernel
+    time, and shown where `oclab doctor` has measured that.
     """
     wide = any(not row.ok or row.note for row in rows)
     flops = any(row.gflops for row in rows)
@@ -62,10 +63,8 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     table.caption = Text(caption) if caption else None
     table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
-    by_norm = any(row.difference and row.difference.rel_l2 is not None for row in rows)
-    error = "rel L2" if by_norm else "max rel"
     rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
-    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", error):
+    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", ERROR):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:
@@ -81,7 +80,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
             number(row.gflops if flops else row.gbps),
             *([share_text(row.peak)] if peaks else []),
             "-" if row.speedup is None else f"{row.speedup:.2f}x",
-            number(_judged(row), 2),
+            number(None if row.difference is None else row.difference.error_over_bound, 2),
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
         )
     return table
@@ -96,13 +95,6 @@ def peak_caption(notes: Iterable[str]) -> str | None:
     """Return what shares above 100 % of the peak mean, None where there are none."""
     found = "; ".join(dict.fromkeys(note for note in notes if note))
     return f">100 % of peak: {found}" if found else None
-
-
-def _judged(row: Measurement) -> float | None:
-    """Return the relative error that decided whether the result is right."""
-    if row.difference is None:
-        return None
-    return row.difference.max_rel if row.difference.rel_l2 is None else row.difference.rel_l2
 
 
 def write_csv(

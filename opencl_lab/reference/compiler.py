@@ -32,6 +32,7 @@ __all__ = [
     "cpu_text",
     "describe",
     "digest_of",
+    "known",
     "library_folder",
 ]
 
@@ -194,8 +195,8 @@ def _probe(command: tuple[str, ...]) -> Compiler:
         return Compiler(command, version[0], flags, no_openmp)
 
 
-def _probe_once(command: tuple[str, ...]) -> Compiler:
-    """Return what `_probe` found the last time, as long as compiler and machine are the same."""
+def _stored(command: tuple[str, ...]) -> tuple[Path, Compiler | None]:
+    """Return where what is known of a compiler lies, for this machine, and what that is."""
     status = Path(command[0]).stat()
     key = digest_of(
         *command, str(status.st_mtime_ns), str(status.st_size), cpu_text(), PROBE, *BASE_FLAGS
@@ -203,8 +204,19 @@ def _probe_once(command: tuple[str, ...]) -> Compiler:
     path = library_folder() / f"compiler-{key}.json"  # flags can make a compiler run anything
     match read_json(path):
         case {"version": str(version), "flags": [*flags]} if all(isinstance(f, str) for f in flags):
-            return Compiler(command, version, tuple(flags))
-    found = _probe(command)
+            return path, Compiler(command, version, tuple(flags))
+    return path, None
+
+
+_probed: dict[Path, Compiler] = {}  # by this process: not all of them are stored
+
+
+def _probe_once(command: tuple[str, ...]) -> Compiler:
+    """Return what `_probe` found the last time, as long as compiler and machine are the same."""
+    path, stored = _stored(command)
+    if stored is not None:
+        return stored
+    found = _probed[path] = _probe(command)
     if not found.no_openmp:  # what is missing may be installed later
         with suppress(OSError):
             write_json(path, asdict(found))
@@ -231,6 +243,24 @@ def compiler() -> Compiler:
     full = any(sign in failure for sign in DISK_IS_FULL for failure in failures)
     advice = FREE_DISK if full else INSTALL_COMPILER
     raise ReferenceUnavailable(f"no C compiler works ({'; '.join(failures)}); {advice}")
+
+
+def known() -> dict[str, Any] | None:
+    """Return what compiles references, as far as it was tried before; nothing is started.
+
+    Returns
+    -------
+    dict or None
+        ``path`` (with the arguments that `$CC` gave), ``version`` and ``flags``.
+    """
+    for command in _candidates():
+        with suppress(OSError):
+            path, stored = _stored(command)
+            found = stored or _probed.get(path)
+            if found is not None:
+                call_of = shlex.join(found.command)
+                return {"path": call_of, "version": found.version, "flags": list(found.flags)}
+    return None
 
 
 def describe() -> dict[str, Any]:

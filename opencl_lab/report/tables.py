@@ -71,10 +71,7 @@ def _times(value: float | None) -> Cell:
 
 
 def _error(row: Measurement) -> Cell:
-    found = row.difference
-    if found is None:
-        return Cell("")
-    return _number(found.max_rel if found.rel_l2 is None else found.rel_l2, 2)
+    return _number(None if row.difference is None else row.difference.error_over_bound, 2)
 
 
 def _verdict(row: Measurement) -> Cell:
@@ -100,7 +97,7 @@ COLUMNS: Mapping[str, Callable[[Measurement], Cell]] = {
     "speed-up": lambda row: _times(row.speedup),
     "efficiency": lambda row: _number(row.efficiency, 2),
     "% of peak": _peak,
-    "error": _error,
+    "error/bound": _error,
     "result": _verdict,
 }
 WORDS = ("implementation", "result")

@@ -15,7 +15,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.operation import Difference, Operation, Option, largest_share
 from opencl_lab.plan import Plan, Work
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Algorithm, Problem, Solver
@@ -194,8 +194,7 @@ class KernelOperation(Operation[P], Generic[P]):
                     f"the reference of {self.name} must return every output of the plan in its "
                     f"shape: {name!r} is {_shape(right)} there and {_shape(given)} in the plan"
                 )
-        max_abs = max_rel = 0.0
-        ok = True
+        max_abs = max_rel = worst = 0.0
         for name, right in expected.items():
             given = actual[name]
             exact = not self._tolerance or given.dtype.kind not in "fc"
@@ -206,10 +205,11 @@ class KernelOperation(Operation[P], Generic[P]):
             magnitude = np.abs(right[np.isfinite(right)]).max(initial=0)
             # Large integers differ where their nearest floating-point numbers do not.
             equal = (right == given) | ((right != right) & (given != given))
-            ok = ok and bool(np.all(equal if exact else error <= self._tolerance * magnitude))
+            far = np.where(equal, 0.0, np.inf) if exact else error
+            worst = max(worst, largest_share(far, self._tolerance * magnitude))
             max_abs = max(max_abs, float(error.max(initial=0)))
             max_rel = max(max_rel, float((error / (np.abs(right) + 1e-12)).max(initial=0)))
-        return Difference(max_abs, max_rel, ok)
+        return Difference(max_abs, max_rel, error_over_bound=worst)
 
 
 def _shape(array: np.ndarray[Any, Any] | None) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.operation import Difference
+from opencl_lab.operation import UNLIKE, Difference, largest_share
 
 __all__ = ["compare"]
 
@@ -25,7 +26,7 @@ def compare(right: Array, given: Array, tolerance: float) -> Difference:
     throughout, the given one must not be either.
     """
     if given.shape != right.shape or given.dtype != right.dtype:
-        return Difference(np.inf, np.inf, False, np.inf)
+        return replace(UNLIKE, rel_l2=np.inf)
     wide = np.complex128 if right.dtype.kind == "c" else np.float64
     top, size, far = np.zeros((3, right.shape[0], 1, right.shape[2]))
     infinite_too = np.zeros(top.shape, bool)
@@ -49,13 +50,12 @@ def compare(right: Array, given: Array, tolerance: float) -> Difference:
             max_abs = np.maximum(max_abs, np.max(error))
             max_rel = np.maximum(max_rel, np.max(relative, where=finite, initial=0))
         size, far = np.sqrt(size), np.sqrt(far)
-        ok = np.where(infinite, infinite_too, far <= tolerance * size)
-        judged = np.where(far == 0, 0, far / np.where(size > 0, size, 1e-300))
-        judged = np.where(infinite, np.where(ok, 0, np.inf), judged)
-    if strange and not np.all(ok):
+    far[infinite], size[infinite] = np.where(infinite_too, 0, np.inf)[infinite], 1
+    worst = largest_share(far, tolerance * size)
+    if strange and not worst <= 1:
         max_rel = np.float64(np.inf)
-    rel_l2 = float(np.max(judged, initial=0))
-    return Difference(float(max_abs), float(max_rel), bool(np.all(ok)), rel_l2)
+    rel_l2 = largest_share(far, size)
+    return Difference(float(max_abs), float(max_rel), error_over_bound=worst, rel_l2=rel_l2)
 
 
 def _parts(shape: tuple[int, ...]) -> Iterator[tuple[slice, tuple[slice, slice]]]:

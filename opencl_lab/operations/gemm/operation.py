@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import c_type
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.operation import UNLIKE, Difference, Operation, Option, largest_share
 from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, bind
@@ -152,7 +152,7 @@ class Gemm(Operation[GemmProblem]):
         """
         right, given = expected["result"], actual["result"]
         if given.shape != right.shape or given.dtype != right.dtype:
-            return Difference(np.inf, np.inf, False)
+            return UNLIKE
         limits = np.finfo(problem.dtype)
         growth = (problem.depth + 4) * float(limits.eps) / 2
         gamma = growth / (1 - growth) if growth < 0.5 else 2 * growth
@@ -166,8 +166,7 @@ class Gemm(Operation[GemmProblem]):
                 columns = np.sqrt(np.einsum("ij,ij->j", b, b))
         if problem.beta:
             rows = 2 * rows  # |beta c| is at most |result| + |alpha a b|
-        max_abs = max_rel = 0.0
-        ok = True
+        max_abs = max_rel = worst = 0.0
         step = max(1, CHUNK // max(problem.n, 1))
         for first in range(0, problem.m, step):
             part = slice(first, first + step)
@@ -179,12 +178,12 @@ class Gemm(Operation[GemmProblem]):
                 error[same] = 0
                 error[np.isnan(error)] = np.inf
                 bound += (problem.depth + 4) * float(limits.tiny)
-                ok = ok and bool(np.all(same | ((error <= bound) & np.isfinite(error))))
                 relative = error / (np.abs(reference) + 1e-12)
                 relative[np.isnan(relative)] = np.inf
             max_abs = max(max_abs, float(np.max(error, initial=0)))
             max_rel = max(max_rel, float(np.max(relative, initial=0)))
-        return Difference(max_abs, max_rel, ok)
+            worst = max(worst, largest_share(error, bound))
+        return Difference(max_abs, max_rel, error_over_bound=worst)
 
 
 def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[np.ndarray[Any, Any], ...]:

@@ -13,7 +13,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import host_c_type
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.operation import UNLIKE, Difference, Operation, Option
 from opencl_lab.operations.sort.calls import CALLS
 from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
@@ -183,14 +183,16 @@ class Sort(Operation[SortProblem]):
     ) -> Difference:
         """Sorting moves keys and must not change them: the tolerance is zero."""
         right, given = expected["sorted"], actual["sorted"]
+        if given.shape != right.shape or given.dtype != right.dtype:
+            return UNLIKE
         if np.array_equal(right, given, equal_nan=right.dtype.kind == "f"):
-            return Difference(0.0, 0.0, True)
+            return Difference.exact(0.0, 0.0, True)
         with np.errstate(invalid="ignore"):
             reference = right.astype(np.float64)
             difference = np.abs(reference - given.astype(np.float64))
             difference[(right == given) | ((right != right) & (given != given))] = 0
             relative = difference / (np.abs(reference) + 1e-12)
-        return Difference(float(np.max(difference)), float(np.max(relative)), False)
+        return Difference.exact(float(np.max(difference)), float(np.max(relative)), False)
 
 
 def _arrange(

@@ -1,0 +1,341 @@
+"""What documents say of the machine: who else uses it, packages, compiler, commit, a GPU."""
+
+import json
+import os
+import subprocess
+from ctypes import c_uint
+from types import SimpleNamespace
+
+import pytest
+from command_line import QUICK, oclab
+
+from opencl_lab.device import Device
+from opencl_lab.measuring import environment, gpu_state, load
+from opencl_lab.measuring.load import Sample
+from opencl_lab.reference.compiler import compiler, known
+
+KEYS = {
+    "started", "system", "python", "cpu", "processors", "memory_bytes", "packages", "compiler",
+    "git", "variables", "load", "busy", "gpu", "gpu_end",
+}  # fmt: skip
+GPU_KEYS = {
+    "clock_mhz", "max_clock_mhz", "memory_clock_mhz", "power_w", "power_limit_w",
+    "performance_state", "temperature_c", "use_percent", "throttled",
+}  # fmt: skip
+NVIDIA = Device("NVIDIA H100 80GB HBM3", "gpu", vendor="NVIDIA Corporation")
+
+
+# --------------------------------------------------------------- who else uses the processors
+
+
+@pytest.fixture
+def four(monkeypatch, tmp_path):
+    """A machine with four processors, without limits of a container."""
+    monkeypatch.setattr(load, "default_threads", lambda: 4)
+    monkeypatch.setattr(load, "QUOTAS", (tmp_path / "cpu.max", tmp_path / "v1.cfs_quota_us"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("worked", "own", "others"),
+    [
+        (0.2, 0.1, None),
+        (2.1, 2.0, None),  # that is this process
+        (1.9, 0.0, None),  # a tenth below a quarter of four processors, in two seconds
+        (2.1, 0.0, "1.1"),
+        (8.0, 2.0, "3.0"),
+        (0.0, 0.5, None),  # ticks are coarse
+    ],
+)
+def test_others_are_what_processors_did_without_this_process(worked, own, others, four):
+    before, now = Sample(10.0, 500.0, 3.0), Sample(12.0, 500.0 + worked, 3.0 + own)
+    said = load.busy(before, now)
+    assert (f"other processes use {others} of 4 processors" in said) is (others is not None)
+    assert bool(said) is (others is not None)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_container_with_a_quota_needs_no_more_than_that(version, four):
+    before, now = Sample(0.0, 0.0, 0.0), Sample(1.0, 2.9, 0.0)
+    assert "2.9 of 4" in load.busy(before, now)
+    for quota, is_busy in ((100000, False), (-1, True), ("max", True), (200000, True)):
+        if version == 2:
+            (four / "cpu.max").write_text(f"{quota} 100000\n")
+        else:
+            (four / "v1.cfs_quota_us").write_text(f"{quota}\n")
+            (four / "v1.cfs_period_us").write_text("100000\n")
+        assert bool(load.busy(before, now)) is is_busy, quota
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (Sample(0.0, None, 0.0), Sample(9.0, None, 0.0)),
+        (Sample(0.0, 1.0, 0.0), Sample(0.01, 9.0, 0.0)),  # too short for ticks
+    ],
+)
+def test_without_counts_the_load_of_the_last_minute_tells(before, now, four, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    for value, is_busy in ((1.9, False), (2.1, True)):
+        monkeypatch.setattr(os, "getloadavg", lambda value=value: (value, 0.0, 0.0), raising=False)
+        assert bool(load.busy(before, now)) is is_busy
+    monkeypatch.delattr(os, "getloadavg")
+    assert load.busy(before, now) == "" and load.load_average() is None
+
+
+def test_only_our_processors_count(monkeypatch, tmp_path):
+    lines = ["cpu  9999 9999 9999 9999 9999 9999 9999 9999 0 0"]
+    lines += [f"cpu{k} {k}00 10 20 5000 7000 3 4 5 0 0" for k in range(3)]
+    counts = tmp_path / "stat"
+    counts.write_text("\n".join([*lines, "intr 5 5 5", "cpu2 1 1 1"]))
+    monkeypatch.setattr(load, "COUNTS", counts)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2}, raising=False)
+    monkeypatch.setattr(os, "sysconf", lambda name: 100)
+    assert load.sample().working == pytest.approx((2 * 42 + 200) / 100)
+    for text in ("", "cpu0 1 2", "cpu0 0 0 0 0 0 0 0 0", "cpu0 " + 9 * "x "):
+        counts.write_text(text)
+        assert load.sample().working is None
+    monkeypatch.setattr(load, "COUNTS", tmp_path / "nowhere")
+    assert load.sample().working is None
+
+
+def test_the_time_of_this_process_is_counted():
+    first = load.sample()
+    while load.sample().time < first.time + 0.1:
+        pass
+    second = load.sample()
+    assert second.own > first.own
+    if first.working is not None:
+        assert second.working >= first.working
+
+
+# --------------------------------------------------------------- the state of a GPU
+
+
+class Library:
+    """What NVML answers about its GPUs, by name and place on the bus."""
+
+    def __init__(self, gpus=(("NVIDIA H100 80GB HBM3", "00000000:1b:00.0"),), missing=(), state=2):
+        self.gpus, self.missing = gpus, missing
+        self.values = {
+            "nvmlDeviceGetPowerUsage": 123456,
+            "nvmlDeviceGetEnforcedPowerLimit": 700000,
+            "nvmlDeviceGetPerformanceState": state,
+            "nvmlDeviceGetTemperature": 41,
+            "nvmlDeviceGetCurrentClocksThrottleReasons": 0x1 | 0x4 | 0x20,
+        }
+
+    def __getattr__(self, name):
+        if name in self.missing or not name.startswith("nvml"):
+            raise AttributeError(name)
+        return getattr(type(self), f"{name}_", None) or self.answer(name)
+
+    def answer(self, name):
+        def function(handle, *which):
+            assert handle.value == 7
+            *kind, found = which
+            if name == "nvmlDeviceGetUtilizationRates":
+                found._obj.gpu, found._obj.memory = 63, 5
+            elif name.endswith("ClockInfo"):
+                most = 980 if "Max" in name else 0
+                found._obj.value = 1000 * kind[0] + most
+            elif name in self.values:
+                found._obj.value = self.values[name]
+            else:
+                return 3  # not supported
+            return 0
+
+        return function
+
+    def nvmlInit_v2(self):
+        return 0
+
+    def nvmlDeviceGetHandleByPciBusId_v2(self, place, handle):
+        found = [item for _, item in self.gpus if item.encode() == place.value]
+        handle._obj.value = 7 if found else None
+        return 0 if found else 6
+
+    def nvmlDeviceGetCount_v2(self, count):
+        assert isinstance(count._obj, c_uint)
+        count._obj.value = len(self.gpus)
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index, handle):
+        handle._obj.value = 7
+        return 0
+
+    def nvmlDeviceGetName(self, handle, name, size):
+        name.value = self.gpus[0][0].encode()
+        return 0
+
+
+def on_bus(bus, slot=0, **more):
+    """Return a device whose driver tells its place."""
+    handle = SimpleNamespace(pci_bus_id_nv=bus, pci_slot_id_nv=slot, **more)
+    return Device(NVIDIA.name, "gpu", vendor=NVIDIA.vendor, handle=handle)
+
+
+def test_the_state_of_a_gpu():
+    state = gpu_state.find_gpu(on_bus(0x1B), Library()).state()
+    assert set(state) == GPU_KEYS
+    assert state["clock_mhz"] == 1000 and state["max_clock_mhz"] == 1980
+    assert state["memory_clock_mhz"] == 2000
+    assert state["power_w"] == 123.456 and state["power_limit_w"] == 700
+    assert state["performance_state"] == "P2" and state["temperature_c"] == 41
+    assert state["throttled"] == ["power limit", "too hot"]
+    assert state["use_percent"] == 63 and "63 %" in gpu_state.busy(state)
+    assert gpu_state.busy({**state, "use_percent": 3}) == gpu_state.busy(None) == ""
+
+
+def test_what_a_gpu_does_not_tell_is_null():
+    missing = ("nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates")
+    library = Library(missing=missing, state=32)
+    del library.values["nvmlDeviceGetTemperature"]
+    del library.values["nvmlDeviceGetCurrentClocksThrottleReasons"]
+    state = gpu_state.find_gpu(on_bus(0x1B), library).state()
+    nothing = {name for name, value in state.items() if value is None}
+    assert nothing == {
+        "power_w", "use_percent", "performance_state", "temperature_c", "throttled",
+    }  # fmt: skip
+    assert gpu_state.busy(state) == ""
+
+
+def test_which_gpu_it_is():
+    two = Library((("other", "00000000:0a:00.0"), (NVIDIA.name, "00000001:1b:00.0")))
+    assert gpu_state.find_gpu(on_bus(0x1B, pci_domain_id_nv=1), two) is not None
+    assert gpu_state.find_gpu(on_bus(0x1B), two) is None  # by its name it could be either
+    assert gpu_state.find_gpu(NVIDIA, two) is None
+    guest = Library((("other", "00000000:00:05.0"), (NVIDIA.name, "00000000:00:06.0")))
+    for slot in (6, 6 << 3):  # drivers number them in either way
+        assert gpu_state.find_gpu(on_bus(0, slot), guest) is not None
+    assert gpu_state.find_gpu(on_bus(0, 7), guest) is None
+    assert gpu_state.find_gpu(NVIDIA, Library()) is not None  # the only one, of this name
+    assert gpu_state.find_gpu(NVIDIA, Library((("NVIDIA A2", "x"),))) is None
+    for failing in ("nvmlInit_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetCount_v2"):
+        library = Library()
+        setattr(library, failing, lambda *arguments: 999)
+        assert gpu_state.find_gpu(NVIDIA, library) is None
+    assert gpu_state.find_gpu(Device("x", "gpu", vendor="AMD"), Library()) is None
+    assert gpu_state.find_gpu(Device("NVIDIA", "cpu"), Library()) is None
+
+
+def test_without_the_library_there_is_no_state(monkeypatch):
+    monkeypatch.setattr(gpu_state, "LIBRARY", "libno-such-library.so.1")
+    assert gpu_state.find_gpu(NVIDIA) is None
+
+
+def test_the_state_is_recorded_before_and_after(monkeypatch):
+    library = Library()
+    gpu = gpu_state.find_gpu(on_bus(0x1B), library)
+    monkeypatch.setattr(gpu_state, "find_gpu", lambda device: gpu)
+    monkeypatch.setattr(load, "busy", lambda before, now: "the machine is busy")
+    start = environment.begin(NVIDIA, load.sample())
+    library.values["nvmlDeviceGetTemperature"] = 77
+    found = environment.record(start)
+    assert found["gpu"]["temperature_c"] == 41 and found["gpu_end"]["temperature_c"] == 77
+    assert found["busy"].startswith("the machine is busy; the GPU is busy")
+
+
+# --------------------------------------------------------------- what is recorded
+
+
+def test_the_record(device, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    start = environment.begin(device, load.sample())
+    compiler()
+    found = environment.record(start, known())
+    assert set(found) == KEYS and json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["processors"] >= 1 and found["cpu"] and found["python"].startswith("CPython 3.")
+    assert found["started"].endswith("+00:00") and found["variables"]["OMP_NUM_THREADS"] == "3"
+    assert {"opencl_lab", "numpy", "pyopencl"} <= set(found["packages"])
+    assert set(found["compiler"]) == {"path", "version", "flags"}
+    assert "-O3" in found["compiler"]["flags"]
+
+
+def git(folder, *arguments):
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(folder), "PATH": os.environ["PATH"]}
+    named = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    return subprocess.run(
+        ["git", *named, *arguments], cwd=folder, env=own, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_the_commit_of_a_checkout(tmp_path, monkeypatch):
+    assert environment._commit(tmp_path) is None
+    git(tmp_path, "init", "-q")
+    file = tmp_path / "file"
+    file.write_text("1")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    git(tmp_path, "tag", "-a", "v1", "-m", "a tag, which is no commit")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "another"))  # as in a hook
+    assert environment._commit(tmp_path) == {"commit": commit, "changed": False}
+    file.write_text("2")
+    assert environment._commit(tmp_path) == {"commit": commit, "changed": True}
+    below = tmp_path / "lib"
+    below.mkdir()
+    assert environment._commit(below) is None  # a package installed within somebody's checkout
+
+
+@pytest.mark.parametrize("script", [None, "exit 1", "exec sleep 5", "echo"])
+def test_git_that_fails_tells_nothing(script, tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    if script is not None:
+        (tmp_path / "git").write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+        (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(environment, "GIT_SECONDS", 0.2)
+    assert environment._commit(tmp_path) is None
+
+
+def test_a_processor_without_a_name(monkeypatch, tmp_path):
+    monkeypatch.setattr(environment, "CPU_INFO", tmp_path / "cpuinfo")
+    assert environment._processor()  # what Python knows
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A   B\n")
+    assert environment._processor() == "A B"
+
+
+def test_nothing_is_compiled_to_tell_the_compiler(monkeypatch, tmp_path):
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("opencl_lab.reference.compiler._probe", lambda command: pytest.fail())
+    monkeypatch.setattr("opencl_lab.reference.compiler._probed", {})
+    assert known() is None
+
+
+# --------------------------------------------------------------- documents and the warning
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sort", "--n", 300, *QUICK),
+        ("bench", "sort", "--sizes", 300, "--calls", "--repeats", 1),
+        ("tune", "sort", "--n", 3000, "--budget", 1),
+    ],
+)
+def test_documents_of_commands_that_measure_say_where(arguments, device):
+    result = oclab(*arguments, "--json")
+    assert result.returncode == 0, result.stderr
+    assert set(json.loads(result.stdout)["environment"]) == KEYS
+
+
+def test_other_documents_do_not():
+    assert "environment" not in json.loads(oclab("devices", "--json").stdout)
+
+
+def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device):
+    monkeypatch.setattr(load, "busy", lambda before, now: "the machine is busy: so and so")
+    commands = (("sort", "--n", 300, *QUICK), ("bench", "sort", "--sizes", 300, *QUICK))
+    for number, command in enumerate(commands):
+        out = ("--out", tmp_path / str(number)) if command[0] == "bench" else ()
+        result = oclab(*command, *out)
+        lines = result.stdout.splitlines()
+        assert lines[0].startswith("device: ") and lines[1] == "the machine is busy: so and so"
+        assert lines.count(lines[1]) == 1 and result.stderr == ""
+        quiet = oclab(*command, *out, "--quiet")
+        assert quiet.stdout == quiet.stderr == ""
+        content = json.loads(oclab(*command, *out, "--json").stdout)
+        assert content["environment"]["busy"] == "the machine is busy: so and so"
+    stored = json.loads((tmp_path / "1" / "results.json").read_text())
+    assert stored["environment"]["busy"] == "the machine is busy: so and so"

@@ -1,0 +1,149 @@
+"""The error of a result over its bound: the largest of all values, and what the verdict is by."""
+
+import numpy as np
+import pytest
+from planted import make
+
+from opencl_lab.operation import Difference, largest_share, shares_of_bound
+from opencl_lab.operations.conv2d import expected_fft, tolerance
+from opencl_lab.operations.conv2d.operation import CONV2D
+from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.registry import get_operation
+
+CASES = {
+    "sort": ({"n": 200, "dtype": "float32"}, {"n": 50, "dtype": "float64"}),
+    "gemm": ({"size": 40, "beta": 0.5}, {"m": 30, "n": 20, "k": 10, "dtype": "float64"}),
+    "conv2d": (
+        {"size": 40, "ksize": 5},
+        {"size": 30, "filter": "sobel", "boundary": "wrap"},
+        {"size": 30, "dtype": "uint8"},
+        {"size": 30, "dtype": "float16"},
+    ),
+    "dft": ({"n": 90, "batch": 3}, {"n": 64, "dtype": "float64"}),
+}
+
+
+def judged(name, options, seed=1):
+    """Return a function that judges a result, and the right one."""
+    operation = get_operation(name)
+    complete = operation.with_defaults(options)
+    problem = operation.problem(**complete)
+    inputs = operation.generate(problem, seed, **complete)
+    expected = operation.expected(problem, inputs)
+    output = operation.output
+
+    def judge(array):
+        return operation.compare(problem, inputs, expected, {output: array})
+
+    return judge, expected[output]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [(name, case) for name, cases in CASES.items() for case in cases]
+)
+def test_the_verdict_is_by_the_error_over_its_bound(name, options, rng):
+    judge, right = judged(name, options)
+    same = judge(right.copy())
+    assert same.ok and same.error_over_bound == same.max_abs == 0
+    verdicts = set()
+    for power in range(-8, 3):
+        changed = right.astype(np.complex128 if right.dtype.kind == "c" else np.float64)
+        place = rng.integers(0, right.size)
+        changed.reshape(-1)[place] += (1 + abs(changed.reshape(-1)[place])) * 10.0**power
+        found = judge(changed.astype(right.dtype))
+        assert found.ok is bool(found.error_over_bound <= 1), power
+        assert (found.error_over_bound == 0) is (found.max_abs == 0)
+        verdicts.add(found.ok)
+    assert False in verdicts
+    if right.dtype.kind in "fc":
+        for strange in (np.nan, np.inf):
+            changed = right.copy()
+            changed.reshape(-1)[3] = strange
+            found = judge(changed)
+            assert not found.ok and found.error_over_bound == np.inf
+    for unlike in (right.reshape(-1)[:-1], right.astype(np.clongdouble)):
+        assert not judge(unlike).ok and judge(unlike).error_over_bound == np.inf
+
+
+@pytest.mark.parametrize("name", ["gemm", "conv2d", "dft"])
+def test_the_error_over_its_bound_grows_with_the_error(name):
+    judge, right = judged(name, CASES[name][0])
+    middle = np.unravel_index(right.size // 2, right.shape)
+    shares = []
+    for factor in (1e-5, 1e-4, 1e-3):
+        changed = right.copy()
+        changed[middle] += factor * np.abs(right).max()
+        shares.append(judge(changed).error_over_bound)
+    assert shares[1] == pytest.approx(10 * shares[0], rel=0.2)
+    assert shares[2] == pytest.approx(10 * shares[1], rel=0.02)
+
+
+def test_exact_operations_have_no_small_errors():
+    judge, right = judged("sort", {"n": 100, "dtype": "int64"})
+    for place in (0, 50, 99):
+        changed = right.copy()
+        changed[0, place] ^= 1
+        assert judge(changed).error_over_bound == np.inf
+
+
+@pytest.mark.parametrize("few", [0.0, 1.0])
+@pytest.mark.parametrize("transforms", [False, True])
+def test_the_share_of_a_convolution_is_the_largest_of_all_values(few, transforms, monkeypatch, rng):
+    """Whether sums of magnitudes are formed one by one or all at once, and from parts of values."""
+    monkeypatch.setattr(tolerance, "FEW", few)
+    monkeypatch.setattr(tolerance, "COMPARED", 300)
+    monkeypatch.setattr(expected_fft, "pays", lambda problem: transforms)
+    for options in ({}, {"boundary": "reflect", "flip": True}, {"cval": -3.0, "mode": "full"}):
+        problem = Conv2dProblem(30, 40, 5, 4, batch=2, channels=3, **options)
+        shape = problem.image_shape
+        inputs = {
+            "image": rng.standard_normal(shape).astype(np.float32),
+            "weights": rng.standard_normal((5, 4)).astype(np.float32),
+        }
+        right = CONV2D.expected(problem, inputs)["result"]
+        given = right + rng.standard_normal(right.shape).astype(np.float32) * np.float32(1e-6)
+        sums = tolerance.magnitudes(problem, inputs, np.arange(right.size)).reshape(right.shape)
+        everywhere = tolerance.all_magnitudes(problem, inputs)
+        np.testing.assert_allclose(everywhere, sums, rtol=1e-6)
+        growth = (20 + 12) * 2.0**-24
+        error = np.abs(right.astype(np.float64) - given)
+        largest = (error / (growth / (1 - growth) * sums)).max()
+        found = tolerance.compare(problem, inputs, right, given)
+        assert found.error_over_bound == pytest.approx(largest, rel=1e-5)
+        assert 0.05 < largest < 20
+
+
+def test_transforms_are_judged_each_by_its_norm():
+    problem = DFT.problem(**DFT.with_defaults({"n": 16, "batch": 2}))
+    right = np.ones((2, 16, 1), np.complex64)
+    given = right.copy()
+    given[1, 0] += 1e-3
+    found = DFT.compare(problem, {}, {"spectrum": right}, {"spectrum": given})
+    assert found.rel_l2 == pytest.approx(1e-3 / 4, rel=1e-3)
+    tolerance_of_all = found.rel_l2 / found.error_over_bound
+    given[1, 0] = 1 + 4 * tolerance_of_all * 0.9
+    assert DFT.compare(problem, {}, {"spectrum": right}, {"spectrum": given}).ok
+    given[1, 0] = 1 + 4 * tolerance_of_all * 1.1
+    assert not DFT.compare(problem, {}, {"spectrum": right}, {"spectrum": given}).ok
+
+
+def test_own_operations_fill_the_share(rng):
+    operation = make(("none",))
+    operation._tolerance = 1e-3
+    right = {"doubled": np.array([1.0, -4.0, np.nan])}
+    given = {"doubled": np.array([1.001, -4.0, np.nan])}
+    assert operation.compare(None, {}, right, given).error_over_bound == pytest.approx(0.25)
+    operation._tolerance = 0.0
+    assert operation.compare(None, {}, right, given).error_over_bound == np.inf
+    assert operation.compare(None, {}, right, right).error_over_bound == 0
+
+
+def test_shares_of_bounds_have_no_nan():
+    error = np.array([0.0, 0.0, 1.0, np.inf, np.inf, np.nan, 1.0])
+    bound = np.array([0.0, np.nan, 0.0, 2.0, np.inf, 1.0, np.nan])
+    np.testing.assert_equal(shares_of_bound(error, bound), [0.0, 0.0] + 5 * [np.inf])
+    assert largest_share(np.zeros(0), np.zeros(0)) == 0
+    assert largest_share(np.array([1.0, 3.0]), 2.0) == 1.5
+    assert not Difference(0.0, 0.0, error_over_bound=np.nan).ok
+    assert not Difference(0.0, 0.0, error_over_bound=None).ok
