@@ -404,7 +404,7 @@ def test_answers_about_times():
     one = result(series)
     names = {"ours": "opencl:x", "others": ("c:seq", "numpy")}
     said = answers.crossing([one], MADE_UP, **names)
-    assert said[0] == "opencl:x is faster than c:seq from size 12.7 on." and "no answer" in said[1]
+    assert said[0] == "opencl:x is faster than c:seq from size=12.7 on." and "no answer" in said[1]
     (said,) = answers.fastest([one], MADE_UP)
     assert "size=32: opencl:x takes 1 ms, blas 3 ms, which is 3 times as long" in said
     assert "sequential C takes 4 times as long as opencl:x" in said
@@ -428,7 +428,7 @@ def test_the_device_is_the_fastest_of_ours_at_each_size():
     names = {"ours": answers.DEVICE, "others": ("c:seq", "blas")}
     assert answers.crossing([result(series)], MADE_UP, **names) == [
         "the device is faster than c:seq at every size.",
-        "the device stays slower than blas up to size 32.",
+        "the device stays slower than blas up to size=32.",
     ]
 
 
@@ -437,7 +437,7 @@ def test_answers_call_level_what_overlaps():
     both = [result({8: level, 9: level})]
     names = {"ours": "opencl:x", "others": ("c:seq",)}
     assert answers.crossing(both, MADE_UP, **names) == [
-        "opencl:x and c:seq are level within noise at 8, 9."
+        "opencl:x and c:seq are level within noise at size=8, 9."
     ]
     (said,) = answers.fastest(both, MADE_UP)
     assert said == "size=9: opencl:x and c:seq are level within noise, 4 ms and 4.5 ms."

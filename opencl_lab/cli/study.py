@@ -75,8 +75,7 @@ def study_command(
     for index, study in enumerate(wanted):
         limit = None if end is None else (end - monotonic()) / (len(wanted) - index)
         with results_folder(str(place / study.name), RESULTS) as folder:
-            run = partial(run_study, study, scale, selection.device, seed=seed, repeats=repeats)
-            outcome, interrupt = _measured(run, study, scale, seed, selection.device, limit)
+            outcome, interrupt = _measured(study, scale, selection.device, seed, repeats, limit)
             content = outcome.as_dict()
             contents.append(content)
             if not outcome.parts:
@@ -95,7 +94,7 @@ def study_command(
 
 
 def _measured(
-    run: Any, study: Study, scale: str, seed: int, device: Device, limit: float | None
+    study: Study, scale: str, device: Device, seed: int, repeats: int | None, limit: float | None
 ) -> tuple[Outcome, KeyboardInterrupt | None]:
     """Run a study; of one that is interrupted, return what was measured, and the interrupt."""
     begin = monotonic()
@@ -103,15 +102,16 @@ def _measured(
     interrupt = None
     stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
     with progress_bar(study.name) as progress:
+        run = run_study(
+            study, scale, device, seed=seed, repeats=repeats, time_limit=limit, progress=progress
+        )
         try:
-            for result in run(time_limit=limit, progress=progress):
+            for result in run:
                 parts[result.part.label] = result
         except KeyboardInterrupt as error:
             interrupt, stopped = error, "it was interrupted"
-    outcome = Outcome(
-        study, scale, seed, device, list(parts.values()), monotonic() - begin, stopped
-    )
-    return outcome, interrupt
+    seconds = monotonic() - begin
+    return Outcome(study, scale, seed, device, list(parts.values()), seconds, stopped), interrupt
 
 
 def _list() -> None:

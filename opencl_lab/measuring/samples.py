@@ -34,10 +34,6 @@ class Times:
         interval = interval_of_median(samples)
         return cls(median(samples), min(samples), max(samples), len(samples), interval)
 
-    def level_with(self, other: Times) -> bool:
-        """Return whether the intervals overlap, so that neither is the faster one for certain."""
-        return self.interval[0] <= other.interval[1] and other.interval[0] <= self.interval[1]
-
     def as_dict(self) -> dict[str, Any]:
         """Return what the JSON document has."""
         return {

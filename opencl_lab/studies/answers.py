@@ -24,6 +24,7 @@ __all__ = [
     "crossing",
     "each_point",
     "fastest",
+    "level",
     "orders",
     "ratios",
     "times_of",
@@ -46,6 +47,11 @@ def each_point(results: Sequence[PartResult]) -> Iterator[tuple[Point, Sequence[
 def times_of(rows: Sequence[Measurement]) -> dict[str, Times]:
     """Return the total times of the rows that are right."""
     return {row.implementation: row.total_ms for row in rows if row.ok and row.total_ms}
+
+
+def level(one: Times, other: Times) -> bool:
+    """Return whether the intervals overlap, so that neither is the faster one for certain."""
+    return one.interval[0] <= other.interval[1] and other.interval[0] <= one.interval[1]
 
 
 def _ours(rows: Sequence[Measurement]) -> list[Measurement]:
@@ -93,16 +99,16 @@ def _with_device(rows: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _crossing_text(found: Crossover, result: PartResult) -> str:
-    names, axis = (found.implementation, found.reference), result.part.axis
-    level = f"level within noise at {', '.join(map(str, found.level))}" if found.level else ""
-    if found.size is None and level:
-        return f"{names[0]} and {names[1]} are {level}"
+    ours, other, axis = found.implementation, found.reference, result.part.axis
+    even = f"level within noise at {axis}={', '.join(map(str, found.level))}" * bool(found.level)
+    if found.size is None and even:
+        return f"{ours} and {other} are {even}"
     if found.size is None:
-        return f"{names[0]} stays slower than {names[1]} up to {axis} {result.series[-1][0]}"
+        return f"{ours} stays slower than {other} up to {axis}={result.series[-1][0]}"
     if found.size == result.series[0][0]:
-        return f"{names[0]} is faster than {names[1]} at every {axis}"
-    text = f"{names[0]} is faster than {names[1]} from {axis} {found.size_text} on"
-    return f"{text}, {level}" if level else text
+        return f"{ours} is faster than {other} at every {axis}"
+    text = f"{ours} is faster than {other} from {axis}={found.size_text} on"
+    return f"{text}, {even}" if even else text
 
 
 def fastest(results: Sequence[PartResult], device: Device) -> list[str]:
@@ -124,12 +130,12 @@ def _fastest_of(rows: Sequence[Measurement]) -> str:
         return "only one side was measured"
     pair = sorted((_first(ours), _first(others)), key=lambda item: item[1].median)
     (ahead, least), (behind, more) = pair
-    if least.level_with(more):
+    if level(least, more):
         text = f"{ahead} and {behind} are level within noise, {_taking(least)} and {_taking(more)}"
     else:
         text = f"{ahead} takes {_taking(least)}, {behind} {_taking(more)}, "
         text += f"which is {_ratio(more, least)} as long"
-    if "c:seq" in others and behind != "c:seq":
+    if "c:seq" in others and behind != "c:seq" and not level(least, others["c:seq"]):
         text += f"; sequential C takes {_ratio(others['c:seq'], least)} as long as {ahead}"
     return text
 
@@ -138,23 +144,23 @@ def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
     """Set the best other library against the fastest of ours, at each point of each part."""
     sentences = []
     for result in results:
-        found, level = [], []
+        found, even = [], []
         for point, rows in result.rows:
             ours = times_of(_ours(rows))
             others = {name: times for name, times in times_of(rows).items() if name not in ours}
             if not ours or not others:
                 continue
             (_, mine), (name, theirs) = _first(ours), _first(others)
-            if mine.level_with(theirs):
-                level.append(f"{point} ({name})")
+            if level(mine, theirs):
+                even.append(f"{point} ({name})")
             else:
                 found.append(f"{theirs.median / mine.median:.3g} ({point}, {name})")
         if found:
             text = "the fastest other takes this many times as long as the device"
             sentences.append(f"{result.part.name}: {text}: {'; '.join(found)}.")
-        if level:
-            sentences.append(f"{result.part.name}: level within noise at {'; '.join(level)}.")
-        if not (found or level):
+        if even:
+            sentences.append(f"{result.part.name}: level within noise at {'; '.join(even)}.")
+        if not (found or even):
             sentences.append(f"{result.part.name}: nothing to compare with was measured.")
     return sentences or [NOTHING]
 
@@ -214,19 +220,19 @@ def ratios(
     """Say how many times as long the second of each pair takes, at each point."""
     sentences = []
     for fast, slow in pairs:
-        found, level = [], []
+        found, even = [], []
         for point, rows in each_point(results):
             times = times_of(rows)
             if fast not in times or slow not in times:
                 continue
-            if times[fast].level_with(times[slow]):
-                level.append(str(point))
+            if level(times[fast], times[slow]):
+                even.append(str(point))
             else:
                 found.append(f"{times[slow].median / times[fast].median:.3g} ({point})")
         if found:
             sentences.append(f"{slow} takes this many times as long as {fast}: {'; '.join(found)}.")
-        if level:
-            sentences.append(f"{slow} and {fast} are level within noise at {'; '.join(level)}.")
+        if even:
+            sentences.append(f"{slow} and {fast} are level within noise at {'; '.join(even)}.")
     return sentences or [NOTHING]
 
 
@@ -253,7 +259,7 @@ def _of_orders(times: Sequence[tuple[Times, str]]) -> str:
     """Say which order takes longer. Orders were measured one after the other, not in turns."""
     ordered = sorted(times, key=lambda item: item[0].median)
     (low, first), (high, last) = ordered[0], ordered[-1]
-    if low.level_with(high) or high.median < LEVEL * low.median:
+    if level(low, high) or high.median < LEVEL * low.median:
         shown = dict.fromkeys(f"{value.median:.3g}" for value in (low, high))
         return f"takes about the same time for all orders, {' to '.join(shown)} ms"
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -69,6 +69,7 @@ def run_study(
     OclabError
         If the device cannot be used at all; what a single row cannot do is in its status.
     """
+    run = _Run(scale, device, seed, repeats or REPEATS)
     parts = study.parts_on(device)
     points = sum(len(part.points[scale]) for part in parts)
     end = None if time_limit is None else monotonic() + time_limit
@@ -78,9 +79,8 @@ def run_study(
         until = None if end is None else monotonic() + (end - monotonic()) / (len(parts) - index)
         for number, point in enumerate(part.points_at(scale)):
             step = _step(progress, done + number, points, f"{part.name}, {point}")
-            measure = partial(_measure, result, point, scale, seed, repeats or REPEATS, device)
             try:
-                comparison = measure(_until(until, step))
+                comparison = run.compare(result, point, _until(until, step))
             except _TimeIsUp:
                 break
             result.rows.append((point, comparison.measurements))
@@ -89,41 +89,41 @@ def run_study(
         done += len(part.points[scale])
 
 
-def _measure(
-    result: PartResult,
-    point: Point,
-    scale: str,
-    seed: int,
-    repeats: int,
-    device: Device,
-    progress: StepReport,
-) -> Comparison:
-    """Compare all that a part names at one point; say in its notes what was left out."""
-    part = result.part
-    chosen = get_operation(part.operation)
-    complete = chosen.with_defaults({**part.options, **point.options})
-    problem = chosen.problem(**complete)
-    request = _request(part, scale, repeats)
-    able, notes = _able(chosen, problem, request, part.runs, device)
-    result.notes += [f"{point}: {note}" for note in notes]
-    return run_comparison(
-        chosen,
-        problem,
-        partial(chosen.generate, problem, seed, **complete),
-        replace(request, runs=able),
-        device=device,
-        progress=progress,
-    )
+@dataclass(frozen=True)
+class _Run:
+    """What all points of a study have in common."""
 
+    scale: str
+    device: Device
+    seed: int
+    repeats: int
 
-def _request(part: Part, scale: str, repeats: int) -> Request:
-    return Request(
-        against=part.against if isinstance(part.against, str) else list(part.against),
-        threads=workers_of_scale(part.workers, scale),
-        repeats=repeats,
-        resident=part.resident,
-        lenient=True,
-    )
+    def compare(self, result: PartResult, point: Point, progress: StepReport) -> Comparison:
+        """Compare all that a part names at one point; note in its result what was left out."""
+        part = result.part
+        chosen = get_operation(part.operation)
+        complete = chosen.with_defaults({**part.options, **point.options})
+        problem = chosen.problem(**complete)
+        request = self._request(part)
+        able, notes = _able(chosen, problem, request, part.runs, self.device)
+        result.notes += [f"{point}: {note}" for note in notes]
+        return run_comparison(
+            chosen,
+            problem,
+            partial(chosen.generate, problem, self.seed, **complete),
+            replace(request, runs=able),
+            device=self.device,
+            progress=progress,
+        )
+
+    def _request(self, part: Part) -> Request:
+        return Request(
+            against=part.against,
+            threads=workers_of_scale(part.workers, self.scale),
+            repeats=self.repeats,
+            resident=part.resident,
+            lenient=True,
+        )
 
 
 def _able(

@@ -9,7 +9,7 @@ from opencl_lab.device import Device
 from opencl_lab.measuring.roofline import stored_peaks
 from opencl_lab.measuring.samples import Times
 from opencl_lab.processes import default_threads
-from opencl_lab.studies.answers import LEVEL, each_point
+from opencl_lab.studies.answers import LEVEL, each_point, level
 from opencl_lab.studies.descriptor import PartResult
 from opencl_lab.wording import counted, size_text
 
@@ -54,10 +54,10 @@ def by_workers(
 def _best(reference: str, found: Mapping[int, Times]) -> str:
     """Say how many workers are fastest: all numbers whose times are level with the least."""
     least = min(found.values(), key=lambda times: times.median)
-    level = sorted(workers for workers, times in found.items() if times.level_with(least))
-    if len(level) == 1:
-        return f"{reference} is fastest with {counted(level[0], 'worker')}"
-    names = f"{', '.join(map(str, level[:-1]))} or {level[-1]}"
+    even = sorted(workers for workers, times in found.items() if level(times, least))
+    if len(even) == 1:
+        return f"{reference} is fastest with {counted(even[0], 'worker')}"
+    names = f"{', '.join(map(str, even[:-1]))} or {even[-1]}"
     return f"{reference} is fastest with {names} workers, level within noise"
 
 
