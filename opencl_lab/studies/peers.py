@@ -1,7 +1,7 @@
 """The study `peers`: every operation beside the libraries that users take for it.
 
-On CPUs the arrays are NumPy's. On GPUs inputs and results are on the device, for all alike. Half
-of the sizes are no powers of two.
+On CPUs the arrays are NumPy's. On GPUs inputs and results are on the device, for all alike. Sizes
+are not only powers of two.
 """
 
 from __future__ import annotations
