@@ -31,6 +31,7 @@ NOT_LOADED = ("cli", "comparison", "files", "operation", "reference", "registry"
 NAMING_OPERATIONS = {
     "__init__": "the public names",
     "studies/catalogue": "experiments, each with one operation",
+    "studies/peers": "every operation beside other libraries",
     "tuned/renamed": "old names of parameters",
     "tuning/clblast": "results for one kernel of another library",
     "doctor/probes/behaviour": "a kernel of its own that sorts",

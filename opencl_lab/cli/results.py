@@ -12,7 +12,20 @@ from opencl_lab.comparison.drawing import check_plot
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import check_target, write_target
 
-__all__ = ["results_folder", "write_json", "write_text"]
+__all__ = ["named_folder", "results_folder", "write_json", "write_text"]
+
+
+def named_folder(out: str) -> Path:
+    """Return the folder that an option names.
+
+    Raises
+    ------
+    InvalidProblem
+        If the name is empty, which would mean the working directory.
+    """
+    if not out.strip():
+        raise InvalidProblem("--out is empty: name the folder for the results; . is this one")
+    return Path(out)
 
 
 @contextmanager
@@ -21,7 +34,7 @@ def results_folder(out: str, files: Sequence[str]) -> Iterator[Path]:
 
     If it was made here and nothing is written, it is removed again.
     """
-    folder = Path(out)
+    folder = named_folder(out)
     there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,7 @@
-"""The studies. Sizes are those of the reports at full scale, and those of two cores at small."""
+"""The source reports' studies, and that of other libraries.
+
+Sizes are those of the reports at full scale, and those of two cores at small.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from opencl_lab.comparison.request import AlgorithmRun
-from opencl_lab.studies import answers
+from opencl_lab.studies import answers, scaling
 from opencl_lab.studies.descriptor import Part, Question, Study
+from opencl_lab.studies.peers import PEERS
 
 __all__ = ["STUDIES"]
 
@@ -37,7 +41,8 @@ def _runs(*names: str) -> tuple[AlgorithmRun, ...]:
 
 
 def _crossover(ours: str, *others: str) -> Question:
-    asked = f"From which size on is {ours} faster than {' and '.join(others)}?"
+    names = f"{', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else others[0]
+    asked = f"From which size on is {ours} faster than {names}?"
     return Question(asked, partial(answers.crossing, ours=ours, others=others))
 
 
@@ -68,7 +73,12 @@ CONV2D = Study(
             {"ksize": 3},
         )
     ],
-    [FASTEST, _crossover("opencl:naive[constant]", "c:seq", "c:omp"), RIGHT],
+    [
+        FASTEST,
+        _crossover("opencl:naive[constant]", "c:seq", "c:omp"),
+        _crossover(answers.DEVICE, "c:seq", "c:omp", "opencv"),
+        RIGHT,
+    ],
 )
 
 DFT = Study(
@@ -109,7 +119,7 @@ GEMM = Study(
             ("c:seq", "blas"),
         )
     ],
-    [_crossover("opencl:blocked", "c:seq", "blas"), FASTEST, RIGHT],
+    [_crossover(answers.DEVICE, "c:seq", "blas"), FASTEST, RIGHT],
 )
 
 DGEMM = Study(
@@ -130,11 +140,13 @@ DGEMM = Study(
     [
         Question(
             "How do time, speed-up and efficiency change with workers?",
-            partial(answers.by_workers, references=("c:omp", "mpi:c")),
+            partial(scaling.by_workers, references=("c:omp", "mpi:c")),
         ),
         Question(
             "Does local memory beat plain reads on this device, and why?",
-            partial(answers.local_memory, basic="opencl:naive", local="opencl:tiled"),
+            partial(
+                scaling.local_memory, basic="opencl:naive", local="opencl:tiled", element_bytes=8
+            ),
         ),
         _within("Is the largest relative difference below 1e-8?", 1e-8, relative=True),
         RIGHT,
@@ -152,7 +164,6 @@ BLOCKED = Study(
             _points("size", (256, 512, 1024), (256, 512, 1024)),
             _runs("naive", "tiled", "blocked"),
             PRODUCTS,
-            repeats=3,
         ),
         Part(
             "rectangles",
@@ -200,10 +211,11 @@ SORT = Study(
     ],
     [
         _crossover("opencl:odd-even-merge", "c:seq", "c:omp", "numpy"),
+        _crossover(answers.DEVICE, "c:seq", "c:omp", "numpy"),
         Question("Does the order of the keys matter?", answers.orders),
         FASTEST,
         RIGHT,
     ],
 )
 
-STUDIES = {study.name: study for study in (CONV2D, DFT, GEMM, DGEMM, BLOCKED, SORT)}
+STUDIES = {study.name: study for study in (CONV2D, DFT, GEMM, DGEMM, BLOCKED, SORT, PEERS)}

@@ -1,12 +1,9 @@
-"""What a study is: sweeps, questions, and the figures that a report printed."""
+"""What a study is: sweeps, and what is asked of their rows."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -20,10 +17,8 @@ __all__ = [
     "Part",
     "PartResult",
     "Point",
-    "Printed",
     "Question",
     "Study",
-    "printed_figures",
 ]
 
 SCALES = ("small", "full")
@@ -51,21 +46,24 @@ class Part:
     Parameters
     ----------
     name : str
-        For titles and files.
+        For titles and files. Parts for different kinds of devices may share it.
     operation : str
     axis : str
         What the sizes are.
     points : mapping of str to sequence of mapping
         By scale the options that vary.
-    options : mapping
-        Those that do not.
     runs : sequence of AlgorithmRun
         Algorithms of ours; those that the device cannot run are left out, with a note.
-    against : sequence of str
+    against : str or sequence of str
         References. What is missing, or would take too long, is a row that says so.
+    options : mapping
+        Those that do not vary.
     workers : tuple of int
         How many threads or ranks references have, in a row each; empty: all processors.
-    repeats : int
+    kinds : tuple of str
+        Kinds of devices that it is for; empty: all.
+    resident : bool
+        Whether the data are on the device.
     """
 
     name: str
@@ -73,10 +71,20 @@ class Part:
     axis: str
     points: Mapping[str, Sequence[Mapping[str, int]]]
     runs: Sequence[AlgorithmRun]
-    against: Sequence[str]
+    against: str | Sequence[str]
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     workers: tuple[int, ...] = ()
-    repeats: int = 5
+    kinds: tuple[str, ...] = ()
+    resident: bool = False
+
+    @property
+    def label(self) -> str:
+        """Its name, with the devices that it is for."""
+        return f"{self.name} ({'/'.join(self.kinds)})" if self.kinds else self.name
+
+    def points_at(self, scale: str) -> list[Point]:
+        """Return the problems of a scale."""
+        return [Point(options) for options in self.points[scale]]
 
 
 @dataclass
@@ -107,28 +115,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment of a source report."""
+    """An experiment; `of_a_report` says whether a source report had it, too."""
 
     name: str
     shows: str
     parts: Sequence[Part]
     questions: Sequence[Question]
+    of_a_report: bool = True
 
-
-@dataclass(frozen=True)
-class Printed:
-    """A time that a report printed, and the row of ours that does the same."""
-
-    study: str
-    what: str
-    hardware: str
-    point: Mapping[str, int]
-    ours: str
-    milliseconds: float
-
-
-@cache
-def printed_figures() -> tuple[Printed, ...]:
-    """Return the figures that the reports printed, as far as they are known."""
-    text = files("opencl_lab.studies").joinpath("data/printed.json").read_text(encoding="utf-8")
-    return tuple(Printed(**figure) for figure in json.loads(text)["figures"])
+    def parts_on(self, device: Device) -> list[Part]:
+        """Return the parts that are for this kind of device."""
+        return [part for part in self.parts if not part.kinds or device.kind in part.kinds]

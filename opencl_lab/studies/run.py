@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from opencl_lab.comparison.request import AlgorithmRun, Request, check_comparison
-from opencl_lab.comparison.runner import StepReport, run_comparison
+from opencl_lab.comparison.runner import Comparison, StepReport, run_comparison
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.processes import default_threads
 from opencl_lab.registry import get_operation
 from opencl_lab.solver import Problem
-from opencl_lab.studies.descriptor import PartResult, Point, Study
+from opencl_lab.studies.descriptor import Part, PartResult, Point, Study
 
 __all__ = ["run_study", "workers_of_scale"]
+
+REPEATS = 5
+
+
+class _TimeIsUp(Exception):
+    """Ends the comparison of a point between two of its steps."""
 
 
 def workers_of_scale(workers: tuple[int, ...], scale: str) -> tuple[int, ...] | None:
@@ -37,44 +44,86 @@ def run_study(
     *,
     seed: int = 0,
     repeats: int | None = None,
+    time_limit: float | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
 ) -> Iterator[PartResult]:
     """Run a study; after each point, yield the result of its part so far.
+
+    Parameters
+    ----------
+    study : Study
+    scale : str
+    device : Device
+        Parts for other kinds of devices are left out.
+    seed : int
+    repeats : int, optional
+        Timed rows of calls of each implementation; default: 5.
+    time_limit : float, optional
+        Seconds. The parts that are still to come share what is left of them evenly. A part
+        whose share is used up ends with the points that it has; the one at work is given up
+        before its next step.
+    progress : callable, optional
 
     Raises
     ------
     OclabError
         If the device cannot be used at all; what a single row cannot do is in its status.
     """
-    points = sum(len(part.points[scale]) for part in study.parts)
+    run = _Run(scale, device, seed, repeats or REPEATS)
+    parts = study.parts_on(device)
+    points = sum(len(part.points[scale]) for part in parts)
+    end = None if time_limit is None else monotonic() + time_limit
     done = 0
-    for part in study.parts:
+    for index, part in enumerate(parts):
         result = PartResult(part)
-        chosen = get_operation(part.operation)
-        request = Request(
-            against=list(part.against),
-            threads=workers_of_scale(part.workers, scale),
-            repeats=repeats or part.repeats,
-            lenient=True,
-        )
-        for given in part.points[scale]:
-            point = Point(given)
-            complete = chosen.with_defaults({**part.options, **point.options})
-            problem = chosen.problem(**complete)
-            able, notes = _able(chosen, problem, request, part.runs, device)
-            result.notes += [f"{point}: {note}" for note in notes]
-            comparison = run_comparison(
-                chosen,
-                problem,
-                partial(chosen.generate, problem, seed, **complete),
-                replace(request, runs=able),
-                device=device,
-                progress=_step(progress, done, points, f"{part.name}, {point}"),
-            )
-            done += 1
+        until = None if end is None else monotonic() + (end - monotonic()) / (len(parts) - index)
+        for number, point in enumerate(part.points_at(scale)):
+            step = _step(progress, done + number, points, f"{part.name}, {point}")
+            try:
+                comparison = run.compare(result, point, _until(until, step))
+            except _TimeIsUp:
+                break
             result.rows.append((point, comparison.measurements))
             result.status = result.status or comparison.exit_status
             yield result
+        done += len(part.points[scale])
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What all points of a study have in common."""
+
+    scale: str
+    device: Device
+    seed: int
+    repeats: int
+
+    def compare(self, result: PartResult, point: Point, progress: StepReport) -> Comparison:
+        """Compare all that a part names at one point; note in its result what was left out."""
+        part = result.part
+        chosen = get_operation(part.operation)
+        complete = chosen.with_defaults({**part.options, **point.options})
+        problem = chosen.problem(**complete)
+        request = self._request(part)
+        able, notes = _able(chosen, problem, request, part.runs, self.device)
+        result.notes += [f"{point}: {note}" for note in notes]
+        return run_comparison(
+            chosen,
+            problem,
+            partial(chosen.generate, problem, self.seed, **complete),
+            replace(request, runs=able),
+            device=self.device,
+            progress=progress,
+        )
+
+    def _request(self, part: Part) -> Request:
+        return Request(
+            against=part.against,
+            threads=workers_of_scale(part.workers, self.scale),
+            repeats=self.repeats,
+            resident=part.resident,
+            lenient=True,
+        )
 
 
 def _able(
@@ -100,3 +149,14 @@ def _step(report: StepReport, done: int, points: int, label: str) -> StepReport:
     return lambda step, steps, name: report(
         done * 100 + step * 100 // max(steps, 1), points * 100, f"{label}, {name}"
     )
+
+
+def _until(end: float | None, report: StepReport) -> StepReport:
+    """Return a report that raises `_TimeIsUp` at a step that would begin after the end."""
+
+    def step(done: int, total: int, label: str) -> None:
+        if end is not None and monotonic() >= end:
+            raise _TimeIsUp
+        report(done, total, label)
+
+    return step

@@ -1,0 +1,93 @@
+"""The plots of a study: times and speed-ups by size, speed-ups by workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.plots import plot_speedup, plot_throughput, plot_times
+from opencl_lab.comparison.runner import BASELINE
+from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.studies.descriptor import PartResult, Study
+
+__all__ = ["plots_of", "remove_plots"]
+
+Draw: TypeAlias = Callable[[Path], None]
+
+KINDS = ("time", "speedup", "throughput", "workers")
+"""What plots of a part show; each ends the name of a file."""
+
+
+def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
+    """Return by the name of its file what draws each plot of a part.
+
+    Throughput stands in for the speed-up where the baseline was not measured.
+    """
+    part, series = result.part, result.series
+    found = crossovers(series)
+    times = partial(plot_times, series=series, size_name=part.axis, title=title, crossings=found)
+    drawn: dict[str, Draw] = {_file(part.name, "time"): times}
+    if any(row.speedup for _, rows in series for row in rows):
+        drawn[_file(part.name, "speedup")] = partial(
+            plot_speedup, series=series, size_name=part.axis, baseline=BASELINE, title=title
+        )
+    else:
+        drawn[_file(part.name, "throughput")] = partial(
+            plot_throughput, series=series, size_name=part.axis, title=title, crossings=found
+        )
+    several = [(point, shares) for point, rows in result.rows if (shares := _by_workers(rows))]
+    if several:
+        point, workers = several[-1]
+        drawn[_file(part.name, "workers")] = partial(
+            plot_speedup,
+            series=workers,
+            size_name="workers",
+            baseline="one worker",
+            title=f"{title}, {point}",
+        )
+    return drawn
+
+
+def remove_plots(study: Study, folder: Path, kept: Mapping[str, Draw]) -> None:
+    """Remove the plots of an earlier run of this study that the present one does not draw anew.
+
+    Raises
+    ------
+    InvalidProblem
+        If one cannot be removed.
+    """
+    for name in (_file(part.name, kind) for part in study.parts for kind in KINDS):
+        if name in kept:
+            continue
+        try:
+            with suppress(FileNotFoundError):
+                (folder / name).unlink()
+        except OSError as error:
+            where = folder / name
+            raise InvalidProblem(
+                f"cannot remove {where}, a plot of an earlier run: {error.strerror or error}"
+            ) from error
+
+
+def _file(part: str, kind: str) -> str:
+    return f"{part}-{kind}.png"
+
+
+def _by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
+    """Return the rows of references by their workers, with the speed-up over one of these.
+
+    Nothing for those that ran with one number of workers only, or not with one worker.
+    """
+    ones = {row.algorithm: row for row in rows if row.workers == 1 and row.ok}
+    found: dict[int, list[Measurement]] = {}
+    for row in rows:
+        if row.kind != "opencl" and row.implementation != row.algorithm and row.algorithm in ones:
+            named = replace(row, implementation=row.algorithm).against(ones[row.algorithm])
+            found.setdefault(row.workers, []).append(named)
+    return sorted(found.items())
