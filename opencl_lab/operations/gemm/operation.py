@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +17,7 @@ from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, bind
 from opencl_lab.operations.gemm.references import blas_gemm
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, MpiReference
 from opencl_lab.reference.mpi import no_mpi
 
@@ -166,24 +168,39 @@ class Gemm(Operation[GemmProblem]):
                 columns = np.sqrt(np.einsum("ij,ij->j", b, b))
         if problem.beta:
             rows = 2 * rows  # |beta c| is at most |result| + |alpha a b|
-        max_abs = max_rel = worst = 0.0
         step = max(1, CHUNK // max(problem.n, 1))
-        for first in range(0, problem.m, step):
-            part = slice(first, first + step)
-            reference, value = right[part].astype(np.float64), given[part].astype(np.float64)
+        parts = [slice(first, first + step) for first in range(0, problem.m, step)]
+
+        def of_part(part: slice) -> tuple[float, float, float]:
             with np.errstate(invalid="ignore", over="ignore"):
-                error = np.abs(reference - value)
-                bound = gamma * (np.outer(rows[part], columns) + np.abs(reference))
-                same = (reference == value) | (np.isnan(reference) & np.isnan(value))
-                error[same] = 0
-                error[np.isnan(error)] = np.inf
-                bound += (problem.depth + 4) * float(limits.tiny)
-                relative = error / (np.abs(reference) + 1e-12)
-                relative[np.isnan(relative)] = np.inf
-            max_abs = max(max_abs, float(np.max(error, initial=0)))
-            max_rel = max(max_rel, float(np.max(relative, initial=0)))
-            worst = max(worst, largest_share(error, bound))
-        return Difference(max_abs, max_rel, error_over_bound=worst)
+                sums = gamma * np.outer(rows[part], columns)
+                bound = sums + (problem.depth + 4) * float(limits.tiny)
+                return _largest(right[part], given[part], bound, gamma)
+
+        with ThreadPoolExecutor(default_threads()) as threads:
+            worst = [
+                max(values)
+                for values in zip((0.0, 0.0, 0.0), *threads.map(of_part, parts), strict=True)
+            ]
+        return Difference(worst[0], worst[1], error_over_bound=worst[2])
+
+
+def _largest(
+    right: np.ndarray[Any, Any], given: np.ndarray[Any, Any], bound: Any, gamma: float
+) -> tuple[float, float, float]:
+    """Return the largest absolute and relative error of some rows, and that over the bound.
+
+    `bound` is that of the sums; what the expected result itself may lack comes on top.
+    """
+    reference, value = right.astype(np.float64), given.astype(np.float64)
+    error = np.abs(reference - value)
+    error[(reference == value) | (np.isnan(reference) & np.isnan(value))] = 0
+    error[np.isnan(error)] = np.inf
+    size = np.abs(reference)
+    relative = error / (size + 1e-12)
+    relative[np.isnan(relative)] = np.inf
+    shares = largest_share(error, bound + gamma * size)
+    return float(np.max(error, initial=0)), float(np.max(relative, initial=0)), shares
 
 
 def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[np.ndarray[Any, Any], ...]:
