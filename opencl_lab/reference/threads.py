@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -82,7 +83,10 @@ def bind_openmp(threads: int) -> None:
 @cache
 def _blas() -> Any:
     """Return what controls the BLAS libraries that are loaded, which are NumPy's and others'."""
-    return importlib.import_module("threadpoolctl").ThreadpoolController().select(user_api="blas")
+    control = importlib.import_module("threadpoolctl")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of runtimes of OpenMP that it finds together
+        return control.ThreadpoolController().select(user_api="blas")
 
 
 def no_blas_control() -> str | None:
