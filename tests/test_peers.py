@@ -1,5 +1,7 @@
 """Other libraries on a device: each operation as their users would call it."""
 
+import time
+from contextlib import closing
 from dataclasses import replace
 from itertools import product
 
@@ -17,6 +19,7 @@ from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.reference import clblast
 from opencl_lab.reference.descriptor import needs
+from opencl_lab.reference.execute import prepare
 
 __all__ = ["fakes"]
 
@@ -116,6 +119,28 @@ def test_threads_of_torch_on_the_host_are_held(fakes, device):
         assert judged(GEMM, reference, device, threads=threads, size=8).ok
         torch = resident(GEMM, "torch").library.load()
         assert torch.seen[-1] == threads and torch.get_num_threads() == 7
+
+
+@pytest.mark.parametrize("name", ["cupy", "fftw"])
+def test_what_the_first_call_builds_is_not_timed(name, fakes, cuda):
+    """Else a plan, or kernels, of seconds would be the time of a row that nobody asked for."""
+    slept = []
+
+    def building(problem, *given):
+        if not slept:
+            slept.append(time.sleep(0.3))
+        return {} if name == "fftw" else given[1]["signal"]
+
+    if name == "fftw":
+        fftw = host_reference(DFT, "fftw")
+        reference = replace(fftw, function=building, unavailable=lambda: None)
+    else:
+        reference = replace(resident(DFT, "cupy"), call=building)
+    problem = DFT.problem(n=8)
+    inputs = {"signal": np.zeros((1, 8, 1), np.complex64)}
+    like = {"spectrum": ((1, 8, 1), inputs["signal"].dtype)}
+    with closing(prepare(reference, problem, inputs, like, 1, cuda)) as prepared:
+        assert prepared.run() < 0.2 and slept
 
 
 # --- CLBlast ------------------------------------------------------------------------------------

@@ -85,6 +85,8 @@ class HostReference:
     held : callable
         ``held(threads)`` is a context in which the library keeps to so many threads, where
         `function` does not tell it. It is entered for each row of calls, outside the times.
+    builds : bool
+        Whether its first call makes what the next ones use, such as a plan. No time counts that.
     """
 
     name: str
@@ -94,6 +96,7 @@ class HostReference:
     threaded: bool = False
     steps: Callable[[Any], int] | None = None
     held: Callable[[int], AbstractContextManager[Any]] = nullcontext
+    builds: bool = False
 
     kind = "library"
 

@@ -95,10 +95,14 @@ class _PreparedHost(Prepared):
         self._reference = reference
         self._arguments = problem, inputs, workers
         self._outputs: Arrays = {}
+        self._to_build = reference.builds
 
     def run(self, calls: int = 1) -> float:
         try:
             with on_all_processors(), self._reference.held(self.workers):
+                if self._to_build:
+                    self._call()
+                    self._to_build = False
                 return in_a_row(self._call, calls)[1]
         except OclabError:
             raise
@@ -157,6 +161,7 @@ class _PreparedPeer(Prepared):
     """Another library on a device; whatever it cannot do makes it unavailable.
 
     Its inputs are there already, or each call takes those of the host there and its result back.
+    The first call of all builds kernels, for seconds with some libraries, and is not timed.
     """
 
     workers = 1
@@ -177,6 +182,7 @@ class _PreparedPeer(Prepared):
         self._problem = problem
         ((self._output, (self._shape, _)),) = like.items()
         self._result: Any = None
+        self._built = False
         library = self._library
         self._module = library.reach(device) if self._transfers else library.open(device)
         with self._explained():
@@ -203,8 +209,12 @@ class _PreparedPeer(Prepared):
             raise ReferenceUnavailable(reason) from error
 
     def run(self, calls: int = 1) -> float:
+        finish = partial(self._library.finish, self._module)
         with self._explained():
-            return in_a_row(self._call, calls, partial(self._library.finish, self._module))[1]
+            if not self._built:
+                in_a_row(self._call, 1, finish)
+                self._built = True
+            return in_a_row(self._call, calls, finish)[1]
 
     def _call(self) -> None:
         arrays = self._put() if self._transfers else self._arrays

@@ -144,7 +144,7 @@ class Dft(Operation[DftProblem]):
         _c_reference("c:omp", "dft_omp", threaded=True),
         HostReference("numpy", numpy_dft),
         HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
-        HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True),
+        HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True, builds=True),
         from_host(CALLS, "vkfft"),
         HostReference("torch", torch_dft, needs("torch"), threaded=True, held=torch_threads),
         from_host(CALLS, "cupy"),
