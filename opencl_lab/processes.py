@@ -6,10 +6,25 @@ import math
 import os
 import signal
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["default_threads", "end", "host_memory", "signal_name"]
+__all__ = [
+    "PROCESSORS",
+    "default_threads",
+    "end",
+    "host_memory",
+    "on_all_processors",
+    "signal_name",
+]
+
+PROCESSORS = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
+"""Those that this process may use; empty where the system does not say.
+
+They are looked up before any runtime is loaded: Intel's may bind the thread that calls it to one
+processor, and OpenMP's does so where ``OMP_PROC_BIND`` is set.
+"""
 
 GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -52,9 +67,25 @@ def signal_name(number: int) -> str:
 
 def default_threads() -> int:
     """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(PROCESSORS) or os.cpu_count() or 1
+
+
+@contextmanager
+def on_all_processors() -> Iterator[None]:
+    """Let the calling thread run on all processors, and then on those that it had before.
+
+    Threads and processes that are started meanwhile inherit that. Without it they would inherit
+    the one processor to which a runtime may have bound the caller.
+    """
+    if not PROCESSORS:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, PROCESSORS)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def host_memory() -> float:

@@ -70,7 +70,7 @@ def test_libraries_say_why_they_are_not_there(device):
     broken = replace(nothing, module="numpy", ready=lambda module: module.no_such_name)
     with pytest.raises(ReferenceUnavailable, match=r"does not work here: .*no_such_name"):
         broken.open(device)
-    with pytest.raises(ReferenceUnavailable, match="finds no device"):
+    with pytest.raises(ReferenceUnavailable, match="finds no CUDA device"):
         replace(broken, ready=lambda module: False).open(device)
     if device.compute_capability is None:
         with pytest.raises(ReferenceUnavailable, match="CUDA devices only"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -18,7 +18,6 @@ __all__ = [
     "MpiReference",
     "Reference",
     "needs",
-    "no_cupy",
 ]
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
@@ -81,6 +80,13 @@ class HostReference:
     environment : mapping
         Environment variables it needs before NumPy is imported; if there are
         any, it runs in a child process that has them set.
+    threaded : bool
+        Whether it uses several threads; if not it always counts as one worker.
+    held : callable
+        ``held(threads)`` is a context in which the library keeps to so many threads, where
+        `function` does not tell it. It is entered for each row of calls, outside the times.
+    builds : bool
+        Whether its first call makes what the next ones use, such as a plan. No time counts that.
     """
 
     name: str
@@ -89,32 +95,43 @@ class HostReference:
     environment: Mapping[str, str] = field(default_factory=dict)
     threaded: bool = False
     steps: Callable[[Any], int] | None = None
+    held: Callable[[int], AbstractContextManager[Any]] = nullcontext
+    builds: bool = False
 
     kind = "library"
 
 
 @dataclass(frozen=True)
 class DeviceReference:
-    """Another library on the OpenCL device that is measured.
+    """Another library that works on a device, with arrays of the host: they go there and back.
 
     Parameters
     ----------
-    name : str
-        Name of its row, for example ``"vkfft"``.
-    function : callable
-        ``function(problem, inputs, device)`` takes arrays of the host, returns the outputs
-        there, and transfers between.
-    unavailable, steps : callable
-        As of a `HostReference`.
+    resident : Resident
+        The same call on arrays that are there already, see `opencl_lab.reference.peers`.
     """
 
-    name: str
-    function: Callable[[Any, Arrays, Any], Arrays]
-    unavailable: Callable[[], str | None] = lambda: None
-    steps: Callable[[Any], int] | None = None
+    resident: Any
 
     threaded = False
     kind = "library"
+
+    @property
+    def name(self) -> str:
+        """Name of its row: that of the library."""
+        name: str = self.resident.peer
+        return name
+
+    @property
+    def steps(self) -> Callable[[Any], int] | None:
+        """As of a `CReference`."""
+        steps: Callable[[Any], int] | None = self.resident.steps
+        return steps
+
+    def unavailable(self) -> str | None:
+        """Return what is missing, or None."""
+        reason: str | None = self.resident.library.missing()
+        return reason
 
 
 @dataclass(frozen=True)
@@ -161,19 +178,6 @@ def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
         return f"not installed; pip install {package or module}"
 
     return unavailable
-
-
-def no_cupy() -> str | None:
-    """Return why CuPy cannot serve, or None."""
-    reason = needs("cupy", "cupy-cuda12x")()
-    if reason is not None:
-        return reason
-    try:
-        if import_module("cupy").cuda.runtime.getDeviceCount():
-            return None
-    except Exception as error:  # of CUDA's own kinds
-        return f"CuPy finds no CUDA device: {error}"
-    return "CuPy finds no CUDA device"
 
 
 Reference: TypeAlias = CReference | HostReference | DeviceReference | MpiReference

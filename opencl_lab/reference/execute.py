@@ -14,6 +14,7 @@ import numpy as np
 from opencl_lab.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.measuring.poison import poisoned
 from opencl_lab.measuring.rows import in_a_row
+from opencl_lab.processes import on_all_processors
 from opencl_lab.reference.build import load
 from opencl_lab.reference.child import ChildProcess
 from opencl_lab.reference.descriptor import (
@@ -26,6 +27,7 @@ from opencl_lab.reference.descriptor import (
 )
 from opencl_lab.reference.mpi import Ranks
 from opencl_lab.reference.peers import Resident
+from opencl_lab.reference.threads import bind_openmp
 
 __all__ = ["OutputsLike", "Prepared", "prepare"]
 
@@ -75,24 +77,32 @@ class _PreparedC(Prepared):
         self._call = function.bind(*reference.arguments(problem, inputs, self._outputs, workers))
 
     def run(self, calls: int = 1) -> float:
-        return in_a_row(self._call, calls)[1]
+        with on_all_processors():
+            if self.workers > 1:
+                bind_openmp(self.workers)
+            return in_a_row(self._call, calls)[1]
 
     def outputs(self) -> Arrays:
         return self._outputs
 
 
 class _PreparedHost(Prepared):
-    """A Python function in this process; the last of its arguments is threads or a device."""
+    """A Python function in this process."""
 
-    def __init__(self, reference: HostReference | DeviceReference, *arguments: Any, workers: int):
+    def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
         self.workers = workers
         self._reference = reference
-        self._arguments = arguments
+        self._arguments = problem, inputs, workers
         self._outputs: Arrays = {}
+        self._to_build = reference.builds
 
     def run(self, calls: int = 1) -> float:
         try:
-            return in_a_row(self._call, calls)[1]
+            with on_all_processors(), self._reference.held(self.workers):
+                if self._to_build:
+                    self._call()
+                    self._to_build = False
+                return in_a_row(self._call, calls)[1]
         except OclabError:
             raise
         except Exception as error:
@@ -111,7 +121,8 @@ class _PreparedChild(Prepared):
 
     def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
         self.workers = workers
-        self._child = ChildProcess(reference.function, reference.environment, reference.name)
+        with on_all_processors():
+            self._child = ChildProcess(reference.function, reference.environment, reference.name)
         self._executor = ThreadPoolExecutor(1)
         self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
 
@@ -132,7 +143,8 @@ class _PreparedRanks(Prepared):
 
     def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, workers: int):
         self.workers = workers
-        self._ranks = Ranks(reference, problem, inputs, workers)
+        with on_all_processors():
+            self._ranks = Ranks(reference, problem, inputs, workers)
 
     def run(self, calls: int = 1) -> float:
         return self._ranks.run(calls)
@@ -144,28 +156,44 @@ class _PreparedRanks(Prepared):
         self._ranks.close()
 
 
-class _PreparedResident(Prepared):
-    """Another library with its inputs on the device; whatever it cannot do makes it unavailable."""
+class _PreparedPeer(Prepared):
+    """Another library on a device; whatever it cannot do makes it unavailable.
+
+    Its inputs are there already, or each call takes those of the host there and its result back.
+    The first call of all builds kernels, for seconds with some libraries, and is not timed.
+    """
 
     workers = 1
 
     def __init__(
         self,
-        reference: Resident,
+        reference: Resident | DeviceReference,
         problem: Any,
         inputs: Arrays,
         like: OutputsLike,
         device: Any,
     ):
-        self._reference, self._library = reference, reference.library
+        self._name = reference.name
+        self._transfers = isinstance(reference, DeviceReference)
+        resident = reference.resident if isinstance(reference, DeviceReference) else reference
+        self._peer: Resident = resident
+        self._library = self._peer.library
         self._problem = problem
-        ((self._name, (self._shape, _)),) = like.items()
+        ((self._output, (self._shape, _)),) = like.items()
         self._result: Any = None
-        self._module = self._library.open(device)
+        self._built = False
+        library = self._library
+        self._module = library.reach(device) if self._transfers else library.open(device)
         with self._explained():
-            given = reference.shaped(problem, inputs)
-            self._arrays = {n: self._library.put(self._module, a) for n, a in given.items()}
-            self._library.finish(self._module)
+            self._inputs = self._peer.shaped(problem, inputs)
+            self._arrays = {} if self._transfers else self._put()
+            library.finish(self._module)
+
+    def _put(self) -> dict[str, Any]:
+        return {n: self._library.put(self._module, a) for n, a in self._inputs.items()}
+
+    def _get(self) -> np.ndarray[Any, Any]:
+        return self._library.get(self._module, self._result).reshape(self._shape)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -176,23 +204,29 @@ class _PreparedResident(Prepared):
             raise
         except Exception as error:
             words = str(error).strip().split("\n")[0]
-            reason = f"{self._reference.name}: {type(error).__name__}: {words}"
+            reason = f"{self._name}: {type(error).__name__}: {words}"
             raise ReferenceUnavailable(reason) from error
 
     def run(self, calls: int = 1) -> float:
+        finish = partial(self._library.finish, self._module)
         with self._explained():
-            return in_a_row(self._call, calls, partial(self._library.finish, self._module))[1]
+            if not self._built:
+                in_a_row(self._call, 1, finish)
+                self._built = True
+            return in_a_row(self._call, calls, finish)[1]
 
     def _call(self) -> None:
-        self._result = self._reference.call(self._problem, self._module, self._arrays)
+        arrays = self._put() if self._transfers else self._arrays
+        self._result = self._peer.call(self._problem, self._module, arrays)
+        if self._transfers:
+            self._result = self._get()
 
     def outputs(self) -> Arrays:
         with self._explained():
-            result = self._library.get(self._module, self._result)
-            return {self._name: result.reshape(self._shape)}
+            return {self._output: self._result if self._transfers else self._get()}
 
     def close(self) -> None:
-        self._arrays, self._result = {}, None
+        self._arrays, self._inputs, self._result = {}, {}, None
 
 
 def prepare(
@@ -237,13 +271,11 @@ def prepare(
         reason = reference.unavailable()
     if reason is not None:
         raise ReferenceUnavailable(f"{reference.name}: {reason}")
-    if isinstance(reference, Resident):
-        return _PreparedResident(reference, problem, inputs, outputs_like, device)
+    if isinstance(reference, (Resident, DeviceReference)):
+        return _PreparedPeer(reference, problem, inputs, outputs_like, device)
     if isinstance(reference, MpiReference):
         inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
         return _PreparedRanks(reference, problem, inputs, workers)
-    if isinstance(reference, DeviceReference):
-        return _PreparedHost(reference, problem, inputs, device, workers=workers)
     if reference.environment:
         return _PreparedChild(reference, problem, inputs, workers)
-    return _PreparedHost(reference, problem, inputs, workers, workers=workers)
+    return _PreparedHost(reference, problem, inputs, workers)

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.reference.clblast import OnClblast, no_clblast
+from opencl_lab.reference.descriptor import DeviceReference, needs
 from opencl_lab.reference.on_queue import OnQueue
 
-__all__ = ["LIBRARIES", "Call", "Calls", "Library", "OurCall", "Resident", "libraries", "residents"]
+__all__ = [
+    "LIBRARIES",
+    "Call",
+    "Calls",
+    "Library",
+    "OurCall",
+    "Resident",
+    "from_host",
+    "libraries",
+    "residents",
+]
 
 Call: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
 """``call(problem, module, arrays)`` returns a library's result, or None where it has none."""
@@ -41,6 +53,8 @@ class Library:
         ``get(module, result)`` returns a result as a NumPy array.
     package : str
         What pip installs it by, if that is not `name`.
+    absent : callable, optional
+        ``absent()`` returns why it is not installed, or None, for what is no package of pip.
     opens : callable, optional
         ``opens(device)`` returns what is handed on instead of the module: for a library that
         works on the OpenCL device that is measured. Others on a device have CUDA ones.
@@ -54,6 +68,7 @@ class Library:
     ready: Callable[[Any], bool] = lambda module: True
     get: Callable[[Any, Any], np.ndarray[Any, Any]] = lambda module, result: np.asarray(result)
     package: str = ""
+    absent: Callable[[], str | None] | None = None
     opens: Callable[[Any], Any] | None = None
 
     def load(self) -> Any:
@@ -63,8 +78,16 @@ class Library:
         except ReferenceUnavailable:
             return None
 
+    def missing(self) -> str | None:
+        """Return why it or its device is missing, or None."""
+        try:
+            self._imported()
+        except ReferenceUnavailable as error:
+            return str(error)
+        return None
+
     def open(self, device: Any) -> Any:
-        """Return what is handed to a `Call` that is compared on a device.
+        """Return what is handed to a `Call` on data of an OpenCL device.
 
         Raises
         ------
@@ -73,20 +96,31 @@ class Library:
         """
         if self.opens is None and self.side == "device" and device.compute_capability is None:
             raise ReferenceUnavailable("it works on CUDA devices only")
+        return self.reach(device)
+
+    def reach(self, device: Any) -> Any:
+        """Return what is handed to a `Call` on whichever device it has: CUDA's, or the one given.
+
+        Raises
+        ------
+        ReferenceUnavailable
+            Where it is missing.
+        """
         module = self._imported()
         return module if self.opens is None else self.opens(device)
 
     def _imported(self) -> Any:
-        if find_spec(self.module) is None:
-            package = self.package or self.name
-            raise ReferenceUnavailable(f"not installed; pip install {package}")
+        package, _, _ = self.module.partition(".")
+        reason = (self.absent or needs(package, self.package or self.name))()
+        if reason is not None:
+            raise ReferenceUnavailable(reason)
         try:
             module = importlib.import_module(self.module)
             ready = self.ready(module)
         except Exception as error:  # a broken installation says so in many ways
             raise ReferenceUnavailable(f"it does not work here: {_first_line(error)}") from error
         if not ready:
-            raise ReferenceUnavailable("it finds no device")
+            raise ReferenceUnavailable("it finds no CUDA device")
         return module
 
 
@@ -95,12 +129,32 @@ def _first_line(error: Exception) -> str:
 
 
 def _torch_is_ready(torch: Any) -> bool:
-    """Return whether CUDA is there; cuDNN then looks for its fastest algorithm, without TF32."""
+    """Return whether CUDA is there; products and convolutions are those of float32 then.
+
+    By itself cuDNN rounds factors to TF32. It also looks for its fastest algorithm now.
+    """
     if not torch.cuda.is_available():
         return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of newer names, which older releases lack
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = False
     return True
+
+
+def _on_queue(name: str, module: str, opens: Callable[[Any], Any], **more: Any) -> Library:
+    """Return a library that works on the OpenCL queue that our calls take."""
+    return Library(
+        name,
+        module,
+        "device",
+        lambda there, array: there.put(array),
+        lambda there: there.finish(),
+        get=lambda there, result: there.get(result),
+        opens=opens,
+        **more,
+    )
 
 
 LIBRARIES = (
@@ -127,15 +181,9 @@ LIBRARIES = (
         lambda cupy, result: cupy.asnumpy(result),
         "cupy-cuda12x",
     ),
-    Library(
-        "pyopencl",
-        "pyopencl",
-        "device",
-        lambda there, array: there.put(array),
-        lambda there: there.finish(),
-        get=lambda there, result: there.get(result),
-        opens=OnQueue,
-    ),
+    _on_queue("pyopencl", "pyopencl", OnQueue),
+    _on_queue("vkfft", "pyvkfft.opencl", OnQueue, package="pyvkfft"),
+    _on_queue("clblast", "pyopencl", OnClblast, absent=no_clblast),
 )
 
 
@@ -247,6 +295,11 @@ def residents(calls: Calls) -> list[Resident]:
         for peer, call in calls.peers.items()
         if library.side == "device" and peer.partition(":")[0] == library.name
     ]
+
+
+def from_host(calls: Calls, peer: str) -> DeviceReference:
+    """Return the reference that takes arrays of the host to a library on a device, and back."""
+    return DeviceReference(next(item for item in residents(calls) if item.peer == peer))
 
 
 def libraries(cuda: bool) -> list[tuple[Library, Any]]:

@@ -7,7 +7,12 @@ from typing import Any
 
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.operations.conv2d.references import opencv_conv2d, scipy_conv2d, torch_sums
+from opencl_lab.operations.conv2d.references import (
+    cupy_sums,
+    opencv_conv2d,
+    scipy_conv2d,
+    torch_sums,
+)
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.peers import Calls, OurCall
 
@@ -31,4 +36,8 @@ def _opencv(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> A
     return opencv_conv2d(problem, dict(arrays), default_threads())["result"]
 
 
-CALLS = Calls(_ours, {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums}, ("image",))
+CALLS = Calls(
+    _ours,
+    {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums, "cupy": cupy_sums},
+    ("image",),
+)

@@ -30,6 +30,8 @@ from opencl_lab.operations.conv2d.references import (
 )
 from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.reference.peers import from_host
+from opencl_lab.reference.threads import opencv_threads, torch_threads
 
 __all__ = ["CONV2D", "Conv2d"]
 
@@ -136,9 +138,21 @@ class Conv2d(Operation[Conv2dProblem]):
         _c_reference("c:omp", "conv2d_omp", threaded=True),
         HostReference("scipy", scipy_conv2d, needs("scipy"), steps=_products),
         HostReference(
-            "opencv", opencv_conv2d, needs("cv2", "opencv-python-headless"), threaded=True
+            "opencv",
+            opencv_conv2d,
+            needs("cv2", "opencv-python-headless"),
+            threaded=True,
+            held=opencv_threads,
         ),
-        HostReference("torch", torch_conv2d, needs("torch"), threaded=True, steps=_products),
+        HostReference(
+            "torch",
+            torch_conv2d,
+            needs("torch"),
+            threaded=True,
+            steps=_products,
+            held=torch_threads,
+        ),
+        from_host(CALLS, "cupy"),
     )
 
     def problem(self, **options: Any) -> Conv2dProblem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,15 @@ from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = [
+    "cupy_sums",
     "opencv_conv2d",
     "scipy_conv2d",
     "torch_conv2d",
+    "torch_sums",
 ]
+
+CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
+"""Of `cupyx.scipy.signal`, which has the modes ``valid`` and ``full``."""
 
 TORCH_PADDING = {
     "constant": "constant",
@@ -86,7 +92,7 @@ def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     inputs : dict of numpy.ndarray
         ``image`` and ``weights``.
     threads : int
-        Threads that OpenCV may use.
+        Not used: whoever calls holds OpenCV to them, see `opencl_lab.reference.threads`.
     """
     import cv2  # type: ignore[import-not-found,unused-ignore]
 
@@ -108,7 +114,6 @@ def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     weights = _oriented(problem, inputs)
     weights = weights.astype(np.float64 if problem.dtype == np.float64 else np.float32, copy=False)
     offset_y, offset_x = problem.offset
-    cv2.setNumThreads(threads)
     result = np.empty(problem.result_shape, problem.dtype)
     for image, target in zip(inputs["image"], result, strict=True):
         if target.size:
@@ -133,11 +138,10 @@ def torch_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     inputs : dict of numpy.ndarray
         ``image`` and ``weights``.
     threads : int
-        Threads that PyTorch may use.
+        Not used: whoever calls holds PyTorch to them.
     """
     import torch  # type: ignore[import-not-found,unused-ignore]
 
-    torch.set_num_threads(threads)
     arrays = {name: torch.from_numpy(inputs[name]) for name in ("image", "weights")}
     return {"result": torch_sums(problem, torch, arrays).numpy()}
 
@@ -171,3 +175,30 @@ def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
         padded = torch.nn.functional.pad(image, padding, mode=TORCH_PADDING[boundary], **value)
         sums = torch.nn.functional.conv2d(padded, weights)
     return sums.reshape(problem.result_shape)
+
+
+def cupy_sums(problem: Any, cupy: Any, arrays: Mapping[str, Any]) -> Any:
+    """Filter by `cupyx.scipy`, on arrays of CuPy: `ndimage` in mode ``same``, else `signal`.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        For integers, which it rounds by rules of its own, and what `signal` does not have.
+    """
+    if problem.dtype.kind != "f":
+        raise ReferenceUnavailable("CuPy rounds filtered integers by rules of its own")
+    image, weights = arrays["image"], arrays["weights"]
+    if problem.mode == "same":
+        ndimage = importlib.import_module("cupyx.scipy.ndimage")
+        function = ndimage.convolve if problem.flip else ndimage.correlate
+        weights = weights[None, :, :, None]  # images and channels are filtered apart
+        return function(image, weights, mode=problem.boundary, cval=problem.cval)
+    if problem.boundary not in CUPY_BOUNDARIES or problem.batch * problem.channels != 1:
+        raise ReferenceUnavailable(
+            f"CuPy filters in mode {problem.mode!r} one image of one channel, with the boundaries "
+            f"{', '.join(CUPY_BOUNDARIES)}"
+        )
+    signal = importlib.import_module("cupyx.scipy.signal")
+    function = signal.convolve2d if problem.flip else signal.correlate2d
+    boundary = CUPY_BOUNDARIES[problem.boundary]
+    return function(image[0, :, :, 0], weights, problem.mode, boundary, problem.cval)

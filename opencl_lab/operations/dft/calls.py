@@ -10,6 +10,7 @@ from opencl_lab import fft
 from opencl_lab.operations.dft.fft import FftAlgorithm
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.dft.problem import NORMS, DftProblem, scale_of
+from opencl_lab.operations.dft.vkfft import vkfft_transform
 from opencl_lab.reference.peers import Calls, OurCall
 
 __all__ = ["CALLS"]
@@ -62,9 +63,15 @@ def _scipy(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
     )
 
 
+def _torch(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    signal = arrays["signal"]
+    given = {"signal": signal.float() if problem.half else signal}  # of halfs it makes halfs
+    return _peer(problem, module, given)
+
+
 CALLS = Calls(
     _ours,
-    {**dict.fromkeys(("numpy", "torch", "cupy"), _peer), "scipy": _scipy},
+    {"numpy": _peer, "torch": _torch, "cupy": _peer, "scipy": _scipy, "vkfft": vkfft_transform},
     ("signal",),
     algorithm="fft",
     shaped=_shaped,

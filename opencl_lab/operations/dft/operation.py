@@ -24,7 +24,6 @@ from opencl_lab.operations.dft.problem import (
     scale_of,
 )
 from opencl_lab.operations.dft.references import (
-    cupy_dft,
     fftw_dft,
     numpy_dft,
     scipy_dft,
@@ -32,15 +31,9 @@ from opencl_lab.operations.dft.references import (
 )
 from opencl_lab.operations.dft.solver import DFT_SOLVER
 from opencl_lab.operations.dft.tolerance import compare
-from opencl_lab.operations.dft.vkfft import vkfft_dft
-from opencl_lab.reference.descriptor import (
-    Arrays,
-    CReference,
-    DeviceReference,
-    HostReference,
-    needs,
-    no_cupy,
-)
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.reference.peers import from_host
+from opencl_lab.reference.threads import torch_threads
 from opencl_lab.solver import axis_of
 from opencl_lab.wording import counted
 
@@ -151,10 +144,10 @@ class Dft(Operation[DftProblem]):
         _c_reference("c:omp", "dft_omp", threaded=True),
         HostReference("numpy", numpy_dft),
         HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
-        HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True),
-        DeviceReference("vkfft", vkfft_dft, needs("pyvkfft")),
-        HostReference("torch", torch_dft, needs("torch"), threaded=True),
-        HostReference("cupy", cupy_dft, no_cupy),
+        HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True, builds=True),
+        from_host(CALLS, "vkfft"),
+        HostReference("torch", torch_dft, needs("torch"), threaded=True, held=torch_threads),
+        from_host(CALLS, "cupy"),
     )
 
     def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:

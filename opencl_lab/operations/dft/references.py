@@ -11,7 +11,6 @@ import numpy as np
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = [
-    "cupy_dft",
     "empty_result",
     "fftw_dft",
     "finished",
@@ -78,8 +77,6 @@ def scipy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 def torch_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Transform by PyTorch on the host."""
     torch = importlib.import_module("torch")
-    if torch.get_num_threads() != threads:
-        torch.set_num_threads(threads)
     function = getattr(torch.fft, name_of(problem))
     return empty_result(problem) or finished(
         problem,
@@ -113,14 +110,3 @@ def fftw_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     # pyfftw scales the inverse if this is set, and else the forward transform.
     forward = plan.direction == "FFTW_FORWARD"
     return finished(problem, plan(readable(inputs), normalise_idft=forward))
-
-
-def cupy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Transform by cuFFT, through CuPy, on its CUDA device, from host to host."""
-    cupy = importlib.import_module("cupy")
-    function = getattr(cupy.fft, name_of(problem))
-    empty = empty_result(problem)
-    if empty is not None:
-        return empty
-    spectrum = function(cupy.asarray(readable(inputs)), problem.n, AXIS, _unscaled(problem))
-    return finished(problem, cupy.asnumpy(spectrum))

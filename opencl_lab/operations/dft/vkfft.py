@@ -1,58 +1,68 @@
-"""VkFFT as a reference on the device that is measured."""
+"""VkFFT on the OpenCL device that is measured, through pyvkfft."""
 
 from __future__ import annotations
 
 import atexit
 import importlib
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.operations.dft.references import AXIS, empty_result, finished, readable
-from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.runtime.arrays import to_device
-from opencl_lab.runtime.session import default_queue
+from opencl_lab.reference.on_queue import OnQueue
 
-__all__ = ["vkfft_dft"]
+__all__ = ["vkfft_transform"]
+
+AXIS = 1  # of batch x n x inner
+
+
+def _flat(problem: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without what lies within the axis, where that is one."""
+    return shape[:2] if problem.inner == 1 else shape
+
+
+def _own_scale(problem: Any) -> float:
+    """Return the factor of NumPy's default norm, which VkFFT knows as 1."""
+    return 1 / problem.n if problem.inverse else 1.0
 
 
 @lru_cache(4)  # they hold memory of the device
-def _vkfft_plan(problem: Any, device: Any) -> Any:
-    """Return VkFFT's transform of a real or complex array, out of place and not scaled."""
+def _plan(problem: Any, queue: Any) -> Any:
+    """Return VkFFT's transform of a real or complex array, out of place; it compiles kernels."""
     vkfft = importlib.import_module("pyvkfft.opencl")
-    shape = (problem.batch, problem.n, problem.inner)
-    try:
-        return vkfft.VkFFTApp(
-            shape[:2] if problem.inner == 1 else shape,
-            problem.dtype if problem.kind == "c2c" else problem.real,
-            default_queue(device),
-            axes=(AXIS,),
-            inplace=False,
-            norm=0,
-            r2c=problem.kind != "c2c",
-        )
-    except RuntimeError as error:
-        raise ReferenceUnavailable(f"VkFFT refuses it: {error}") from error
+    return vkfft.VkFFTApp(
+        _flat(problem, (problem.batch, problem.n, problem.inner)),
+        problem.dtype if problem.kind == "c2c" else problem.real,
+        queue,
+        axes=(AXIS,),
+        inplace=False,
+        norm=int(problem.scale == _own_scale(problem)),  # else 0: not scaled
+        r2c=problem.kind != "c2c",
+    )
 
 
-atexit.register(_vkfft_plan.cache_clear)  # plans cannot end after the modules that they need
+atexit.register(_plan.cache_clear)  # plans cannot end after the modules that they need
 
 
-def vkfft_dft(problem: Any, inputs: Arrays, device: Any) -> Arrays:
-    """Transform by VkFFT, through pyvkfft, on the device that is measured, from host to host.
+def vkfft_transform(problem: Any, there: OnQueue, arrays: Mapping[str, Any]) -> Any:
+    """Transform a signal on the device into a new spectrum there.
 
-    Its first call compiles kernels.
+    VkFFT itself scales inverse transforms by 1/n or not at all; any other factor is a launch more.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        For signals of float16, of which it makes spectra of float16, and empty ones.
     """
-    empty = empty_result(problem)
-    if empty is not None:
-        return empty
-    plan = _vkfft_plan(problem, device)
+    if problem.half:
+        raise ReferenceUnavailable("VkFFT makes no complex64 of float16")
+    if not problem.n * problem.count:
+        raise ReferenceUnavailable("VkFFT has no empty transforms")
+    plan = _plan(problem, there.queue)
     shape, dtype = problem.spectrum
-    flat = slice(None, 2 if problem.inner == 1 else 3)
-    signal = readable(inputs).reshape(problem.signal[0][flat])
-    source = to_device(signal, plan.queue)
-    target = to_device(np.empty(shape[flat], dtype), plan.queue)
+    target = there.new(_flat(problem, shape), dtype)
+    source = arrays["signal"]
     (plan.ifft if problem.inverse else plan.fft)(source, target)
-    return finished(problem, target.get())
+    if problem.scale not in (1.0, _own_scale(problem)):
+        target *= problem.real.type(problem.scale)
+    return target

@@ -15,11 +15,19 @@ from opencl_lab.operation import UNLIKE, Difference, Operation, Option, largest_
 from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, bind
-from opencl_lab.operations.gemm.references import blas_gemm
+from opencl_lab.operations.gemm.references import blas_gemm, torch_gemm
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.processes import default_threads
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, MpiReference
+from opencl_lab.reference.descriptor import (
+    Arrays,
+    CReference,
+    HostReference,
+    MpiReference,
+    needs,
+)
 from opencl_lab.reference.mpi import no_mpi
+from opencl_lab.reference.peers import from_host
+from opencl_lab.reference.threads import blas_threads, no_blas_control, torch_threads
 
 __all__ = ["GEMM", "Gemm"]
 
@@ -86,7 +94,9 @@ class Gemm(Operation[GemmProblem]):
         _c_reference("c:seq", "gemm_seq"),
         _c_reference("c:blocked", "gemm_blocked"),
         _c_reference("c:omp", "gemm_omp", threaded=True),
-        HostReference("blas", blas_gemm, threaded=True),
+        HostReference("blas", blas_gemm, no_blas_control, threaded=True, held=blas_threads),
+        HostReference("torch", torch_gemm, needs("torch"), threaded=True, held=torch_threads),
+        from_host(CALLS, "cupy"),
         MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, steps=_steps),
     )
 

@@ -1,37 +1,23 @@
-"""The host's BLAS as a reference for the matrix product."""
+"""Matrix products of other libraries on the host, as references."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.reference.descriptor import Arrays
 
-__all__ = ["blas_gemm"]
+__all__ = ["blas_gemm", "factors", "torch_gemm", "torch_product"]
 
 
-@cache
-def _controller() -> Any:
-    """Return what can hold BLAS to some threads, or None where threadpoolctl is missing."""
-    try:
-        from threadpoolctl import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-            ThreadpoolController,
-        )
-    except ImportError:
-        return None
-    return ThreadpoolController()
-
-
-def _limited(threads: int) -> AbstractContextManager[Any]:
-    """Hold NumPy's BLAS to so many threads, where that can be done."""
-    controller = _controller()
-    if controller is None:
-        return nullcontext()
-    limits: AbstractContextManager[Any] = controller.limit(limits=threads, user_api="blas")
-    return limits
+def factors(problem: Any, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return op(a) and op(b), as views of arrays of any library."""
+    a = arrays["a"].T if problem.trans_a else arrays["a"]
+    b = arrays["b"].T if problem.trans_b else arrays["b"]
+    return a, b
 
 
 def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
@@ -43,13 +29,12 @@ def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     inputs : dict of numpy.ndarray
         ``a``, ``b`` and, where beta is not 0, ``c``.
     threads : int
-        Threads that BLAS may use.
+        Not used: whoever calls holds BLAS to them, see `opencl_lab.reference.threads`.
     """
     dtype = problem.dtype.type
     if problem.depth:
-        a = inputs["a"].T if problem.trans_a else inputs["a"]
-        b = inputs["b"].T if problem.trans_b else inputs["b"]
-        with _limited(threads), np.errstate(all="ignore"):
+        a, b = factors(problem, inputs)
+        with np.errstate(all="ignore"):
             result = a @ b
             if problem.alpha != 1:
                 result *= dtype(problem.alpha)
@@ -58,3 +43,27 @@ def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     if problem.beta:
         result += dtype(problem.beta) * inputs["c"]
     return {"result": result}
+
+
+def torch_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+    """Multiply matrices by PyTorch on the processor, whose BLAS is MKL on most of them.
+
+    Parameters
+    ----------
+    problem, inputs, threads
+        As of `blas_gemm`.
+    """
+    torch = importlib.import_module("torch")
+    tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
+    return {"result": torch_product(problem, torch, tensors).numpy()}
+
+
+def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
+    """Return the result of `torch_gemm` for tensors on any of PyTorch's devices."""
+    a, b = factors(problem, tensors)
+    if not problem.depth:
+        a, b = a[:, :0], b[:0]  # what is multiplied by 0 is not read
+    if problem.beta:
+        return torch.addmm(tensors["c"], a, b, beta=problem.beta, alpha=problem.alpha)
+    product = torch.mm(a, b)
+    return product if problem.alpha == 1 else product.mul_(problem.alpha)

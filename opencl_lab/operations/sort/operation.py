@@ -19,14 +19,15 @@ from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.operations.sort.references import (
-    cupy_sort,
     no_avx512_sort,
     numpy_avx2_environment,
     numpy_sort,
     torch_sort,
 )
 from opencl_lab.operations.sort.solver import SORT_SOLVER
-from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs, no_cupy
+from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.reference.peers import from_host
+from opencl_lab.reference.threads import torch_threads
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.solver import axis_of
@@ -96,8 +97,8 @@ class Sort(Operation[SortProblem]):
         CReference("c:qsort", "sort.c", "sort_qsort", _c_defines, _c_arguments),
         HostReference("numpy", numpy_sort),
         HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
-        HostReference("torch", torch_sort, needs("torch"), threaded=True),
-        HostReference("cupy", cupy_sort, no_cupy),
+        HostReference("torch", torch_sort, needs("torch"), threaded=True, held=torch_threads),
+        from_host(CALLS, "cupy"),
     )
 
     def problem(self, **options: Any) -> SortProblem:

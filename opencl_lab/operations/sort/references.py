@@ -12,7 +12,6 @@ from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = [
-    "cupy_sort",
     "no_avx512_sort",
     "numpy_avx2_environment",
     "numpy_sort",
@@ -35,21 +34,12 @@ def torch_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
         For types that PyTorch does not sort.
     """
     torch = importlib.import_module("torch")
-    if torch.get_num_threads() != threads:
-        torch.set_num_threads(threads)
     try:
         result = torch.sort(torch.from_numpy(inputs["keys"]), descending=problem.descending)
     except (RuntimeError, TypeError) as error:
         reason = f"PyTorch sorts no {problem.dtype}: {str(error).splitlines()[0]}"
         raise ReferenceUnavailable(reason) from error
     return {"sorted": result.values.numpy()}
-
-
-def cupy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Sort rows by CUB, through CuPy, on its CUDA device, from host to host."""
-    cupy = importlib.import_module("cupy")
-    keys = cupy.asnumpy(cupy.sort(cupy.asarray(inputs["keys"]), axis=-1))
-    return {"sorted": keys[:, ::-1] if problem.descending else keys}
 
 
 def _avx512_features() -> list[str]:

@@ -1,0 +1,218 @@
+"""References keep to the threads that they are given, and these to their processors."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peer_fakes import host_reference
+
+import opencl_lab
+from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.operations.conv2d.operation import CONV2D
+from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.processes import PROCESSORS, default_threads, on_all_processors
+from opencl_lab.reference import threads as held
+from opencl_lab.reference.execute import prepare
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="the system does not say what threads do"
+)
+two = pytest.mark.skipif(len(PROCESSORS) < 2, reason="one processor")
+TASKS = {
+    "gemm": (GEMM, {"size": 512}),
+    "conv2d": (CONV2D, {"size": 700, "ksize": 9}),
+    "dft": (DFT, {"n": 4096, "batch": 64}),
+    "sort": (SORT, {"n": 300_000}),
+}
+SHARE = 0.02
+"""Of all the time of processors: whoever takes less has not computed."""
+QUIET = (
+    0.3  # seconds until threads that wait for more work, as those of OpenBLAS, have gone to sleep
+)
+
+
+def prepared(name, operation, options, threads):
+    options = operation.with_defaults(options)
+    if name.startswith("c:") and operation is DFT:
+        options |= {"n": 2048, "batch": 2}
+    problem = operation.problem(**options)
+    inputs = operation.generate(problem, 1, **options)
+    like = {n: (a.shape, a.dtype) for n, a in operation.expected(problem, inputs).items()}
+    return prepare(host_reference(operation, name), problem, inputs, like, threads)
+
+
+def seconds_of_threads():
+    """Return how long each thread of this process has run, in nanoseconds."""
+    found = {}
+    for folder in Path("/proc/self/task").iterdir():
+        found[folder.name] = int((folder / "schedstat").read_text().split()[0])
+    return found
+
+
+def computing(call):
+    """Return how many threads have computed during a call."""
+    before = seconds_of_threads()
+    call()
+    spent = [time - before.get(name, 0) for name, time in seconds_of_threads().items()]
+    return sum(time > SHARE * sum(spent) for time in spent)
+
+
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=two)])
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [(key, item.name) for key, (operation, _) in TASKS.items() for item in operation.references
+     if item.threaded and item.kind != "mpi"],
+)  # fmt: skip
+def test_as_many_threads_compute_as_there_are_said_to_be(operation, name, threads):
+    reference = host_reference(TASKS[operation][0], name)
+    reason = getattr(reference, "unavailable", lambda: None)()
+    if reason is not None:
+        pytest.skip(reason)
+    with closing(prepared(name, *TASKS[operation], threads)) as ready:
+        ready.run(3)
+        calls = max(1, round(0.2 / (ready.run(3) / 3)))
+        time.sleep(QUIET)
+        found = computing(lambda: ready.run(calls))
+    if threads == 1:
+        assert found == 1
+    elif name == "opencv":  # it decides by the size
+        assert found <= threads
+    else:
+        assert threads <= found <= threads + (name == "scipy")  # there the caller waits for them
+
+
+def test_threads_of_blas_are_held_around_a_row_and_then_free():
+    pools = held._blas()
+    before = [item["num_threads"] for item in pools.info()]
+    seen = []
+
+    def product(self, other):
+        seen.extend(item["num_threads"] for item in pools.info())
+        return np.zeros((4, 4), np.float32)
+
+    matrix = type("Matrix", (np.ndarray,), {"__matmul__": product})
+    with closing(prepared("blas", GEMM, {"size": 4}, 1)) as ready:
+        problem, inputs, workers = ready._arguments
+        inputs = {name: array.view(matrix) for name, array in inputs.items()}
+        ready._arguments = problem, inputs, workers
+        ready.run()
+    assert seen and set(seen) == {1}
+    assert [item["num_threads"] for item in pools.info()] == before
+
+
+def test_a_blas_that_takes_no_limit_is_not_run(monkeypatch):
+    class Stubborn:
+        def limit(self, limits):
+            return on_all_processors()
+
+        def info(self):
+            return [{"num_threads": 5}]
+
+    monkeypatch.setattr(held, "_blas", Stubborn)
+    with (
+        closing(prepared("blas", GEMM, {"size": 4}, 2)) as ready,
+        pytest.raises(ReferenceUnavailable, match="cannot be held to 2 threads; it has 5"),
+    ):
+        ready.run()
+    with closing(prepared("blas", GEMM, {"size": 4}, 5)) as ready:
+        ready.run()
+
+
+def test_without_threadpoolctl_blas_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    monkeypatch.setattr(held, "needs", lambda name: lambda: f"not installed; pip install {name}")
+    assert held.no_blas_control() == "not installed; pip install threadpoolctl"
+
+
+# --- processors ---------------------------------------------------------------------------------
+
+BOUND = """
+import json, os
+from pathlib import Path
+import opencl_lab
+from opencl_lab.processes import PROCESSORS, default_threads, on_all_processors
+os.sched_setaffinity(0, {min(PROCESSORS)})  # as a runtime binds the thread that calls it
+known = set(os.listdir("/proc/self/task"))
+import test_threads
+ready = test_threads.prepared("c:omp", *test_threads.TASKS["gemm"], %d)
+known = set(os.listdir("/proc/self/task"))
+ready.run(2)
+new = sorted(set(os.listdir("/proc/self/task")) - known)
+print(json.dumps({
+    "workers": [sorted(os.sched_getaffinity(int(task))) for task in new],
+    "caller": sorted(os.sched_getaffinity(0)),
+    "processors": default_threads(),
+}))
+"""
+
+
+def in_a_process(threads, **environment):
+    """Run C by OpenMP from a thread that is bound; return where its threads may run."""
+    root = Path(opencl_lab.__file__).parents[1]
+    clean = {name: text for name, text in os.environ.items() if name not in held.SETTINGS}
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(BOUND % threads)],
+        env={**clean, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}", **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(said.stdout)
+
+
+@two
+@pytest.mark.parametrize(
+    ("threads", "environment", "workers"),
+    [
+        (2, {}, [[held._order()[1]]] if len(PROCESSORS) > 1 else []),
+        (len(PROCESSORS) + 1, {}, [sorted(PROCESSORS)] * len(PROCESSORS)),
+        (2, {"OMP_PROC_BIND": "false"}, [sorted(PROCESSORS)]),
+    ],
+)
+def test_threads_of_c_are_bound_and_inherit_no_bond(threads, environment, workers):
+    found = in_a_process(threads, **environment)
+    assert found["workers"] == workers
+    assert found["caller"] == [min(PROCESSORS)]  # as it was before
+    assert found["processors"] == len(PROCESSORS)
+
+
+def test_fewer_threads_than_asked_for_are_no_row():
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        in_a_process(2, OMP_THREAD_LIMIT="1")
+    assert "OpenMP starts 1 of 2 threads" in failure.value.stderr
+
+
+@two
+def test_the_caller_is_bound_again():
+    bound = {max(PROCESSORS)}
+    seen = []
+
+    def look():
+        os.sched_setaffinity(0, bound)
+        with on_all_processors():
+            seen.append(os.sched_getaffinity(0))
+        seen.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [PROCESSORS, bound] and default_threads() == len(PROCESSORS)
+
+
+def test_cores_come_before_their_second_threads(tmp_path):
+    for number, siblings in enumerate(("0,4", "1,5", "2,6", "3,7", "0,4", "1,5", "2,6", "3,7")):
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+    assert held.cores_first({7, 4, 1, 0, 3}, tmp_path) == [0, 1, 3, 4, 7]
+    assert held.cores_first({9, 8}, tmp_path) == [8, 9]  # nothing is known of them
