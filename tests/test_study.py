@@ -34,6 +34,9 @@ def row(name, milliseconds, spread=0.01, **more):
     kind, _, rest = name.partition(":")
     more.setdefault("algorithm", rest.partition("[")[0] if kind == "opencl" else name)
     times = Times(milliseconds, (1 - spread) * milliseconds, (1 + spread) * milliseconds, 5)
+    if "kernel_ms" in more:
+        kernel = more["kernel_ms"]
+        more["kernel_times"] = Times(kernel, 0.99 * kernel, 1.01 * kernel, 5)
     return Measurement(
         name, kind if kind in ("opencl", "mpi", "c") else "library", total_ms=times, **more
     )
@@ -296,6 +299,25 @@ def test_printed_figures_stand_beside_ours(tmp_path, monkeypatch, capsys):
         assert "n=32768" in far and "the report's GPU" in far and "not measured" in far
         assert "n=16" in near and f"{ours['total_ms']['median']:.4g}" in near
         assert any(line.strip().startswith("here: ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "repeats", "budget"),
+    [({}, 5, 20.0), ({"time_limit": 3.0}, 5, 3.0), ({"repeats": 7}, 7, None),
+     ({"repeats": 7, "time_limit": 3.0}, 7, 3.0)],
+)  # fmt: skip
+def test_points_have_a_budget(options, repeats, budget, monkeypatch, device):
+    small(monkeypatch, "dft", {"n": 16})
+    monkeypatch.setattr(study_run, "monotonic", lambda: 0.0)
+    asked = []
+
+    def run(chosen, problem, make_inputs, request, **more):
+        asked.append(request)
+        return run_comparison(chosen, problem, make_inputs, replace(request, repeats=1), **more)
+
+    monkeypatch.setattr(study_run, "run_comparison", run)
+    (_,) = run_study(STUDIES["dft"], "small", device, **options)
+    assert [(request.repeats, request.budget) for request in asked] == [(repeats, budget)]
 
 
 def test_workers_grow_with_the_machine_at_full_scale(monkeypatch):

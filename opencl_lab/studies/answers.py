@@ -18,7 +18,6 @@ from opencl_lab.wording import counted
 
 __all__ = [
     "DEVICE",
-    "LEVEL",
     "all_right",
     "beside_best",
     "crossing",
@@ -51,7 +50,7 @@ def times_of(rows: Sequence[Measurement]) -> dict[str, Times]:
 
 def level(one: Times, other: Times) -> bool:
     """Return whether the intervals overlap, so that neither is the faster one for certain."""
-    return one.interval[0] <= other.interval[1] and other.interval[0] <= one.interval[1]
+    return not (one.is_above(other) or other.is_above(one))
 
 
 def _ours(rows: Sequence[Measurement]) -> list[Measurement]:

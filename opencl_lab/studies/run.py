@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +22,10 @@ from opencl_lab.studies.descriptor import Part, PartResult, Point, Study
 __all__ = ["run_study", "workers_of_scale"]
 
 REPEATS = 5
+POINT_SECONDS = 20.0
+"""For the timed rows of a point: where five of each would take longer, there are fewer."""
+LEAST_SECONDS = 1e-3
+"""Of a budget: a point that has no more than this left is given up at its next step."""
 
 
 class _TimeIsUp(Exception):
@@ -69,7 +74,7 @@ def run_study(
     OclabError
         If the device cannot be used at all; what a single row cannot do is in its status.
     """
-    run = _Run(scale, device, seed, repeats or REPEATS)
+    run = _Run(scale, device, seed, repeats)
     parts = study.parts_on(device)
     points = sum(len(part.points[scale]) for part in parts)
     end = None if time_limit is None else monotonic() + time_limit
@@ -79,8 +84,9 @@ def run_study(
         until = None if end is None else monotonic() + (end - monotonic()) / (len(parts) - index)
         for number, point in enumerate(part.points_at(scale)):
             step = _step(progress, done + number, points, f"{part.name}, {point}")
+            left = math.inf if until is None else until - monotonic()
             try:
-                comparison = run.compare(result, point, _until(until, step))
+                comparison = run.compare(result, point, left, _until(until, step))
             except _TimeIsUp:
                 break
             result.rows.append((point, comparison.measurements))
@@ -96,15 +102,20 @@ class _Run:
     scale: str
     device: Device
     seed: int
-    repeats: int
+    repeats: int | None
 
-    def compare(self, result: PartResult, point: Point, progress: StepReport) -> Comparison:
-        """Compare all that a part names at one point; note in its result what was left out."""
+    def compare(
+        self, result: PartResult, point: Point, left: float, progress: StepReport
+    ) -> Comparison:
+        """Compare all that a part names at one point, in the seconds that are left.
+
+        What was left out is noted in the result of the part.
+        """
         part = result.part
         chosen = get_operation(part.operation)
         complete = chosen.with_defaults({**part.options, **point.options})
         problem = chosen.problem(**complete)
-        request = self._request(part)
+        request = self._request(part, left)
         able, notes = _able(chosen, problem, request, part.runs, self.device)
         result.notes += [f"{point}: {note}" for note in notes]
         return run_comparison(
@@ -116,11 +127,14 @@ class _Run:
             progress=progress,
         )
 
-    def _request(self, part: Part) -> Request:
+    def _request(self, part: Part, left: float) -> Request:
+        """Return what is asked for; rows that somebody wants are limited by `left` only."""
+        budget = max(LEAST_SECONDS, min(left, POINT_SECONDS if self.repeats is None else math.inf))
         return Request(
             against=part.against,
             threads=workers_of_scale(part.workers, self.scale),
-            repeats=self.repeats,
+            repeats=self.repeats or REPEATS,
+            budget=budget if math.isfinite(budget) else None,
             resident=part.resident,
             lenient=True,
         )

@@ -9,7 +9,7 @@ from opencl_lab.device import Device
 from opencl_lab.measuring.roofline import stored_peaks
 from opencl_lab.measuring.samples import Times
 from opencl_lab.processes import default_threads
-from opencl_lab.studies.answers import LEVEL, each_point, level
+from opencl_lab.studies.answers import each_point, level
 from opencl_lab.studies.descriptor import PartResult
 from opencl_lab.wording import counted, size_text
 
@@ -86,19 +86,23 @@ def local_memory(
     plain: Measurement | None = None
     for point, rows in each_point(results):
         found = next((row for row in rows if row.implementation == basic and row.ok), None)
-        staged = [
-            row
+        staged = {
+            row.implementation: times
             for row in rows
-            if row.implementation.partition("[")[0] == local and row.ok and _doing(row)
-        ]
-        if found is None or not _doing(found) or not staged:
+            if row.implementation.partition("[")[0] == local and row.ok and (times := _doing(row))
+        }
+        reads = _doing(found) if found is not None else None
+        if reads is None or not staged:
             continue
         plain = found
-        ratio = _doing(plain) / min(map(_doing, staged))
-        wins, losses = wins + (ratio > LEVEL), losses + (ratio < 1 / LEVEL)
-        others = ", ".join(f"{row.implementation} {_doing(row):.3g} ms" for row in staged)
+        best = min(staged.values(), key=lambda times: times.median)
+        apart = not level(reads, best)
+        wins += apart and best.median < reads.median
+        losses += apart and best.median > reads.median
+        others = ", ".join(f"{name} {times.median:.3g} ms" for name, times in staged.items())
         sentences.append(
-            f"{point}: {basic} {_doing(plain):.3g} ms in kernels, {others}; {_verdict(ratio)}."
+            f"{point}: {basic} {reads.median:.3g} ms in kernels, {others}; "
+            f"the best one is {_verdict(reads, best)}."
         )
     if plain is None:
         return ["Nothing was measured."]
@@ -108,20 +112,19 @@ def local_memory(
     elif losses == len(sentences):
         said = "Local memory loses"
     elif not wins and not losses:
-        said = "They are level"
+        said = "They are level within noise"
     return [f"{said}. {_kind(device)}.", *_caches(device, plain, element_bytes), *sentences]
 
 
-def _doing(row: Measurement) -> float:
-    """Return the kernel time, or the total where the device reports none."""
-    return row.kernel_ms or (row.total_ms.median if row.total_ms else 0.0)
+def _doing(row: Measurement) -> Times | None:
+    """Return the times in kernels, or the total ones where the device reports none."""
+    return row.kernel_times or row.total_ms
 
 
-def _verdict(ratio: float) -> str:
-    """Say what the best tile is worth; kernel times of other runs differ by some percent, too."""
-    if 1 / LEVEL <= ratio <= LEVEL:
-        return "the best one is level with plain reads"
-    return f"the best one is {ratio:.2f} times as fast as plain reads"
+def _verdict(reads: Times, best: Times) -> str:
+    if level(reads, best):
+        return "level with plain reads within noise"
+    return f"{reads.median / best.median:.2f} times as fast as plain reads"
 
 
 def _kind(device: Device) -> str:
@@ -141,7 +144,8 @@ def _caches(device: Device, plain: Measurement, element_bytes: int) -> list[str]
     Without tiles each product of two elements reads both. Where that is more in a second than
     memory delivers, the caches have delivered it.
     """
-    if plain.work is None or not plain.work.bytes:
+    reads = _doing(plain)
+    if plain.work is None or not plain.work.bytes or reads is None:
         return []
     sentences = []
     cache = int(getattr(device.handle, "global_mem_cache_size", 0) or 0)
@@ -154,7 +158,7 @@ def _caches(device: Device, plain: Measurement, element_bytes: int) -> list[str]
     peaks = stored_peaks(device)
     memory = peaks.copy_bytes if peaks else None
     if memory and plain.work.flops:
-        rate = plain.work.flops * element_bytes / (_doing(plain) * 1e-3)
+        rate = plain.work.flops * element_bytes / (reads.median * 1e-3)
         served = "so caches serve them" if rate > memory else "which memory could serve"
         sentences.append(
             f"Plain reads ask for {rate / 1e9:.3g} GB/s there, and memory copies "
