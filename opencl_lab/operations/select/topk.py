@@ -21,7 +21,7 @@ from opencl_lab.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.solver import AUTO, Algorithm, Homes, Solver
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
-__all__ = ["TOPK", "RadixSelect"]
+__all__ = ["SELECTION", "TOPK", "Selection"]
 
 TEMPLATE = "select/radix_select.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
@@ -47,14 +47,14 @@ FEW_SHARE = 4
 """A row's keys are written down as soon as no more than one of so many is left."""
 
 
-class RadixSelect(Algorithm[TopkProblem]):
+class Selection(Algorithm[TopkProblem]):
     """Radix select in one launch or two, or in one a digit and one more for long rows.
 
-    What it gives is in the order of the row, and to be sorted yet.
+    What it gives is in the order of the row: `RadixSelect` sorts it.
     """
 
     name = "radix-select"
-    templates = (TEMPLATE,)
+    templates: ClassVar[tuple[str, ...]] = (TEMPLATE,)
     space = SearchSpace(
         (*PARAMETERS, Parameter("DIGIT_BITS", (4, 6, 8, 11), "bits of a digit")),
         (
@@ -78,7 +78,7 @@ class RadixSelect(Algorithm[TopkProblem]):
         check_group(config, device)
         if not problem.rows * problem.k:
             return Plan(_given(problem), ())
-        return _Selection(problem, config, device).plan()
+        return _Launches(problem, config, device).plan()
 
 
 def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
@@ -96,7 +96,7 @@ def _named(*names: str) -> dict[str, Argument]:
     return {name: name for name in names}
 
 
-class _Selection:
+class _Launches:
     """The launches of one form: whole rows, alike parts of rows, or passes over parts of rows."""
 
     def __init__(self, problem: TopkProblem, config: Config, device: Device) -> None:
@@ -199,14 +199,13 @@ def _alike_parts(problem: TopkProblem, device: Device) -> int:
 
 
 class Topk(Solver[TopkProblem]):
-    """The first k keys of rows, unsorted unless the algorithm is ``sort``."""
+    """The first k keys of rows, in order, and where they are."""
 
     name = "topk"
     homes: ClassVar[Homes] = {
-        "radix-select": RadixSelect(),
+        "radix-select": "opencl_lab.operations.select.radix_select:RadixSelect",
         "sort": "opencl_lab.operations.select.by_sort:BySort",
     }
-    tunable = False
 
     def ranked(self, problem: TopkProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return ``sort`` alone where that takes less time."""
@@ -225,4 +224,5 @@ class Topk(Solver[TopkProblem]):
         return few and not _alike_parts(problem, device)
 
 
+SELECTION = Selection()
 TOPK = Topk()

@@ -1,7 +1,8 @@
-"""Each key once, of sorted ones."""
+"""Each key once: heads of runs, of sorted keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,18 +17,19 @@ from opencl_lab.operations.select.parts import (
     parts_of,
 )
 from opencl_lab.operations.select.problem import UniqueProblem
+from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
-from opencl_lab.solver import Algorithm, Homes, Solver
+from opencl_lab.solver import AUTO, Algorithm, Homes, Solver
 from opencl_lab.space import Config, SearchSpace
 
-__all__ = ["UNIQUE", "Heads"]
+__all__ = ["HEADS", "UNIQUE", "Heads"]
 
 TEMPLATE = "select/unique.cl.mako"
 LONG = np.dtype(np.int64)
 
 
 class Heads(Algorithm[UniqueProblem]):
-    """Count what differs from the key before, in parts; then write it."""
+    """Of sorted keys count what differs from the key before, in parts; then write it."""
 
     name = "heads"
     templates = (TEMPLATE,)
@@ -90,11 +92,19 @@ class Heads(Algorithm[UniqueProblem]):
 
 
 class Unique(Solver[UniqueProblem]):
-    """Each of sorted keys once."""
+    """Each key once, in order: a sort, and the heads of runs of equal keys."""
 
     name = "unique"
-    homes: ClassVar[Homes] = {"heads": Heads()}
-    tunable = False
+    homes: ClassVar[Homes] = {
+        "radix": "opencl_lab.operations.select.by_runs:ByRadix",
+        "merge-path": "opencl_lab.operations.select.by_runs:ByMergePath",
+        "odd-even-merge": "opencl_lab.operations.select.by_runs:ByOddEvenMerge",
+    }
+
+    def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:
+        """Return the algorithms of the sort, in its order."""
+        return SORT_SOLVER.ranked(problem.sorting, device)
 
 
+HEADS = Heads()
 UNIQUE = Unique()
