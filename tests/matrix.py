@@ -158,6 +158,9 @@ SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_
 BORROWED = {("conv2d", "separable"): "register", ("dft", "direct-gemm"): "blocked"}
 """Algorithms that run the kernels of another one, for which pairs of values are looked at."""
 
+SWEPT_ELSEWHERE = {"unique"}
+"""Operations whose configurations are those of another one, which sweeps them."""
+
 ROWS: dict[str, list[Case]] = {
     "dft": [
         *(Case(f"n-{n}", {"n": n}) for n in DFT_SIZES),

@@ -198,13 +198,11 @@ class OpenCL(Implementation):
         LaunchError
             If the call returned anything but arrays of the right sizes and types.
         """
-        outputs = {name: _on_host(array) for name, array in self._outputs.items()}
-        if self._called:
-            operation = self.workload.operation
-            names = operation.calls.returned or (operation.output,)
-            for name, result in named(names, self._result).items():
-                outputs[name] = _like(self.workload.expected[name], _on_host(result))
-        return outputs
+        if not self._called:
+            return {name: _on_host(array) for name, array in self._outputs.items()}
+        operation, right = self.workload.operation, self.workload.expected
+        results = named(operation.calls.returned or (operation.output,), self._result)
+        return {name: _like(right[name], _on_host(result)) for name, result in results.items()}
 
     def profile(self) -> list[str]:
         """Return a line per launch of the last run: its time and what the driver says of it."""

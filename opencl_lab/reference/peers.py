@@ -214,8 +214,9 @@ class Calls:
 
 
 def named(names: tuple[str, ...], result: Any) -> dict[str, Any]:
-    """Return the array that a call gave, or each of several, by name."""
-    return dict(zip(names, result if isinstance(result, tuple) else (result,), strict=False))
+    """Return what a call gave by name: each array, where it may give several."""
+    several = len(names) > 1 and isinstance(result, tuple)
+    return dict(zip(names, result if several else (result,), strict=False))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.topk import TOPK
-from opencl_lab.operations.select.unique import UNIQUE
+from opencl_lab.operations.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -151,7 +150,7 @@ def _topk(
     targets = {name: target for name, target in out.items() if target is not None}
     if algorithm == "auto" and config is not None:
         algorithm = "radix-select"
-    found = TOPK.run(
+    found = TOPK_SOLVER.run(
         problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue, out=targets
     ).outputs
     values, indices = found["values"], found["places"]
@@ -233,7 +232,7 @@ def _unique(
 ) -> tuple[AnyArray, ...]:
     """Return arrays as long as `a`, whose first elements are the results, and how many are."""
     rows = Rows.of(a, None, queue)
-    outputs = UNIQUE.run(
+    outputs = UNIQUE_SOLVER.run(
         UniqueProblem(rows.length, a.dtype, counts),
         {"keys": reshaped(rows.data, (rows.length,), queue)},
         algorithm=algorithm,

@@ -37,7 +37,7 @@ ANY_PLACES = "any_places"
 
 Of: TypeAlias = Mapping[str, Any]
 
-# --- calls, on arrays of a library -----------------------------------------------------------------
+# --- calls, on arrays of a library ----------------------------------------------------------------
 
 
 def topk_by_arrays(problem: Any, module: Any, arrays: Of) -> Any:
@@ -86,7 +86,7 @@ def search_by_torch(problem: Any, module: Any, arrays: Of) -> Any:
     return module.searchsorted(arrays["keys"], arrays["values"], right=problem.right)
 
 
-# --- references, from host to host -----------------------------------------------------------------
+# --- references, from host to host ----------------------------------------------------------------
 
 
 def numpy_topk(problem: Any, inputs: Arrays, threads: int) -> Arrays:

@@ -122,7 +122,8 @@ class SearchSorted(Operation[SearchProblem]):
 
     def expected(self, problem: SearchProblem, inputs: Arrays) -> Arrays:
         """Return what NumPy gives."""
-        places = np.searchsorted(*inputs.values(), side="right" if problem.right else "left")
+        keys, values = inputs["keys"], inputs["values"]
+        places = np.searchsorted(keys, values, "right" if problem.right else "left")
         return {"places": places.astype(np.int64, copy=False)}
 
     def compare(

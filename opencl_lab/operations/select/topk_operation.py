@@ -21,7 +21,7 @@ from opencl_lab.operations.select.references import (
     numpy_topk_by_sort,
     torch_topk,
 )
-from opencl_lab.operations.select.topk import TOPK as TOPK_SOLVER
+from opencl_lab.operations.select.solver import TOPK_SOLVER
 from opencl_lab.operations.sort.data import ORDERS, c_defines, exact, random_keys
 from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs, no_cupy

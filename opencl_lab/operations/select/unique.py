@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +16,11 @@ from opencl_lab.operations.select.parts import (
     parts_of,
 )
 from opencl_lab.operations.select.problem import UniqueProblem
-from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
-from opencl_lab.solver import AUTO, Algorithm, Homes, Solver
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, SearchSpace
 
-__all__ = ["HEADS", "UNIQUE", "Heads"]
+__all__ = ["HEADS", "Heads"]
 
 TEMPLATE = "select/unique.cl.mako"
 LONG = np.dtype(np.int64)
@@ -91,20 +89,4 @@ class Heads(Algorithm[UniqueProblem]):
         return Plan(tuple(buffers), tuple(launches))
 
 
-class Unique(Solver[UniqueProblem]):
-    """Each key once, in order: a sort, and the heads of runs of equal keys."""
-
-    name = "unique"
-    homes: ClassVar[Homes] = {
-        "radix": "opencl_lab.operations.select.by_runs:ByRadix",
-        "merge-path": "opencl_lab.operations.select.by_runs:ByMergePath",
-        "odd-even-merge": "opencl_lab.operations.select.by_runs:ByOddEvenMerge",
-    }
-
-    def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:
-        """Return the algorithms of the sort, in its order."""
-        return SORT_SOLVER.ranked(problem.sorting, device)
-
-
 HEADS = Heads()
-UNIQUE = Unique()

@@ -15,7 +15,7 @@ from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.select.calls import UNIQUE_CALLS
 from opencl_lab.operations.select.problem import UniqueProblem
 from opencl_lab.operations.select.references import cupy_unique, numpy_unique, torch_unique
-from opencl_lab.operations.select.unique import UNIQUE as UNIQUE_SOLVER
+from opencl_lab.operations.select.solver import UNIQUE_SOLVER
 from opencl_lab.operations.sort.data import ORDERS, arranged, c_defines, exact, random_keys
 from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.reference.descriptor import (
