@@ -10,6 +10,7 @@ import pytest
 from command_line import QUICK, oclab
 
 import opencl_lab as ol
+from opencl_lab.comparison import implementations
 from opencl_lab.comparison.implementations import Workload
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.operations.select.references import (
@@ -21,8 +22,9 @@ from opencl_lab.operations.select.references import (
 from opencl_lab.operations.select.searchsorted_operation import SEARCHSORTED
 from opencl_lab.operations.select.topk_operation import TOPK
 from opencl_lab.operations.select.unique_operation import UNIQUE
+from opencl_lab.reference import peers
 from opencl_lab.reference.execute import prepare
-from opencl_lab.reference.peers import OurCall
+from opencl_lab.reference.peers import Library, OurCall
 from opencl_lab.tuned import database
 
 PROBLEMS = (
@@ -188,6 +190,19 @@ def test_options_that_make_no_problem():
     assert TOPK.problem(n=7, k=2, smallest=True).title == "the 2 smallest of 7 int32 keys"
 
 
+@pytest.mark.parametrize("operation", [TOPK, UNIQUE, SEARCHSORTED], ids=lambda item: item.name)
+def test_plans_name_the_arrays_that_the_lab_makes(operation, device):
+    problem, inputs, expected = made(operation, n=5_000)
+    wanted = {
+        "in": {name: (array.shape, array.dtype) for name, array in inputs.items()},
+        "out": dict(operation.room(problem, expected)),
+    }
+    for algorithm in operation.algorithms:
+        plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+        for role, arrays in wanted.items():
+            assert {b.name: (b.shape, b.dtype) for b in plan.with_role(role)} == arrays
+
+
 # --- commands ------------------------------------------------------------------------------------
 
 
@@ -249,3 +264,23 @@ def test_a_tuned_selection_is_taken(device):
     expected = TOPK.expected(problem, {"keys": keys[None]})
     assert values.tolist() == expected["values"][0].tolist()
     assert places.tolist() == expected["places"][0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("topk", {"n": 700, "k": 9, "order": "few-unique"}),
+        ("topk", {"n": 700, "k": 9, "smallest": True}),
+        ("unique", {"n": 700, "counts": True}),
+        ("unique", {"n": 700}),
+        ("searchsorted", {"n": 700, "right": True}),
+    ],
+)
+def test_libraries_with_their_data_on_a_device(device, name, options, monkeypatch):
+    """NumPy stands in for CuPy, whose functions have the same names."""
+    there = Library("cupy", "numpy", "device", opens=lambda _: np)
+    monkeypatch.setattr(peers, "LIBRARIES", (there,))
+    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
+    rows = ol.compare(name, against=None, resident=True, repeats=1, device=device, **options)
+    assert [row.status for row in rows] == ["correct", "correct"], [row.reason for row in rows]
+    assert rows[1].implementation == "cupy@device"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from opencl_lab.device import Device
@@ -54,7 +55,10 @@ class _ByRuns(Algorithm[UniqueProblem]):
         found = heads.plan(problem, heads.default_config(problem, device), device)
         outputs = {buffer.name: (buffer.name, buffer.dtype) for buffer in found.with_role("out")}
         sorting = self.sort.plan(problem.sorting, config, device)
-        return followed(sorting, found, {"keys": "sorted"}, outputs)
+        plan = followed(sorting, found, {"keys": "sorted"}, outputs)
+        # What is one row to the sort has one dimension here.
+        flat = (replace(b, shape=(problem.n,)) if b.role == "in" else b for b in plan.buffers)
+        return replace(plan, buffers=tuple(flat))
 
 
 class ByRadix(_ByRuns):
