@@ -205,13 +205,13 @@ ROWS: dict[str, list[Case]] = {
         Case("pairs", build=_pairs, sweep=True),
     ],
     "topk": [  # tests of its own know more
-        *(Case(f"n-{n}", {"n": n, "dtype": "uint8"}) for n in (0, 1, 2, 257)),
-        Case("all", {"n": 300, "k": 300, "dtype": "uint8", "smallest": True}),
+        *(Case(f"n-{n}", {"n": n}) for n in (0, 1, 2, 257)),
+        Case("all", {"n": 300, "k": 300, "smallest": True}),
         Case("none", {"n": 300, "k": 0}),
-        Case("ties", {"n": 30_000, "k": 7_000, "order": "few-unique", "dtype": "uint8"}),
-        Case("rows", {"k": 9}, lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.uint8)}),
+        Case("ties", {"n": 30_000, "k": 7_000, "order": "few-unique"}),
+        Case("rows", {"k": 9}, lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
         Case("special", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
-        Case("sweep", {**FEW, "k": 77, "dtype": "uint8"}, sweep=True),
+        Case("sweep", {**FEW, "k": 77}, sweep=True),
     ],
     "unique": [
         *(Case(f"n-{n}", {"n": n}) for n in (0, 1, 2)),

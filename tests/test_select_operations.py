@@ -32,13 +32,13 @@ PROBLEMS = (
     (TOPK, {"n": 5_000, "k": 0}),
     (TOPK, {"n": 5_000, "k": 1_000, "order": "few-unique"}),
     (TOPK, {"n": 300, "k": 300, "dtype": "float64", "smallest": True}),
-    (TOPK, {"n": 5_000, "k": 70, "dtype": "float64", "order": "reversed"}),
-    (UNIQUE, {"n": 0}),
+    (TOPK, {"n": 5_000, "k": 70, "order": "reversed"}),
+    (UNIQUE, {"n": 0, "counts": True}),
     (UNIQUE, {"n": 20_000, "counts": True}),
     (UNIQUE, {"n": 3_000, "distinct": 1, "dtype": "float64"}),
     (SEARCHSORTED, {"n": 0, "m": 5}),
     (SEARCHSORTED, {"n": 300, "m": 5_000, "dtype": "uint8", "right": True}),
-    (SEARCHSORTED, {"n": 3_000, "dtype": "float64", "order": "sorted"}),
+    (SEARCHSORTED, {"n": 3_000, "order": "sorted"}),
 )
 HERE = [
     (operation, reference, options)
