@@ -211,7 +211,7 @@ ROWS: dict[str, list[Case]] = {
         Case("ties", {"n": 30_000, "k": 7_000, "order": "few-unique"}),
         Case("rows", {"k": 9}, lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
         Case("special", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
-        Case("sweep", {**FEW, "k": 77}, sweep=True),
+        Case("sweep", {**FEW, "k": 77, "rows": 2}, sweep=True),
     ],
     "unique": [
         *(Case(f"n-{n}", {"n": n}) for n in (0, 1, 2)),

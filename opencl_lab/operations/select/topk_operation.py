@@ -22,7 +22,7 @@ from opencl_lab.operations.select.references import (
     torch_topk,
 )
 from opencl_lab.operations.select.solver import TOPK_SOLVER
-from opencl_lab.operations.sort.data import ORDERS, c_defines, exact, random_keys
+from opencl_lab.operations.sort.data import ORDERS, UNLIKE, c_defines, exact, random_keys
 from opencl_lab.operations.sort.problem import KEY_TYPES
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs, no_cupy
 from opencl_lab.runtime.arrays import native
@@ -61,6 +61,7 @@ class Topk(Operation[TopkProblem]):
     options = (
         Option("n", int, 1_000_000, "how many keys"),
         Option("k", int, None, f"how many of them are wanted; default: {USUAL}, or all of fewer"),
+        Option("rows", int, 1, "how many rows of n keys, each looked through by itself"),
         Option("dtype", str, "int32", "type of the keys", KEY_TYPES),
         Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
         Option("smallest", bool, False, "the smallest keys, the smallest first"),
@@ -86,7 +87,7 @@ class Topk(Operation[TopkProblem]):
         """Return the problem that the options describe."""
         chosen = self.with_defaults(options)
         axis_of(options, 1)
-        return self._problem(chosen, chosen["n"], np.dtype(chosen["dtype"]), 1)
+        return self._problem(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["rows"])
 
     @staticmethod
     def _problem(chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int) -> TopkProblem:
@@ -96,8 +97,9 @@ class Topk(Operation[TopkProblem]):
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[TopkProblem, Arrays]:
         """Look along an axis of the array `keys`, converted to `dtype` if that is given."""
         chosen = self.with_defaults(options)
-        if "n" in options:
-            raise InvalidProblem("n is given by the input file; leave it out")
+        for name in ("n", "rows"):
+            if name in options:
+                raise InvalidProblem(f"{name} is given by the input file; leave it out")
         keys = native(arrays["keys"])
         if not keys.ndim:
             raise InvalidProblem("the file holds a single number without dimensions, not an array")
@@ -108,10 +110,10 @@ class Topk(Operation[TopkProblem]):
         return self._problem(chosen, n, data.dtype, rows), {"keys": data}
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
-        """Return the values in the shape of the user's array, of random data as one row."""
+        """Return the values in the shape of the user's array, of a random row as one dimension."""
         values = outputs[self.output]
         if not arrays:
-            return values.reshape(-1)
+            return values[0] if len(values) == 1 else values
         shape = list(arrays["keys"].shape)
         axis = axis_of(options, len(shape))
         del shape[axis]
@@ -175,7 +177,7 @@ class Topk(Operation[TopkProblem]):
             return exact(expected["places"], actual["places"])
         places = actual[ANY_PLACES].reshape(expected["places"].shape)
         if not _are_places(places, problem.n):
-            return Difference(np.inf, np.inf, False)
+            return UNLIKE
         return exact(expected["values"], np.take_along_axis(inputs["keys"], places, axis=-1))
 
 

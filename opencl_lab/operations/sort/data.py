@@ -9,9 +9,11 @@ import numpy as np
 from opencl_lab.kernels import host_c_type
 from opencl_lab.operation import Difference
 
-__all__ = ["ORDERS", "arranged", "c_defines", "exact", "random_keys"]
+__all__ = ["ORDERS", "UNLIKE", "arranged", "c_defines", "exact", "random_keys"]
 
 ORDERS = ("random", "sorted", "reversed", "nearly-sorted", "few-unique", "equal", "organ-pipe")
+UNLIKE = Difference(np.inf, np.inf, False)
+"""That of a result of another shape or type."""
 
 
 def random_keys(
@@ -63,7 +65,9 @@ def arranged(
 
 
 def exact(right: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> Difference:
-    """Return whether results of one shape are the same; NaN equals NaN, and -0.0 equals 0.0."""
+    """Return whether results are the same; NaN equals NaN, and -0.0 equals 0.0."""
+    if given.shape != right.shape or given.dtype != right.dtype:
+        return UNLIKE
     if np.array_equal(right, given, equal_nan=right.dtype.kind == "f"):
         return Difference(0.0, 0.0, True)
     with np.errstate(invalid="ignore"):
