@@ -16,6 +16,7 @@ __all__ = [
     "DeviceReference",
     "HostReference",
     "MpiReference",
+    "OutputsLike",
     "Reference",
     "needs",
     "no_cupy",
@@ -23,6 +24,9 @@ __all__ = [
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 """Named arrays: the inputs or the outputs of one problem."""
+
+OutputsLike: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+"""Shape and dtype of every output."""
 
 
 @dataclass(frozen=True)

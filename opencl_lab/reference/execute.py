@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from opencl_lab.reference.descriptor import (
     DeviceReference,
     HostReference,
     MpiReference,
+    OutputsLike,
     Reference,
 )
 from opencl_lab.reference.mpi import Ranks
-from opencl_lab.reference.peers import Resident
+from opencl_lab.reference.peers import Resident, named
 
-__all__ = ["OutputsLike", "Prepared", "prepare"]
-
-OutputsLike: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
-"""Shape and dtype of every output."""
+__all__ = ["Prepared", "prepare"]
 
 
 class Prepared(ABC):
@@ -159,7 +157,7 @@ class _PreparedResident(Prepared):
     ):
         self._reference, self._library = reference, reference.library
         self._problem = problem
-        ((self._name, (self._shape, _)),) = like.items()
+        self._like = like
         self._result: Any = None
         self._module = self._library.open(device)
         with self._explained():
@@ -188,8 +186,10 @@ class _PreparedResident(Prepared):
 
     def outputs(self) -> Arrays:
         with self._explained():
-            result = self._library.get(self._module, self._result)
-            return {self._name: result.reshape(self._shape)}
+            results = named(self._reference.returned or tuple(self._like), self._result)
+            arrays = {n: self._library.get(self._module, part) for n, part in results.items()}
+            like = self._like
+            return {n: a.reshape(like[n][0]) if n in like else a for n, a in arrays.items()}
 
     def close(self) -> None:
         self._arrays, self._result = {}, None

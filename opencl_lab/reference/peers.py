@@ -14,7 +14,17 @@ import numpy as np
 from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.reference.on_queue import OnQueue
 
-__all__ = ["LIBRARIES", "Call", "Calls", "Library", "OurCall", "Resident", "libraries", "residents"]
+__all__ = [
+    "LIBRARIES",
+    "Call",
+    "Calls",
+    "Library",
+    "OurCall",
+    "Resident",
+    "libraries",
+    "named",
+    "residents",
+]
 
 Call: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
 """``call(problem, module, arrays)`` returns a library's result, or None where it has none."""
@@ -179,6 +189,11 @@ class Calls:
     shaped : callable
         ``shaped(problem, arrays)`` returns arrays of the host as users of other libraries have
         them: some take several times as long where there are dimensions of one.
+    returned : tuple of str, optional
+        The outputs that the public call returns, where that is more than one. Where a problem
+        asks for fewer, these are the first.
+    peers_returned : tuple of str, optional
+        What the calls of other libraries return, if `Operation.compare` takes it by other names.
     """
 
     ours: Callable[[Any, Mapping[str, Any], str], OurCall | None]
@@ -188,12 +203,20 @@ class Calls:
     steps: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
+    returned: tuple[str, ...] = ()
+    peers_returned: tuple[str, ...] = ()
 
     def usual(self, problem: Any, arrays: Mapping[str, Any]) -> OurCall:
         """Return the call that users make."""
         call = self.ours(problem, arrays, "auto")
         assert call is not None  # there is a public function for every operation
         return call
+
+
+def named(names: tuple[str, ...], result: Any) -> dict[str, Any]:
+    """Return what a call gave by name: each array, where it may give several."""
+    several = len(names) > 1 and isinstance(result, tuple)
+    return dict(zip(names, result if several else (result,), strict=False))
 
 
 @dataclass(frozen=True)
@@ -213,6 +236,8 @@ class Resident:
         As in `Calls.notes`.
     shaped : callable
         As in `Calls`.
+    returned : tuple of str
+        `Calls.peers_returned`.
     """
 
     peer: str
@@ -221,6 +246,7 @@ class Resident:
     steps: Callable[[Any], int] | None = None
     note: Callable[[Any], str] | None = None
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
+    returned: tuple[str, ...] = ()
 
     threaded = False
     kind = "library"
@@ -242,7 +268,15 @@ class Resident:
 def residents(calls: Calls) -> list[Resident]:
     """Return the peers that can have their data on a device."""
     return [
-        Resident(peer, library, call, calls.steps.get(peer), calls.notes.get(peer), calls.shaped)
+        Resident(
+            peer,
+            library,
+            call,
+            calls.steps.get(peer),
+            calls.notes.get(peer),
+            calls.shaped,
+            calls.peers_returned or calls.returned,
+        )
         for library in LIBRARIES
         for peer, call in calls.peers.items()
         if library.side == "device" and peer.partition(":")[0] == library.name
