@@ -14,7 +14,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.file_jobs import FindJob
 from opencl_lab.files import FORMATS
-from opencl_lab.reference.descriptor import Arrays, Reference
+from opencl_lab.reference.descriptor import Arrays, OutputsLike, Reference
 from opencl_lab.reference.peers import Calls
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.solver import AUTO, Algorithm, Problem, Solver
@@ -210,6 +210,13 @@ class Operation(ABC, Generic[P]):
     def reference_is_first(self) -> bool:
         """Whether `expected` runs the default configuration on the device, and nothing else."""
         return False
+
+    def room(self, problem: P, expected: Arrays) -> OutputsLike:
+        """Return shape and dtype of every output as algorithms and C references write it.
+
+        More than what is expected, where how much there is depends on the data.
+        """
+        return {name: (array.shape, array.dtype) for name, array in expected.items()}
 
     def sample(self, problem: P) -> P:
         """Return a small problem of the same kind, which tells how fast a reference is."""

@@ -9,11 +9,17 @@ from opencl_lab.operation import Operation
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.select.searchsorted_operation import SEARCHSORTED
+from opencl_lab.operations.select.topk_operation import TOPK
+from opencl_lab.operations.select.unique_operation import UNIQUE
 from opencl_lab.operations.sort.operation import SORT
 
 __all__ = ["get_operation", "operations"]
 
-OPERATIONS: tuple[Operation[Any], ...] = (CONV2D, DFT, GEMM, SORT)
+OPERATIONS: tuple[Operation[Any], ...] = (
+    *(CONV2D, DFT, GEMM, SORT),
+    *(TOPK, UNIQUE, SEARCHSORTED),
+)
 
 
 def operations() -> dict[str, Operation[Any]]:

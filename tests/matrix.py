@@ -76,6 +76,10 @@ def _floats(rng):
     return keys
 
 
+def _among(values):
+    return {"keys": np.sort(values), "values": values[::2].copy()}
+
+
 def _argsort(rng):
     keys = rng.integers(0, 40, (2, 3_001)).astype(np.float32)
     keys[rng.random(keys.shape) < 0.1] = np.nan
@@ -144,6 +148,7 @@ PIXELS = (  # each type, mode and boundary; those of mode valid are not looked a
     ("float32", "full", "wrap", False),
     ("float16", "same", "mirror", True),
 )
+FEW = {"n": 5_003, "order": "few-unique"}
 OBLONG = {"height": 41, "width": 147}  # of no block a multiple
 BEYOND = {"m": 270, "n": 331, "k": 277}  # more than the largest tiles, of none a multiple
 RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
@@ -152,6 +157,9 @@ SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_
 
 BORROWED = {("conv2d", "separable"): "register", ("dft", "direct-gemm"): "blocked"}
 """Algorithms that run the kernels of another one, for which pairs of values are looked at."""
+
+SWEPT_ELSEWHERE = {"unique"}
+"""Operations whose configurations are those of another one, which sweeps them."""
 
 ROWS: dict[str, list[Case]] = {
     "dft": [
@@ -195,6 +203,25 @@ ROWS: dict[str, list[Case]] = {
         Case("sweep", {"n": 5_003}, sweep=True),
         Case("argsort", build=_argsort, sweep=True),
         Case("pairs", build=_pairs, sweep=True),
+    ],
+    "topk": [  # tests of its own know more
+        *(Case(f"n-{n}", {"n": n}) for n in (0, 1, 2, 257)),
+        Case("all", {"n": 300, "k": 300, "smallest": True}),
+        Case("none", {"n": 300, "k": 0}),
+        Case("ties", {"n": 30_000, "k": 7_000, "order": "few-unique"}),
+        Case("rows", {"k": 9}, lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
+        Case("special", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
+        Case("sweep", {**FEW, "k": 77, "rows": 2}, sweep=True),
+    ],
+    "unique": [
+        *(Case(f"n-{n}", {"n": n}) for n in (0, 1, 2)),
+        Case("special", {"counts": True}, lambda rng: {"keys": _floats(rng).astype(np.float32)}),
+        Case("sweep", {"n": 5_003, "counts": True}, sweep=True),
+    ],
+    "searchsorted": [
+        *(Case(f"{n}-{m}", {"n": n, "m": m}) for n, m in ((0, 9), (9, 0), (1, 1), (2_001, 5_003))),
+        Case("special", {"right": True}, lambda rng: _among(_floats(rng))),
+        Case("sweep", {"n": 5_003, "m": 3_001}, sweep=True),
     ],
     "gemm": [
         *(Case(f"size-{size}", {"size": size}) for size in (*GEMM_SIZES, 300)),

@@ -7,11 +7,11 @@ import pyopencl as cl
 import pyopencl.array
 from radix_checks import specials, stable_order
 
-from opencl_lab.operations.select.topk import TOPK
+from opencl_lab.operations.select.topk import SELECTION
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-SELECT = TOPK.algorithm("radix-select")
+SELECT = SELECTION
 GROUPS = {"WG_SIZE": 64, "ITEM_KEYS": 4}
 N = 20_011  # cut into parts, of which the last one is shorter
 

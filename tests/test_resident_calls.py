@@ -220,12 +220,13 @@ def test_public_calls_give_what_each_algorithm_gives(operation, device):
             item.attempt(item.start)
             assert item._call != item._whole_run, "there is a public call"
             item.attempt(item.warm_up)
-            assert is_device_array(item._result) == (data == "device")
+            results = item._result if isinstance(item._result, tuple) else (item._result,)
+            assert all(is_device_array(result) == (data == "device") for result in results)
             item.verify()
             assert item.status == "correct", (item.name, item.reason)
             item.close()
             tried += 1
-    assert tried >= 4
+    assert tried >= 2
 
 
 def test_what_no_public_function_gives_is_run_whole(device):

@@ -20,7 +20,7 @@ from opencl_lab import kernels
 from opencl_lab.operations.select import functions
 from opencl_lab.operations.select.problem import SearchProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.unique import UNIQUE
+from opencl_lab.operations.select.unique import HEADS
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.results import block_of
@@ -120,7 +120,7 @@ def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, queue, mo
 
 @pytest.mark.parametrize("n", [1, 10**6, 2**31 + 5])
 def test_unique_plans(n):
-    heads = UNIQUE.algorithm("heads")
+    heads = HEADS
     for kind in ("cpu", "gpu"):
         device = replace(GPU, kind=kind)
         problem = UniqueProblem(n, np.dtype(np.int64), True)
@@ -139,7 +139,7 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
     for limit in (1 << 31, 1000):
         monkeypatch.setattr(kernels, "INDEX_LIMIT", limit)
         problem = UniqueProblem(N, keys.dtype, True)
-        heads = UNIQUE.algorithm("heads")
+        heads = HEADS
         plan = heads.plan(problem, heads.configure(problem, device, GROUPS), device)
         assert plan.launches[0].params["WIDE"] == (limit == 1000)
         assert len(plan.launches) == 3

@@ -14,7 +14,7 @@ from select_checks import GROUPS, SELECT, N, check, hard_floats, right_topk, run
 import opencl_lab as ol
 from opencl_lab.operations.select import topk
 from opencl_lab.operations.select.problem import TopkProblem
-from opencl_lab.operations.select.topk import TOPK
+from opencl_lab.operations.select.solver import TOPK_SOLVER
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime.session import session_of
 
@@ -118,7 +118,7 @@ def test_topk_by_sort(dtype, rows, n, k, rng, queue):
 def test_topk_sorts_where_that_takes_less_time():
     def chosen(kind, n, k, rows=1):
         device = replace(GPU, kind=kind)
-        return TOPK.choose(TopkProblem(n, k, np.dtype(np.int32), rows), device).name
+        return TOPK_SOLVER.choose(TopkProblem(n, k, np.dtype(np.int32), rows), device).name
 
     assert chosen("cpu", 20, 2, 1000) == "sort"
     assert chosen("cpu", 10_000, 1000, 100) == "radix-select"

@@ -14,8 +14,8 @@ from radix_checks import specials
 
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.topk import TOPK
-from opencl_lab.operations.select.unique import UNIQUE
+from opencl_lab.operations.select.topk import SELECTION
+from opencl_lab.operations.select.unique import HEADS
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
@@ -197,16 +197,14 @@ def test_selections_agree_with_sorting(queue, form, keys, share):
 
     k = 1 + int(share * (n - 1))
     problem = TopkProblem(n, k, given_keys.dtype, rows, largest=False)
-    select = TOPK.algorithm("radix-select")
+    select = SELECTION
     chosen = run(select, problem, {**config, "DIGIT_BITS": 6}, {"keys": given_keys}, queue)
     places = np.sort(order[:, :k])  # in the order of the row
     np.testing.assert_array_equal(chosen["places"], places)
     np.testing.assert_array_equal(chosen["values"], np.take_along_axis(given_keys, places, -1))
 
     row = ordered[0]
-    outputs = run(
-        UNIQUE.algorithm("heads"), UniqueProblem(n, row.dtype, True), config, {"keys": row}, queue
-    )
+    outputs = run(HEADS, UniqueProblem(n, row.dtype, True), config, {"keys": row}, queue)
     m = int(outputs["found"][0])
     once, counts = outputs["values"][:m], outputs["counts"][:m]
     assert (once[:-1] < once[1:]).all() and (counts > 0).all()

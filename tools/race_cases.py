@@ -77,7 +77,7 @@ def _topk(config: dict[str, Any], n: int, k: int, rows: int = 1) -> Callable[[An
         import numpy as np
 
         from opencl_lab.operations.select.problem import TopkProblem
-        from opencl_lab.operations.select.topk import TOPK
+        from opencl_lab.operations.select.topk import SELECTION
 
         keys = rng.integers(0, 300, (rows, n)).astype(np.int16)
         order = np.argsort(-keys, axis=-1, kind="stable")[:, :k]
@@ -85,7 +85,7 @@ def _topk(config: dict[str, Any], n: int, k: int, rows: int = 1) -> Callable[[An
         expected = {"values": np.take_along_axis(keys, places, -1), "places": places}
         problem = TopkProblem(n, k, keys.dtype, rows)
         return (
-            _planned(TOPK.algorithm("radix-select"), problem, config, device),
+            _planned(SELECTION, problem, config, device),
             {"keys": keys},
             expected,
         )
@@ -98,12 +98,12 @@ def _unique(config: dict[str, Any], n: int) -> Callable[[Any, Any], Made]:
         import numpy as np
 
         from opencl_lab.operations.select.problem import UniqueProblem
-        from opencl_lab.operations.select.unique import UNIQUE
+        from opencl_lab.operations.select.unique import HEADS
 
         keys = np.sort(rng.integers(0, n // 3, n).astype(np.int32))
         values, counts = np.unique(keys, return_counts=True)
         problem = UniqueProblem(n, keys.dtype, True)
-        plan = _planned(UNIQUE.algorithm("heads"), problem, config, device)
+        plan = _planned(HEADS, problem, config, device)
         return plan, {"keys": keys}, {"values": values, "counts": counts}
 
     return make

@@ -31,8 +31,7 @@ from opencl_lab.errors import OclabError
 from opencl_lab.operation import Problem, Solver
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.topk import TOPK
-from opencl_lab.operations.select.unique import UNIQUE
+from opencl_lab.operations.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
 from opencl_lab.operations.sort.gather import GATHER, GatherProblem
 from opencl_lab.plan import Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.registry import operations
@@ -108,7 +107,7 @@ PROBLEMS: dict[str, list[dict[str, Any]]] = {
 
 INNER: list[tuple[Solver[Any], type[Problem], list[dict[str, Any]]]] = [
     (
-        TOPK,
+        TOPK_SOLVER,
         TopkProblem,
         [
             *_each(n=(5, 5_003, 50_000, 1_000_003), k=(1, 4), rows=(1, 7), dtype=("float32",)),
@@ -116,7 +115,7 @@ INNER: list[tuple[Solver[Any], type[Problem], list[dict[str, Any]]]] = [
         ],
     ),
     (
-        UNIQUE,
+        UNIQUE_SOLVER,
         UniqueProblem,
         _each(n=(5, 50_000, 3_000_000_000), dtype=("int8", "float64"), counts=(False, True)),
     ),

@@ -48,6 +48,18 @@ class LazyGroup(click.Group):
                 named.extend(operations())
         return sorted(named)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the operations, and then the commands for all of them."""
+        names = self.list_commands(ctx)
+        own = [name for name in names if name in self._homes or name in self.commands]
+        operations = [name for name in names if name not in own]
+        for title, listed in (("Operations", operations), ("Commands", own)):
+            commands = [(name, self.get_command(ctx, name)) for name in listed]
+            rows = [(name, found.get_short_help_str()) for name, found in commands if found]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
         with exit_at_interrupt():

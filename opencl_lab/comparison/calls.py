@@ -18,9 +18,9 @@ from opencl_lab.device import Device
 from opencl_lab.measuring.rounds import Rounds
 from opencl_lab.measuring.rows import REST, calls_for, in_a_row
 from opencl_lab.operation import Operation
-from opencl_lab.prepared import prepare
+from opencl_lab.prepared import FUNCTIONS, prepare
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.reference.peers import Calls, libraries
+from opencl_lab.reference.peers import Calls, OurCall, libraries
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare
 from opencl_lab.runtime.executable import Executable
@@ -192,13 +192,11 @@ def _ours(
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
     on_host, there = calls.usual(problem, inputs), calls.usual(problem, resident)
-    prepared = prepare(there.function, *there.arrays, **there.explicit())
-    out = prepared(*there.arrays)
     return [
         _Caller(
             OURS, "device", partial(there.function, *there.arrays, **there.explicit()), queue.finish
         ),
-        _Caller(PREPARED, "device", partial(prepared, *there.arrays, out=out), queue.finish),
+        *_prepared(there, queue),
         _Caller(
             OURS,
             "host",
@@ -209,6 +207,15 @@ def _ours(
         _Caller("a bare launch, waited for", "", bare.launch_and_finish),
         _Caller(ALLOCATION, "", partial(bare.allocate, result_bytes), bare.finish),
     ]
+
+
+def _prepared(call: OurCall, queue: Any) -> list[_Caller]:
+    """Return the prepared call, if there can be one: some results have a size that data decide."""
+    if call.function.__name__ not in FUNCTIONS:
+        return []
+    prepared = prepare(call.function, *call.arrays, **call.explicit())
+    out = prepared(*call.arrays)
+    return [_Caller(PREPARED, "device", partial(prepared, *call.arrays, out=out), queue.finish)]
 
 
 def _peers(

@@ -21,7 +21,7 @@ from opencl_lab.measuring.rows import calls_for
 from opencl_lab.measuring.samples import Times
 from opencl_lab.operation import Difference, Operation
 from opencl_lab.processes import default_threads
-from opencl_lab.reference.descriptor import Arrays, Reference
+from opencl_lab.reference.descriptor import Arrays, OutputsLike, Reference
 from opencl_lab.reference.execute import Prepared, prepare
 from opencl_lab.reference.peers import Resident
 from opencl_lab.solver import Problem
@@ -50,7 +50,8 @@ class Workload:
 
     def poisoned_outputs(self) -> Arrays:
         """Return output arrays full of a byte that no right result is made of."""
-        return {name: poisoned(array.shape, array.dtype) for name, array in self.expected.items()}
+        room = self.operation.room(self.problem, self.expected)
+        return {name: poisoned(shape, dtype) for name, (shape, dtype) in room.items()}
 
 
 @dataclass
@@ -215,15 +216,21 @@ class ReferenceRun(Implementation):
             raise ReferenceUnavailable(
                 f"a run would take about {duration(seconds)}; --against {name} runs it"
             )
-        like = {name: (array.shape, array.dtype) for name, array in self.workload.expected.items()}
+        workload = self.workload
         self._prepared = prepare(
             self.reference,
-            self.workload.problem,
-            self.workload.inputs,
-            like,
+            workload.problem,
+            workload.inputs,
+            self._like(workload.problem, workload.expected),
             self.threads,
             self.device,
         )
+
+    def _like(self, problem: Problem, expected: Arrays) -> OutputsLike:
+        """Return shapes and types of what C functions write, or of what other libraries return."""
+        if isinstance(self.reference, Resident):
+            return {name: (array.shape, array.dtype) for name, array in expected.items()}
+        return self.workload.operation.room(problem, expected)
 
     def _estimate(self) -> float:
         """Return how many seconds a run will take, from runs on a small problem.
@@ -239,8 +246,7 @@ class ReferenceRun(Implementation):
             return 0.0
         small = operation.sample(problem)
         inputs = operation.generate(small, 0)
-        expected = operation.expected(small, inputs)
-        like = {name: (array.shape, array.dtype) for name, array in expected.items()}
+        like = self._like(small, operation.expected(small, inputs))
         with closing(
             prepare(self.reference, small, inputs, like, self.threads, self.device)
         ) as prepared:

@@ -19,7 +19,7 @@ from opencl_lab.measuring.roofline import above_peak, fraction_of_peak, stored_p
 from opencl_lab.measuring.rows import in_a_row
 from opencl_lab.measuring.samples import Times
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.reference.peers import Calls
+from opencl_lab.reference.peers import Calls, named
 from opencl_lab.runtime.arrays import is_device_array, to_device
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.runtime.session import default_queue
@@ -219,21 +219,13 @@ class OpenCL(Implementation):
         Raises
         ------
         LaunchError
-            If the call returned no array of the right size and type.
+            If the call returned anything but arrays of the right sizes and types.
         """
-        outputs = {name: _on_host(array) for name, array in self._outputs.items()}
-        if self._called:
-            name = self.workload.operation.output
-            right, result = self.workload.expected[name], _on_host(self._result)
-            if not isinstance(result, np.ndarray):
-                raise LaunchError(f"the call returned {type(result).__name__}, not an array")
-            if (result.size, result.dtype) != (right.size, right.dtype):
-                raise LaunchError(
-                    f"the call returned {result.dtype} of shape {result.shape}, "
-                    f"not {right.dtype} of shape {right.shape}"
-                )
-            outputs[name] = result.reshape(right.shape)
-        return outputs
+        if not self._called:
+            return {name: _on_host(array) for name, array in self._outputs.items()}
+        operation, right = self.workload.operation, self.workload.expected
+        results = named(operation.calls.returned or (operation.output,), self._result)
+        return {name: _like(right[name], _on_host(result)) for name, result in results.items()}
 
     def profile(self) -> list[str]:
         """Return a line per launch of the last run: its time and what the driver says of it."""
@@ -264,6 +256,18 @@ class OpenCL(Implementation):
         """Let go of what is on the device."""
         self._inputs, self._outputs, self._result, self._called = {}, {}, None, False
         self._call = self._whole_run
+
+
+def _like(right: np.ndarray[Any, Any], result: Any) -> np.ndarray[Any, Any]:
+    """Return what a call returned in the shape that is right."""
+    if not isinstance(result, np.ndarray):
+        raise LaunchError(f"the call returned {type(result).__name__}, not an array")
+    if (result.size, result.dtype) != (right.size, right.dtype):
+        raise LaunchError(
+            f"the call returned {result.dtype} of shape {result.shape}, "
+            f"not {right.dtype} of shape {right.shape}"
+        )
+    return result.reshape(right.shape)
 
 
 def _on_host(array: Any) -> Any:

@@ -16,12 +16,16 @@ __all__ = [
     "DeviceReference",
     "HostReference",
     "MpiReference",
+    "OutputsLike",
     "Reference",
     "needs",
 ]
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 """Named arrays: the inputs or the outputs of one problem."""
+
+OutputsLike: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+"""Shape and dtype of every output."""
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,14 @@ from opencl_lab.reference.descriptor import (
     DeviceReference,
     HostReference,
     MpiReference,
+    OutputsLike,
     Reference,
 )
 from opencl_lab.reference.mpi import Ranks
-from opencl_lab.reference.peers import Resident
+from opencl_lab.reference.peers import Resident, named
 from opencl_lab.reference.threads import bind_openmp
 
-__all__ = ["OutputsLike", "Prepared", "prepare"]
-
-OutputsLike: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
-"""Shape and dtype of every output."""
+__all__ = ["Prepared", "prepare"]
 
 
 class Prepared(ABC):
@@ -179,7 +177,7 @@ class _PreparedPeer(Prepared):
         self._peer: Resident = resident
         self._library = self._peer.library
         self._problem = problem
-        ((self._output, (self._shape, _)),) = like.items()
+        self._like = like
         self._result: Any = None
         self._built = False
         library = self._library
@@ -192,8 +190,11 @@ class _PreparedPeer(Prepared):
     def _put(self) -> dict[str, Any]:
         return {n: self._library.put(self._module, a) for n, a in self._inputs.items()}
 
-    def _get(self) -> np.ndarray[Any, Any]:
-        return self._library.get(self._module, self._result).reshape(self._shape)
+    def _get(self) -> Arrays:
+        like = self._like
+        results = named(self._peer.returned or tuple(like), self._result)
+        arrays = {n: self._library.get(self._module, part) for n, part in results.items()}
+        return {n: a.reshape(like[n][0]) if n in like else a for n, a in arrays.items()}
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -223,7 +224,7 @@ class _PreparedPeer(Prepared):
 
     def outputs(self) -> Arrays:
         with self._explained():
-            return {self._output: self._result if self._transfers else self._get()}
+            return self._result if self._transfers else self._get()
 
     def close(self) -> None:
         self._arrays, self._inputs, self._result = {}, {}, None

@@ -25,6 +25,7 @@ __all__ = [
     "Resident",
     "from_host",
     "libraries",
+    "named",
     "residents",
 ]
 
@@ -227,6 +228,11 @@ class Calls:
     shaped : callable
         ``shaped(problem, arrays)`` returns arrays of the host as users of other libraries have
         them: some take several times as long where there are dimensions of one.
+    returned : tuple of str, optional
+        The outputs that the public call returns, where that is more than one. Where a problem
+        asks for fewer, these are the first.
+    peers_returned : tuple of str, optional
+        What the calls of other libraries return, if `Operation.compare` takes it by other names.
     """
 
     ours: Callable[[Any, Mapping[str, Any], str], OurCall | None]
@@ -236,12 +242,20 @@ class Calls:
     steps: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
+    returned: tuple[str, ...] = ()
+    peers_returned: tuple[str, ...] = ()
 
     def usual(self, problem: Any, arrays: Mapping[str, Any]) -> OurCall:
         """Return the call that users make."""
         call = self.ours(problem, arrays, "auto")
         assert call is not None  # there is a public function for every operation
         return call
+
+
+def named(names: tuple[str, ...], result: Any) -> dict[str, Any]:
+    """Return what a call gave by name: each array, where it may give several."""
+    several = len(names) > 1 and isinstance(result, tuple)
+    return dict(zip(names, result if several else (result,), strict=False))
 
 
 @dataclass(frozen=True)
@@ -261,6 +275,8 @@ class Resident:
         As in `Calls.notes`.
     shaped : callable
         As in `Calls`.
+    returned : tuple of str
+        `Calls.peers_returned`.
     """
 
     peer: str
@@ -269,6 +285,7 @@ class Resident:
     steps: Callable[[Any], int] | None = None
     note: Callable[[Any], str] | None = None
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
+    returned: tuple[str, ...] = ()
 
     threaded = False
     kind = "library"
@@ -290,7 +307,15 @@ class Resident:
 def residents(calls: Calls) -> list[Resident]:
     """Return the peers that can have their data on a device."""
     return [
-        Resident(peer, library, call, calls.steps.get(peer), calls.notes.get(peer), calls.shaped)
+        Resident(
+            peer,
+            library,
+            call,
+            calls.steps.get(peer),
+            calls.notes.get(peer),
+            calls.shaped,
+            calls.peers_returned or calls.returned,
+        )
         for library in LIBRARIES
         for peer, call in calls.peers.items()
         if library.side == "device" and peer.partition(":")[0] == library.name

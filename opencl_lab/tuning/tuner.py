@@ -13,7 +13,7 @@ from typing import Any
 
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
-from opencl_lab.errors import InvalidProblem, OclabError
+from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
 from opencl_lab.registry import get_operation
@@ -58,6 +58,10 @@ def make_task(
     algorithm_name = chosen.choose(bound, selected, algorithm).name
     data = {option.name: options[option.name] for option in chosen.options if option.about_data}
     task = TuningTask(chosen, algorithm_name, bound, selected, seed, data)
+    if not task.algorithm.space.parameters:
+        raise InvalidConfig(
+            f"the algorithm {algorithm_name} of {chosen.name} has no parameters to tune"
+        )
     plan = task.algorithm.plan(bound, task.algorithm.default_config(bound, selected), selected)
     if not plan.launches:
         raise InvalidProblem(f"this {chosen.name} is empty: there is nothing to time")

@@ -14,10 +14,7 @@ from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.topk import TOPK
-from opencl_lab.operations.select.unique import UNIQUE
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.operations.sort.solver import SORT_SOLVER
+from opencl_lab.operations.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -41,8 +38,6 @@ from opencl_lab.runtime.session import default_queue, session_of
 __all__ = ["searchsorted", "topk", "unique"]
 
 LONG = np.dtype(np.int64)
-SORTED = {"values": "sorted", "places": "sorted_values"}
-"""What the results of `TOPK` become once they are sorted."""
 
 
 @replayed()
@@ -153,20 +148,12 @@ def _topk(
         "places": short.target(out_indices, LONG),
     }
     targets = {name: target for name, target in out.items() if target is not None}
-    how: dict[str, Any] = {"algorithm": algorithm, "config": config}
-    how["queue"] = default_queue(select_device()) if queue is None else queue
-    if algorithm == "auto":
-        device = session_of(how["queue"]).device
-        how["algorithm"] = TOPK.choose(problem, device).name if config is None else "radix-select"
-    in_order = how["algorithm"] == "sort"
-    found = TOPK.run(problem, {"keys": rows.data}, out=targets if in_order else {}, **how).outputs
+    if algorithm == "auto" and config is not None:
+        algorithm = "radix-select"
+    found = TOPK_SOLVER.run(
+        problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue, out=targets
+    ).outputs
     values, indices = found["values"], found["places"]
-    if not in_order:
-        order = SortProblem(k, array.dtype, rows.count, largest, value_bytes=LONG.itemsize)
-        targets = {SORTED[name]: target for name, target in targets.items()}
-        few = {"keys": values, "values": indices}
-        ordered = SORT_SOLVER.run(order, few, queue=how["queue"], out=targets).outputs
-        values, indices = ordered["sorted"], ordered["sorted_values"].view(LONG)
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
     return (
@@ -245,13 +232,13 @@ def _unique(
 ) -> tuple[AnyArray, ...]:
     """Return arrays as long as `a`, whose first elements are the results, and how many are."""
     rows = Rows.of(a, None, queue)
-    problem = SortProblem(rows.length, a.dtype)
-    run = SORT_SOLVER.run(
-        problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue
-    )
-    keys = reshaped(run.outputs["sorted"], (rows.length,), queue)
-    problem_of_runs = UniqueProblem(rows.length, a.dtype, counts)
-    outputs = UNIQUE.run(problem_of_runs, {"keys": keys}, queue=queue).outputs
+    outputs = UNIQUE_SOLVER.run(
+        UniqueProblem(rows.length, a.dtype, counts),
+        {"keys": reshaped(rows.data, (rows.length,), queue)},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+    ).outputs
     return tuple(outputs[name] for name in ("values", "found", "counts")[: 2 + counts])
 
 
@@ -308,7 +295,7 @@ def searchsorted(
         raise InvalidProblem(f"side must be 'left' or 'right', not {side!r}")
     queue = queue_for(keys, queue)
     queue_for(values, queue)
-    keys, values = _of_one_type(keys, values)
+    keys, values = of_one_type(keys, values)
     if out is not None:
         check_out(out, keys, tuple(values.shape), LONG)
     n, m = keys.size, values.size
@@ -332,7 +319,7 @@ def searchsorted(
     return result[()] if values.ndim == 0 and not is_device_array(result) else result
 
 
-def _of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
+def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return both in the type in which NumPy compares them, and the machine's byte order."""
     if is_device_array(keys):
         if keys.dtype != values.dtype:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.sort.problem import KEY_TYPES
+from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.plan import Work
 from opencl_lab.solver import Problem
 
@@ -58,15 +58,23 @@ class TopkProblem(Problem):
             raise InvalidProblem(f"k must be 0 to {self.n}, the keys that there are, not {self.k}")
 
     @property
+    def title(self) -> str:
+        """How many keys of how many, and of which type."""
+        which = "largest" if self.largest else "smallest"
+        rows = "" if self.rows == 1 else f"{self.rows:,} rows of "
+        return f"the {self.k:,} {which} of {rows}{self.n:,} {self.dtype} keys"
+
+    @property
     def work(self) -> Work:
         """One read of every key, and one write of each result."""
-        item = self.dtype.itemsize
-        return Work(0, float(self.rows * (self.n * item + self.k * (item + 8))))
+        item, keys = self.dtype.itemsize, self.rows * self.n
+        nbytes = float(keys * item + self.rows * self.k * (item + 8))
+        return Work(0, nbytes, items=keys, item="keys")
 
 
 @dataclass(frozen=True)
 class UniqueProblem(Problem):
-    """Take of sorted keys the first of each run of equal ones, and its length.
+    """Take each of the keys once, in order, and count how often it is there.
 
     Parameters
     ----------
@@ -74,7 +82,7 @@ class UniqueProblem(Problem):
     dtype : numpy.dtype
         Type of the keys, in the machine's byte order.
     counts : bool
-        Whether the lengths are wanted.
+        Whether the counts are wanted.
     """
 
     sizes = ("n",)
@@ -88,9 +96,19 @@ class UniqueProblem(Problem):
         _check(self.dtype, self.n)
 
     @property
+    def title(self) -> str:
+        """How many keys, and of which type."""
+        return f"{self.n:,} {self.dtype} keys" + ", counted" * self.counts
+
+    @property
+    def sorting(self) -> SortProblem:
+        """The sort that comes first."""
+        return SortProblem(self.n, self.dtype)
+
+    @property
     def work(self) -> Work:
         """Two reads of every key, which the number of results asks for."""
-        return Work(0, 2.0 * self.n * self.dtype.itemsize)
+        return Work(0, 2.0 * self.n * self.dtype.itemsize, items=self.n, item="keys")
 
 
 @dataclass(frozen=True)
@@ -121,6 +139,13 @@ class SearchProblem(Problem):
         _check(self.dtype, self.n, self.m)
 
     @property
+    def title(self) -> str:
+        """How many values among how many keys, and of which type."""
+        side = ", behind equal keys" if self.right else ""
+        return f"{self.m:,} {self.dtype} values among {self.n:,} keys{side}"
+
+    @property
     def work(self) -> Work:
         """One read of every value, and one write of its place."""
-        return Work(0, float(self.m * (self.dtype.itemsize + 8)))
+        nbytes = float(self.m * (self.dtype.itemsize + 8))
+        return Work(0, nbytes, items=self.m, item="values")

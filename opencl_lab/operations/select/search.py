@@ -79,7 +79,6 @@ class Search(Solver[SearchProblem]):
 
     name = "searchsorted"
     homes: ClassVar[Homes] = {"binary-search": BinarySearch()}
-    tunable = False
 
 
 SEARCH = Search()

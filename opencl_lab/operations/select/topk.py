@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,10 +18,10 @@ from opencl_lab.operations.select.parts import (
 )
 from opencl_lab.operations.select.problem import TopkProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
-from opencl_lab.solver import AUTO, Algorithm, Homes, Solver
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
-__all__ = ["TOPK", "RadixSelect"]
+__all__ = ["PARTED", "SELECTION", "Selection", "alike_parts", "is_whole"]
 
 TEMPLATE = "select/radix_select.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
@@ -38,23 +38,18 @@ PART = 1 << 11
 """Keys of such a part, about."""
 MOST_OF_PARTS = 1 << 13
 """How many keys all parts of a row may find together, as one group reads these."""
-SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
-"""If one of so many keys is wanted, or more, a sort of all takes less time: on CPUs, there for keys
-of eight bytes, and elsewhere. Of 50,000 float32 half take two cores of a Xeon 0.4 ms, not 0.8."""
-SORTED_ROW = 64
-"""Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
 FEW_SHARE = 4
 """A row's keys are written down as soon as no more than one of so many is left."""
 
 
-class RadixSelect(Algorithm[TopkProblem]):
+class Selection(Algorithm[TopkProblem]):
     """Radix select in one launch or two, or in one a digit and one more for long rows.
 
-    What it gives is in the order of the row, and to be sorted yet.
+    What it gives is in the order of the row: `RadixSelect` sorts it.
     """
 
     name = "radix-select"
-    templates = (TEMPLATE,)
+    templates: ClassVar[tuple[str, ...]] = (TEMPLATE,)
     space = SearchSpace(
         (*PARAMETERS, Parameter("DIGIT_BITS", (4, 6, 8, 11), "bits of a digit")),
         (
@@ -78,7 +73,7 @@ class RadixSelect(Algorithm[TopkProblem]):
         check_group(config, device)
         if not problem.rows * problem.k:
             return Plan(_given(problem), ())
-        return _Selection(problem, config, device).plan()
+        return _Launches(problem, config, device).plan()
 
 
 def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
@@ -96,12 +91,12 @@ def _named(*names: str) -> dict[str, Argument]:
     return {name: name for name in names}
 
 
-class _Selection:
+class _Launches:
     """The launches of one form: whole rows, alike parts of rows, or passes over parts of rows."""
 
     def __init__(self, problem: TopkProblem, config: Config, device: Device) -> None:
         self.problem, self.config, self.device = problem, config, device
-        self.whole, self.alike = _is_whole(problem, device), _alike_parts(problem, device)
+        self.whole, self.alike = is_whole(problem, device), alike_parts(problem, device)
         self.index = index_type(problem.n)
         self.wg_size = config.integer("WG_SIZE")
         self.radix = 1 << config.integer("DIGIT_BITS")
@@ -119,7 +114,7 @@ class _Selection:
         if self.whole:
             results = _named("values", "places")
             return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
-        return self._of_alike_parts() if self.alike else self._of_passes()
+        return self._ofalike_parts() if self.alike else self._of_passes()
 
     def _launch(self, kernel: str, parts: int, arguments: Mapping[str, Argument]) -> Launch:
         """Return a launch of a group for each part of each row."""
@@ -137,7 +132,7 @@ class _Selection:
         where = {**(few or _named("keys")), **results, **sizes, "parts": np.uint32(parts)}
         return self._launch("select_few" if few else "select_parts", parts, where)
 
-    def _of_alike_parts(self) -> Plan:
+    def _ofalike_parts(self) -> Plan:
         """Return two launches: parts are searched like rows, and then what these have found."""
         problem, found = self.problem, self.alike * self.problem.k
         buffers = (
@@ -185,44 +180,17 @@ class _Selection:
         return Plan((*_given(problem), *buffers), tuple(launches))
 
 
-def _is_whole(problem: TopkProblem, device: Device) -> bool:
+def is_whole(problem: TopkProblem, device: Device) -> bool:
     """Return whether a group reads a row alone."""
     busy = problem.rows >= 2 * device.compute_units
     return problem.n <= WHOLE or (problem.n <= WHOLE_OF_MANY and busy)
 
 
-def _alike_parts(problem: TopkProblem, device: Device) -> int:
+def alike_parts(problem: TopkProblem, device: Device) -> int:
     """Return into how many parts a row is cut that are searched like rows; 0: into none."""
     parts = -(-problem.n // PART)
     fits = problem.n <= PARTED and parts * problem.k <= MOST_OF_PARTS
     return parts if device.kind != "cpu" and fits else 0
 
 
-class Topk(Solver[TopkProblem]):
-    """The first k keys of rows, unsorted unless the algorithm is ``sort``."""
-
-    name = "topk"
-    homes: ClassVar[Homes] = {
-        "radix-select": RadixSelect(),
-        "sort": "opencl_lab.operations.select.by_sort:BySort",
-    }
-    tunable = False
-
-    def ranked(self, problem: TopkProblem, device: Device, group: str = AUTO) -> Iterable[str]:
-        """Return ``sort`` alone where that takes less time."""
-        return ("sort",) if self._is_sorted(problem, device) else self.homes
-
-    @staticmethod
-    def _is_sorted(problem: TopkProblem, device: Device) -> bool:
-        n, long = problem.n, problem.dtype.itemsize == 8
-        if device.kind == "cpu":
-            share = SORTED_SHARE_LONG if long else SORTED_SHARE
-            return n <= SORTED_ROW or share * problem.k >= n
-        if OTHER_SORTED_SHARE * problem.k >= n:
-            return True
-        # Here time is that of launches, and a pass takes longer than a step of a sort.
-        few = n * problem.rows <= PARTED and not _is_whole(problem, device)
-        return few and not _alike_parts(problem, device)
-
-
-TOPK = Topk()
+SELECTION = Selection()

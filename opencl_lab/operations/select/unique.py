@@ -1,8 +1,8 @@
-"""Each key once, of sorted ones."""
+"""Each key once: heads of runs, of sorted keys."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +17,17 @@ from opencl_lab.operations.select.parts import (
 )
 from opencl_lab.operations.select.problem import UniqueProblem
 from opencl_lab.plan import Argument, Buffer, Launch, Plan
-from opencl_lab.solver import Algorithm, Homes, Solver
+from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, SearchSpace
 
-__all__ = ["UNIQUE", "Heads"]
+__all__ = ["HEADS", "Heads"]
 
 TEMPLATE = "select/unique.cl.mako"
 LONG = np.dtype(np.int64)
 
 
 class Heads(Algorithm[UniqueProblem]):
-    """Count what differs from the key before, in parts; then write it."""
+    """Of sorted keys count what differs from the key before, in parts; then write it."""
 
     name = "heads"
     templates = (TEMPLATE,)
@@ -89,12 +89,4 @@ class Heads(Algorithm[UniqueProblem]):
         return Plan(tuple(buffers), tuple(launches))
 
 
-class Unique(Solver[UniqueProblem]):
-    """Each of sorted keys once."""
-
-    name = "unique"
-    homes: ClassVar[Homes] = {"heads": Heads()}
-    tunable = False
-
-
-UNIQUE = Unique()
+HEADS = Heads()

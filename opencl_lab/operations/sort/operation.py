@@ -12,9 +12,9 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.kernels import host_c_type
-from opencl_lab.operation import UNLIKE, Difference, Operation, Option
+from opencl_lab.operation import Difference, Operation, Option
 from opencl_lab.operations.sort.calls import CALLS
+from opencl_lab.operations.sort.data import ORDERS, c_defines, exact, random_keys
 from opencl_lab.operations.sort.file import sort_file
 from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
@@ -34,27 +34,11 @@ from opencl_lab.solver import axis_of
 
 __all__ = ["ORDERS", "SORT", "Sort"]
 
-ORDERS = (
-    "random",
-    "sorted",
-    "reversed",
-    "nearly-sorted",
-    "few-unique",
-    "equal",
-    "organ-pipe",
-    "zipf",
-)
-ZIPF = 1.3
-"""Exponent of skewed keys: the most frequent one is a quarter of them."""
 SAMPLE_KEYS = 1 << 18
 
 
 def _c_defines(problem: SortProblem) -> dict[str, str]:
-    return {
-        "KEY_T": host_c_type(problem.dtype),
-        "KEY_IS_FLOAT": str(int(problem.dtype.kind == "f")),
-        "DESCENDING": str(int(problem.descending)),
-    }
+    return c_defines(problem.dtype, problem.descending)
 
 
 def _c_arguments(
@@ -150,16 +134,7 @@ class Sort(Operation[SortProblem]):
         """Return keys over the whole range of the type, or normal floats, arranged as asked."""
         order = self.with_defaults(options)["order"]
         rng = np.random.default_rng(seed)
-        shape = (problem.rows, problem.n)
-        if problem.dtype.kind == "f":
-            drawn = np.float64 if problem.dtype == np.float64 else np.float32
-            keys = rng.standard_normal(shape, drawn).astype(problem.dtype, copy=False)
-        elif problem.dtype == np.bool_:
-            keys = rng.integers(0, 2, shape, np.bool_)
-        else:
-            limits = np.iinfo(problem.dtype)
-            keys = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)
-        return {"keys": _arrange(keys, order, rng)}
+        return {"keys": random_keys((problem.rows, problem.n), problem.dtype, order, rng)}
 
     def in_parts(
         self, problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any]
@@ -183,43 +158,7 @@ class Sort(Operation[SortProblem]):
         self, problem: SortProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
         """Sorting moves keys and must not change them: the tolerance is zero."""
-        right, given = expected["sorted"], actual["sorted"]
-        if given.shape != right.shape or given.dtype != right.dtype:
-            return UNLIKE
-        if np.array_equal(right, given, equal_nan=right.dtype.kind == "f"):
-            return Difference.exact(0.0, 0.0, True)
-        with np.errstate(invalid="ignore"):
-            reference = right.astype(np.float64)
-            difference = np.abs(reference - given.astype(np.float64))
-            difference[(right == given) | ((right != right) & (given != given))] = 0
-            relative = difference / (np.abs(reference) + 1e-12)
-        return Difference.exact(float(np.max(difference)), float(np.max(relative)), False)
-
-
-def _arrange(
-    keys: np.ndarray[Any, Any], order: str, rng: np.random.Generator
-) -> np.ndarray[Any, Any]:
-    """Rearrange random keys within each row."""
-    if order == "random" or not keys.size:
-        return keys
-    if order == "equal":
-        return np.repeat(keys[:, :1], keys.shape[1], axis=1)
-    if order == "few-unique":
-        few = keys[:, : min(16, keys.shape[1])]
-        return np.take_along_axis(few, rng.integers(0, few.shape[1], keys.shape), axis=1)
-    if order == "zipf":
-        ranks = (rng.zipf(ZIPF, keys.shape) - 1) % keys.shape[1]
-        return np.take_along_axis(keys, ranks, axis=1)
-    keys = np.sort(keys, axis=-1)
-    if order == "reversed":
-        keys = keys[:, ::-1]
-    elif order == "organ-pipe":
-        keys = np.concatenate([keys[:, ::2], keys[:, 1::2][:, ::-1]], axis=1)
-    elif order == "nearly-sorted":
-        for _ in range(max(1, keys.shape[1] // 100)):
-            i, j = rng.integers(0, keys.shape[1], 2)
-            keys[:, [i, j]] = keys[:, [j, i]]
-    return np.ascontiguousarray(keys)
+        return exact(expected["sorted"], actual["sorted"])
 
 
 SORT = Sort()

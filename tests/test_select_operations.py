@@ -1,0 +1,286 @@
+"""topk, unique and searchsorted in the lab: data, references, comparison, commands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from command_line import QUICK, oclab
+
+import opencl_lab as ol
+from opencl_lab.comparison import implementations
+from opencl_lab.comparison.implementations import Workload
+from opencl_lab.comparison.ours import OpenCL
+from opencl_lab.operations.select.references import (
+    ANY_PLACES,
+    numpy_topk,
+    torch_search,
+    torch_unique,
+)
+from opencl_lab.operations.select.searchsorted_operation import SEARCHSORTED
+from opencl_lab.operations.select.topk_operation import TOPK
+from opencl_lab.operations.select.unique_operation import UNIQUE
+from opencl_lab.reference import peers
+from opencl_lab.reference.execute import prepare
+from opencl_lab.reference.peers import Library, OurCall
+from opencl_lab.tuned import database
+
+PROBLEMS = (
+    (TOPK, {"n": 0}),
+    (TOPK, {"n": 5_000, "k": 0}),
+    (TOPK, {"n": 5_000, "k": 1_000, "order": "few-unique"}),
+    (TOPK, {"n": 300, "k": 300, "dtype": "float64", "smallest": True}),
+    (TOPK, {"n": 5_000, "k": 70, "order": "reversed"}),
+    (UNIQUE, {"n": 0, "counts": True}),
+    (UNIQUE, {"n": 20_000, "counts": True}),
+    (UNIQUE, {"n": 3_000, "distinct": 1, "dtype": "float64"}),
+    (SEARCHSORTED, {"n": 0, "m": 5}),
+    (SEARCHSORTED, {"n": 300, "m": 5_000, "dtype": "uint8", "right": True}),
+    (SEARCHSORTED, {"n": 3_000, "order": "sorted"}),
+)
+HERE = [
+    (operation, reference, options)
+    for operation, options in PROBLEMS
+    for reference in operation.references
+    if reference.kind == "c" or reference.name.startswith("numpy")
+]
+
+
+def made(operation, seed=0, **options):
+    problem = operation.problem(**options)
+    inputs = operation.generate(problem, seed, **options)
+    return problem, inputs, operation.expected(problem, inputs)
+
+
+@pytest.mark.parametrize(
+    ("operation", "reference", "options"),
+    HERE,
+    ids=lambda item: getattr(item, "name", None) or "-".join(map(str, item.values())),
+)
+def test_references_are_right(operation, reference, options):
+    problem, inputs, expected = made(operation, **options)
+    room = operation.room(problem, expected)
+    for threads in (1, 3) if reference.threaded else (1,):
+        prepared = prepare(reference, problem, inputs, room, threads)
+        prepared.run()
+        assert operation.compare(problem, inputs, expected, prepared.outputs()).ok
+        prepared.close()
+
+
+def test_parallel_references_look_through_rows_and_special_numbers(rng):
+    """Several rows for each thread, fewer than threads, NaN, and both zeros."""
+    special = np.array([np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0])
+    for rows in (2, 9):
+        keys = rng.choice(special, (rows, 501))
+        for smallest in (False, True):
+            problem, inputs = TOPK.problem_of({"keys": keys}, k=300, smallest=smallest)
+            expected = TOPK.expected(problem, inputs)
+            for reference in TOPK.references[:2]:
+                prepared = prepare(reference, problem, inputs, TOPK.room(problem, expected), 3)
+                prepared.run()
+                assert TOPK.compare(problem, inputs, expected, prepared.outputs()).ok
+
+
+def test_wrong_values_and_places_are_seen():
+    problem, inputs, expected = made(TOPK, n=500, k=50, order="few-unique")
+    assert TOPK.compare(problem, inputs, expected, expected).ok
+    ties = np.flatnonzero(np.diff(expected["values"][0]) == 0)[0]
+    swapped = expected["places"].copy()
+    swapped[0, [ties, ties + 1]] = swapped[0, [ties + 1, ties]]
+    values = expected["values"]
+    assert not TOPK.compare(problem, inputs, expected, {"values": values, "places": swapped}).ok
+    assert TOPK.compare(problem, inputs, expected, {"values": values, ANY_PLACES: swapped}).ok
+    twice, outside = swapped.copy(), swapped.copy()
+    twice[0, ties], outside[0, 0] = twice[0, ties + 1], 500
+    other = np.roll(swapped, 1)
+    for places in (twice, outside, -1 - swapped, other):
+        outputs = {"values": values, ANY_PLACES: places}
+        assert not TOPK.compare(problem, inputs, expected, outputs).ok
+    assert not TOPK.compare(problem, inputs, expected, {**expected, "values": values + 1}).ok
+
+
+def test_wrong_numbers_of_keys_and_counts_are_seen():
+    problem, inputs, expected = made(UNIQUE, n=500, counts=True)
+    m = expected["values"].size
+    room = {name: np.resize(expected[name], 500) for name in ("values", "counts")}
+    for found, right in ((m, True), (m - 1, False), (m + 1, False)):
+        outputs = {**room, "found": np.array([found])}
+        assert UNIQUE.compare(problem, inputs, expected, outputs).ok == right
+    assert not UNIQUE.compare(problem, inputs, expected, {**expected, "counts": room["values"]}).ok
+    moved = {**expected, "counts": expected["counts"] + 1}
+    assert not UNIQUE.compare(problem, inputs, expected, moved).ok
+
+
+def test_generated_keys_have_so_many_different_ones():
+    for options, least, most in (
+        ({}, 60, 100),
+        ({"distinct": 7}, 7, 7),
+        ({"distinct": 10**6}, 600, 1000),
+    ):
+        keys = made(UNIQUE, n=1_000, **options)[1]["keys"]
+        assert least <= np.unique(keys).size <= most
+    inputs = made(SEARCHSORTED, n=1_000, m=500)[1]
+    assert (np.diff(inputs["keys"]) >= 0).all()
+    assert 100 < np.isin(inputs["values"], inputs["keys"]).sum() < 400
+
+
+@pytest.mark.parametrize("operation", [TOPK, UNIQUE, SEARCHSORTED], ids=lambda item: item.name)
+def test_samples_are_no_larger_than_the_problem(operation):
+    for n in (10, 1 << 30):
+        problem = operation.problem(n=n)
+        sample = operation.sample(problem)
+        for name in problem.sizes:
+            assert 1 <= getattr(sample, name) <= getattr(problem, name)
+        assert n > 10 or sample == problem
+
+
+@pytest.mark.parametrize(("name", "array"), [(0, "values"), (1, "places")])
+def test_each_array_that_a_call_returns_is_checked(device, name, array):
+    problem, inputs, expected = made(TOPK, n=300, k=9)
+
+    def wrong(keys, *, queue=None):
+        parts = [expected["values"].copy(), expected["places"].copy()]
+        parts[name][0, -1] += 1
+        return tuple(parts)
+
+    calls = replace(TOPK.calls, ours=lambda _, arrays, __: OurCall(wrong, (arrays["keys"],), {}))
+    item = OpenCL(Workload(TOPK, problem, inputs, expected), device, "sort", calls=calls)
+    item.attempt(item.start)
+    item.check()
+    assert item.status == "correct"
+    item.measure()
+    item.verify()
+    assert item.status == "correctness", array
+    item.close()
+
+
+def test_pytorch_is_not_asked_about_nan():
+    keys = np.array([1.0, np.nan])
+    for function, inputs in ((torch_unique, {"keys": keys}), (torch_search, {"keys": keys})):
+        with pytest.raises(ol.ReferenceUnavailable, match=r"PyTorch .* NaN"):
+            function(None, inputs, 1)
+
+
+def test_numpy_takes_what_a_user_would(rng):
+    keys = rng.integers(0, 9, (3, 40))
+    problem, inputs = TOPK.problem_of({"keys": keys}, k=4)
+    outputs = numpy_topk(problem, inputs, 1)
+    np.testing.assert_array_equal(outputs["values"], np.sort(keys)[:, :-5:-1])
+
+
+def test_options_that_make_no_problem():
+    with pytest.raises(ol.InvalidProblem, match="k must be 0 to 5"):
+        TOPK.problem(n=5, k=6)
+    with pytest.raises(ol.InvalidProblem, match="distinct must be 1 or more"):
+        UNIQUE.problem(distinct=0)
+    for operation, arrays in (
+        (TOPK, {"keys": np.ones(3)}),
+        (UNIQUE, {"keys": np.ones(3)}),
+        (SEARCHSORTED, {"keys": np.ones(3), "values": np.ones(2)}),
+    ):
+        with pytest.raises(ol.InvalidProblem, match="n is given by the input file"):
+            operation.problem_of(arrays, n=3)
+    with pytest.raises(ol.InvalidProblem, match="not in order"):
+        SEARCHSORTED.problem_of({"keys": np.array([2, 1]), "values": np.ones(2)})
+    with pytest.raises(ol.InvalidProblem, match="single number"):
+        TOPK.problem_of({"keys": np.array(3)})
+    assert TOPK.problem(n=7).k == 7 and TOPK.problem().k == 100
+    assert TOPK.problem(n=7, k=2, smallest=True).title == "the 2 smallest of 7 int32 keys"
+
+
+@pytest.mark.parametrize("operation", [TOPK, UNIQUE, SEARCHSORTED], ids=lambda item: item.name)
+def test_plans_name_the_arrays_that_the_lab_makes(operation, device):
+    problem, inputs, expected = made(operation, n=5_000)
+    wanted = {
+        "in": {name: (array.shape, array.dtype) for name, array in inputs.items()},
+        "out": dict(operation.room(problem, expected)),
+    }
+    for algorithm in operation.algorithms:
+        plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+        for role, arrays in wanted.items():
+            assert {b.name: (b.shape, b.dtype) for b in plan.with_role(role)} == arrays
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def test_files_of_topk(tmp_path):
+    table, line = tmp_path / "table.npy", tmp_path / "line.csv"
+    numbers = np.random.default_rng(3).permutation(600).reshape(60, 10)
+    np.save(table, numbers)
+    for axis, right in (("0", np.sort(numbers, 0)[:-4:-1]), ("1", np.sort(numbers)[:, :-4:-1])):
+        target = tmp_path / "out.npy"
+        result = oclab("topk", table, "--k", 3, "--axis", axis, "-o", target, *QUICK)
+        assert result.returncode == 0, result.stderr
+        np.testing.assert_array_equal(np.load(target), right)
+    np.savetxt(line, [5, 9, 9, 1], fmt="%d")
+    result = oclab("topk", line, "--k", 2, "-o", tmp_path / "first.csv", *QUICK)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "first.csv").read_text().split() == ["value,place", "9,1", "9,2"]
+
+
+def test_files_of_unique_and_searchsorted(tmp_path):
+    keys, values = tmp_path / "keys.npy", tmp_path / "values.npy"
+    np.save(keys, np.array([[3.0, 1.0], [3.0, 2.0]]))
+    result = oclab("unique", keys, "--counts", "-o", tmp_path / "once.csv", *QUICK)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "once.csv").read_text().split() == ["value,count", "1,1", "2,1", "3,2"]
+    result = oclab("unique", keys, "-o", tmp_path / "once.npy", *QUICK)
+    assert np.load(tmp_path / "once.npy").tolist() == [1, 2, 3]
+    np.save(values, np.array([[2, 9], [0, 3]]))
+    result = oclab("searchsorted", keys, values, "-o", tmp_path / "places.npy", *QUICK)
+    assert result.returncode == 2 and "not in order" in result.stderr
+    sorted_keys = tmp_path / "sorted.npy"
+    np.save(sorted_keys, np.array([1.0, 2.0, 3.0]))
+    result = oclab("searchsorted", sorted_keys, values, "-o", tmp_path / "places.npy", *QUICK)
+    assert result.returncode == 0, result.stderr
+    assert np.load(tmp_path / "places.npy").tolist() == [[1, 3], [0, 2]]
+
+
+def test_a_sweep(tmp_path):
+    command = ["bench", "topk", "--sizes", "20,300", "--k", 5, "--repeats", 1, "--json"]
+    content = json.loads(oclab(*command, "--against", "c:seq", "--out", tmp_path / "a").stdout)
+    rows = [(row["implementation"], row["status"]) for row in content["results"]]
+    assert rows.count(("c:seq", "correct")) == 2 and len(rows) == 4
+    assert all(status == "correct" for _, status in rows)
+
+
+def test_what_has_no_parameters_is_not_tuned():
+    result = oclab("tune", "topk", "--n", 50, "--algorithm", "sort")
+    assert result.returncode == 2
+    assert "the algorithm sort of topk has no parameters to tune" in result.stderr
+
+
+def test_a_tuned_selection_is_taken(device):
+    problem = TOPK.problem(n=5_000, k=9)
+    algorithm = TOPK.algorithm("radix-select")
+    other = algorithm.default_config(problem, device).replace(DIGIT_BITS=6)
+    database.store(device, "topk", algorithm, problem, other, 1.0)
+    assert algorithm.configure(problem, device) == other
+    keys = np.random.default_rng(1).integers(0, 99, 5_000)
+    values, places = ol.topk(keys, 9)
+    expected = TOPK.expected(problem, {"keys": keys[None]})
+    assert values.tolist() == expected["values"][0].tolist()
+    assert places.tolist() == expected["places"][0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("topk", {"n": 700, "k": 9, "order": "few-unique"}),
+        ("topk", {"n": 700, "k": 9, "smallest": True}),
+        ("unique", {"n": 700, "counts": True}),
+        ("unique", {"n": 700}),
+        ("searchsorted", {"n": 700, "right": True}),
+    ],
+)
+def test_libraries_with_their_data_on_a_device(device, name, options, monkeypatch):
+    """NumPy stands in for CuPy, whose functions have the same names."""
+    there = Library("cupy", "numpy", "device", opens=lambda _: np)
+    monkeypatch.setattr(peers, "LIBRARIES", (there,))
+    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
+    rows = ol.compare(name, against=None, resident=True, repeats=1, device=device, **options)
+    assert [row.status for row in rows] == ["correct", "correct"], [row.reason for row in rows]
+    assert rows[1].implementation == "cupy@device"
