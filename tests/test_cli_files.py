@@ -63,7 +63,7 @@ def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
     [
         (["--dtype", "float16x"], 2, "dtype"),
         (["--n", "-1"], 2, "negative"),
-        (["--n", "1000000000000"], 2, "allocates at most"),
+        (["--n", "1000000000000"], 2, "too few to sort"),
         (["--order", "upside-down"], 2, "order"),
         (["--repeats", "0"], 2, "repeats"),
         (["--time-limit", "0"], 2, "time limit"),

@@ -31,6 +31,8 @@ KERNEL_MS = 50.0  # after which a round has no further one
 KERNELS_MS = 1000.0  # after which no further round has any, if there were two
 SLOW_EVENTS = "runs with events, which tell the kernel time, are slower than these calls"
 
+LEAST_TOTALS = 3  # before the time of calls says that events claim too little
+
 
 class OpenCL(Implementation):
     """An algorithm of the operation on an OpenCL device, by public calls as users repeat them.
@@ -205,8 +207,11 @@ class OpenCL(Implementation):
         return execution.kernel_ms
 
     def _check_unseen(self) -> None:
-        """Hold the kernel times against those of calls, which hold nothing else on the device."""
-        if self.data != "device" or self._execution is None or not self.totals:
+        """Hold the kernel times against those of calls, which hold nothing else on the device.
+
+        Of one call or two, each may have waited for a busy host.
+        """
+        if self.data != "device" or self._execution is None or len(self.totals) < LEAST_TOTALS:
             return
         launches = len(self._execution.kernel_events)
         doubted = unseen(min(self._kernel_ms), min(self.totals), launches)
