@@ -30,7 +30,7 @@ KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the medi
 KERNEL_MS = 50.0  # after which a round has no further one
 KERNELS_MS = 1000.0  # after which no further round has any, if there were two
 SLOW_EVENTS = "runs with events, which tell the kernel time, are slower than these calls"
-
+EVENTS_COST = 1.1  # times what calls take without them: no more is worth a note
 LEAST_TOTALS = 3  # before the time of calls says that events claim too little
 
 
@@ -254,7 +254,7 @@ class OpenCL(Implementation):
             peak=fraction_of_peak(*doing),
             peak_note=above_peak(*doing),
             note=self._parts
-            or (SLOW_EVENTS if kernel and total and kernel.is_above(total) else ""),
+            or (SLOW_EVENTS if kernel and total and _far_above(kernel, total) else ""),
         )
 
     def close(self) -> None:
@@ -277,3 +277,7 @@ def _like(right: np.ndarray[Any, Any], result: Any) -> np.ndarray[Any, Any]:
 
 def _on_host(array: Any) -> Any:
     return array.get() if is_device_array(array) else array
+
+
+def _far_above(kernel: Times, total: Times) -> bool:
+    return kernel.is_above(total) and kernel.median > EVENTS_COST * total.median
