@@ -17,6 +17,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.plan import LocalMemory
 from opencl_lab.runtime.pointers import UNASKED, takes_pointers
+from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.template import Source
 
@@ -197,3 +198,14 @@ def test_limits_of_the_device_come_before_any_build(fresh, plan_of, built, devic
     with pytest.raises(InvalidConfig, match=f"work-group of {size} items"):
         run_plan(plan_of(n=size, local_size=(size,)), fresh)
     assert built == {"programs": 0, "kernels": 0}
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "copies"), [((3, 4), 1, False), ((3, 4, 1), 1, False), ((3, 4, 2), 1, True)]
+)
+def test_rows_that_lie_in_place_are_not_copied_back(shape, axis, copies, queue):
+    array = cl.array.to_device(queue, np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+    rows = Rows.of(array, axis, queue)
+    back = rows.restore(rows.data, None, queue)
+    assert (back.base_data is not rows.data.base_data) == copies
+    np.testing.assert_array_equal(back.get(), array.get())

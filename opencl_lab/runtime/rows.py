@@ -110,6 +110,11 @@ class Rows:
         """How many elements a row has."""
         return self.shape[self.axis]
 
+    @property
+    def in_place(self) -> bool:
+        """Whether rows lie in memory as the array does: nothing lies within the axis."""
+        return math.prod(self.shape[self.axis + 1 :]) == 1
+
     def target(
         self, out: AnyArray | None, dtype: np.dtype[Any], *inputs: AnyArray
     ) -> AnyArray | None:
@@ -126,7 +131,7 @@ class Rows:
         if out is None:
             return None
         check_out(out, self.data, self.shape, dtype)
-        if self.axis != len(self.shape) - 1 or not out.size or not out.flags.c_contiguous:
+        if not (self.in_place and out.size and out.flags.c_contiguous):
             return None
         if not out.dtype.isnative or (is_device_array(out) and out.offset):
             return None
@@ -156,7 +161,7 @@ class Rows:
             np.copyto(out, shaped)
             return out
         if out is None:
-            if order == sorted(order):
+            if self.in_place:
                 return result.reshape(self.shape)
             out = empty(result, self.shape, result.dtype, queue)
         if result.size:
