@@ -17,7 +17,7 @@ from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.tuned.renamed import renamed_config
 
-__all__ = ["Result", "Results", "read_results"]
+__all__ = ["Result", "Results", "measurement_of", "read_results"]
 
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
@@ -155,7 +155,7 @@ def _results(rows: Iterable[Any], operation: str) -> Iterable[Result]:
             continue
         try:
             leading = {name: value for name, value in row.items() if _leads(name, value)}
-            yield Result(leading, _measurement(row, operation))
+            yield Result(leading, measurement_of(row, operation))
         except (ValueError, OverflowError) as error:
             raise ValueError(f"results[{index}]: {error}") from error
 
@@ -167,7 +167,14 @@ def _leads(name: str, value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
 
 
-def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
+def measurement_of(row: Mapping[str, Any], operation: str) -> Measurement:
+    """Return a row of a document as the measurement that it was.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        If it is damaged.
+    """
     times = _times(row.get("total_ms"))
     error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
     status = _text(row, "status") or ("correct" if row.get("ok") else "runtime")

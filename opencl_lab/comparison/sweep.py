@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal, TypeAlias
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.measuring.samples import Times
 
-__all__ = ["Crossover", "crossovers"]
+__all__ = ["Crossover", "Verdict", "crossovers", "verdict"]
+
+Verdict: TypeAlias = Literal["faster", "slower", "level"]
 
 
 @dataclass(frozen=True)
@@ -99,19 +102,22 @@ class _Pair:
         return self.ours.median / self.theirs.median
 
     @property
-    def faster(self) -> bool:
-        return self.ours.interval[1] < self.theirs.interval[0]
+    def verdict(self) -> Verdict:
+        return verdict(self.ours, self.theirs)
 
-    @property
-    def slower(self) -> bool:
-        return self.ours.interval[0] > self.theirs.interval[1]
+
+def verdict(ours: Times, theirs: Times) -> Verdict:
+    """Return whether ours took less time beyond noise, more, or neither."""
+    if ours.interval[1] < theirs.interval[0]:
+        return "faster"
+    return "slower" if ours.interval[0] > theirs.interval[1] else "level"
 
 
 def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...]]:
     """Return from which size on the first is faster for good, and the level sizes before."""
-    first = next((i for i in range(len(pairs), 0, -1) if not pairs[i - 1].faster), 0)
-    start = next((i for i in range(first, 0, -1) if pairs[i - 1].slower), 0)
-    level = tuple(pair.size for pair in pairs[start:first] if not pair.faster)
+    first = next((i for i in range(len(pairs), 0, -1) if pairs[i - 1].verdict != "faster"), 0)
+    start = next((i for i in range(first, 0, -1) if pairs[i - 1].verdict == "slower"), 0)
+    level = tuple(pair.size for pair in pairs[start:first] if pair.verdict != "faster")
     if first == len(pairs):
         return None, level
     if first == 0 or level:
