@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.cli.common import document, settings
 from opencl_lab.cli.options import RunOptions, used_options
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.patience import Patience
 from opencl_lab.comparison.request import Request, Schedule, check_comparison
+from opencl_lab.comparison.trial import reference_trial
 from opencl_lab.discovery import Selection
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Problem
 from opencl_lab.template import kernel_digest
 
-__all__ = ["Sweep", "SweepPoint", "sweep_of"]
+__all__ = ["Sweep", "SweepPoint", "patience_of", "sweep_of"]
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One size with its problem, all options of that, and what is to be run.
+    """One size with its problem, and what is to be run.
 
     `configs` are the kernel parameters of each run of ours.
     """
 
     size: int
     problem: Problem
-    options: Mapping[str, Any]
     schedule: Schedule
     configs: Sequence[Mapping[str, Any]]
 
@@ -46,6 +49,16 @@ class Sweep:
     options: Mapping[str, Any]
     request: Request
 
+    def options_of(self, size: int) -> dict[str, Any]:
+        """Return all options of the problem of a size."""
+        given = {name: value for name, value in self.options.items() if name != "seed"}
+        return self.chosen.with_defaults({**given, self.chosen.size_option: size})
+
+    def problem(self, size: int) -> Problem:
+        """Return the problem of a size."""
+        found: Problem = self.chosen.problem(**self.options_of(size))
+        return found
+
     def point(self, size: int) -> SweepPoint:
         """Return a size that is checked.
 
@@ -54,16 +67,13 @@ class Sweep:
         InvalidProblem, InvalidConfig
             If its problem does not fit the device, or cannot be run as asked for.
         """
-        chosen, device = self.chosen, self.selection.device
-        given = {name: value for name, value in self.options.items() if name != "seed"}
-        complete = chosen.with_defaults({**given, chosen.size_option: size})
-        problem = chosen.problem(**complete)
+        chosen, device, problem = self.chosen, self.selection.device, self.problem(size)
         schedule = check_comparison(chosen, problem, self.request, device)
         configs = [
             dict(chosen.algorithm(name).configure(problem, device, values))
             for name, _, values in schedule.runs
         ]
-        return SweepPoint(size, problem, complete, schedule, configs)
+        return SweepPoint(size, problem, schedule, configs)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -74,7 +84,7 @@ class Sweep:
         return {
             "operation": self.chosen.name,
             "options": dict(self.options),
-            "request": asked,
+            **asked,
             "references": [item.name for item in (*references.on_host, *references.on_device)],
             "device": self.selection.device.key,
             "version": __version__,
@@ -85,9 +95,10 @@ class Sweep:
         """Return what sentences call a size, such as ``n=1000``."""
         return f"{self.chosen.size_option}={point.size}"
 
-    def data(self, point: SweepPoint) -> Arrays:
+    def data(self, size: int) -> Arrays:
         """Return random inputs of one size."""
-        return self.chosen.generate(point.problem, self.options["seed"], **point.options)
+        options = self.options_of(size)
+        return self.chosen.generate(self.problem(size), self.options["seed"], **options)
 
     def document(
         self, results: Sequence[Mapping[str, Any]], sizes: Sequence[int], **more: Any
@@ -113,3 +124,20 @@ def sweep_of(
     sweep = Sweep(chosen, settings().select(), points, used, run.request())
     points += map(sweep.point, sizes)
     return sweep
+
+
+def patience_of(sweep: Sweep, seconds: float | None) -> Patience:
+    """Return what knows which references are too slow for the next size."""
+
+    def trial(size: int, reference: str) -> Sequence[Measurement]:
+        return reference_trial(
+            sweep.chosen,
+            sweep.problem(size),
+            partial(sweep.data, size),
+            sweep.request,
+            reference,
+            sweep.selection.device,
+        )
+
+    references = sweep.points[0].schedule.references
+    return Patience(sweep.chosen, references, sweep.problem, trial, seconds)

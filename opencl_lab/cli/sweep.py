@@ -15,7 +15,7 @@ from opencl_lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.cli.common import global_options, settings
 from opencl_lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.cli.options import RunOptions, given_of, problem_options, run_options
-from opencl_lab.cli.points import Sweep, SweepPoint, sweep_of
+from opencl_lab.cli.points import Sweep, SweepPoint, patience_of, sweep_of
 from opencl_lab.cli.progress import progress_bar, progress_of_part
 from opencl_lab.cli.results import results_folder
 from opencl_lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
@@ -23,7 +23,6 @@ from opencl_lab.cli.values import whole_numbers
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.patience import Patience
 from opencl_lab.comparison.runner import Comparison, StepReport, run_comparison
-from opencl_lab.comparison.trial import small_trial
 from opencl_lab.comparison.unfinished import Finished, Unfinished
 from opencl_lab.operation import Operation
 
@@ -85,7 +84,7 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     if crossover:
         sweep = sweep_of(chosen, range_of(chosen, options, numbers), options, run)
         with _folder(out, CROSSOVER_FILES) as folder:
-            return bench_crossover(sweep, _patience(sweep, patience), folder)
+            return bench_crossover(sweep, patience_of(sweep, patience), folder)
     assert numbers is not None
     sweep = sweep_of(chosen, numbers, options, run)
     if calls:
@@ -93,7 +92,7 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
             return bench_calls(sweep, folder)
     with results_folder(out, (*RESULTS, *PLOTS)) as folder:
         unfinished = Unfinished(folder, {**sweep.identity, "patience": patience}, fresh)
-        return _bench(sweep, folder, unfinished, _patience(sweep, patience))
+        return _bench(sweep, folder, unfinished, patience_of(sweep, patience))
 
 
 def _folder(out: str | None, files: Sequence[str]) -> Any:
@@ -109,13 +108,6 @@ def _check_calls(run: RunOptions) -> None:
             raise click.UsageError(f"--calls takes no {option}: it measures all peers as they are")
     if run.resident:
         raise click.UsageError("--calls takes no --resident: it measures both sides")
-
-
-def _patience(sweep: Sweep, seconds: float | None) -> Patience:
-    """Return what knows which references are too slow for the next size."""
-    point, device = sweep.points[0], sweep.selection.device
-    trial = partial(small_trial, sweep.chosen, point.problem, device=device)
-    return Patience(sweep.chosen, point.schedule.references, seconds, trial)
 
 
 def _bench(sweep: Sweep, folder: Path, unfinished: Unfinished, patience: Patience) -> int:
@@ -138,7 +130,7 @@ def _bench(sweep: Sweep, folder: Path, unfinished: Unfinished, patience: Patienc
             except KeyboardInterrupt as error:
                 interrupt = error
                 break
-            patience.add(sweep.label(point), point.problem, finished.rows)
+            patience.add(point.size, finished.rows)
             status = status or finished.status
             series.append((point.size, finished.rows))
     if unfinished.trouble:
@@ -177,8 +169,8 @@ def _measure(sweep: Sweep, point: SweepPoint, patience: Patience, progress: Step
     comparison: Comparison = run_comparison(
         sweep.chosen,
         point.problem,
-        partial(sweep.data, point),
-        replace(sweep.request, skip=patience.skip(point.problem)),
+        partial(sweep.data, point.size),
+        replace(sweep.request, skip=patience.skip(point.size)),
         device=sweep.selection.device,
         progress=progress,
     )

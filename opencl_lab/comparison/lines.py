@@ -137,39 +137,21 @@ def total(row: Measurement) -> float | None:
     return row.total_ms.median if row.total_ms else None
 
 
-def draw_rings(
-    axes: Axes,
-    series: Series,
-    crossings: Sequence[Crossover],
-    value: Value,
-    every: bool = False,
-) -> int:
-    """Mark where lines cross beyond noise, and number those of two algorithms of ours, or all.
+def draw_rings(axes: Axes, series: Series, crossings: Sequence[Crossover], value: Value) -> int:
+    """Mark with a ring and a number from where one is faster than another.
 
     The numbers stand above the diagram, in as many rows as they need, which are returned; the
     legend explains them.
     """
     sizes = [size for size, _ in series if size > 0]
     least = max(series[0][0], 0)
-    interpolated = [c for c in crossings if c.size is not None and not c.level and c.size > least]
+    shown = [c for c in crossings if c.size is not None and c.size > least]
     places: list[list[float]] = []
-    for crossing in sorted(interpolated, key=lambda item: item.size or 0):
+    for number, crossing in enumerate(sorted(shown, key=lambda item: item.size or 0), start=1):
         assert crossing.size is not None  # kept above
-        points = {
-            size: middle
-            for size, rows in series
-            for row in rows
-            if size > 0 and row.ok and row.implementation == crossing.implementation
-            if (middle := value(row))
-        }
-        logarithms = np.log(list(points)), np.log(list(points.values()))
-        height = math.exp(float(np.interp(math.log(crossing.size), *logarithms)))
-        both = crossing.reference.startswith("opencl:")
-        size = 11 - 4 * both
+        height = _height(series, crossing.implementation, crossing.size, value)
+        size = 7 if crossing.reference.startswith("opencl:") else 11
         axes.plot(crossing.size, height, "o", color="0.2", fillstyle="none", markersize=size)
-        if not (both or every):
-            continue
-        number = f"{1 + sum(map(len, places))}"
         share = math.log(crossing.size / sizes[0]) / (math.log(sizes[-1] / sizes[0]) or 1.0)
         row = next((r for r in places if share - r[-1] >= LEAST_DISTANCE), None)
         if row is None:
@@ -177,7 +159,7 @@ def draw_rings(
         row.append(share)
         axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
         axes.annotate(
-            number,
+            str(number),
             (crossing.size, 1),
             xytext=(0, 2 + ROW * places.index(row)),
             textcoords="offset points",
@@ -187,6 +169,19 @@ def draw_rings(
             fontsize=7,
         )
         text = f"{number}: {crossing.implementation} from {crossing.size_text}"
-        text += f", over {crossing.reference}" * every
+        text += f", over {crossing.reference}" + ", level before" * bool(crossing.level)
         axes.plot([], [], linestyle=":", color="0.6", linewidth=0.8, label=text)
     return len(places)
+
+
+def _height(series: Series, implementation: str, at: float, value: Value) -> float:
+    """Return where the line of an implementation is at a size, both on logarithmic scales."""
+    points = {
+        size: middle
+        for size, rows in series
+        for row in rows
+        if size > 0 and row.ok and row.implementation == implementation
+        if (middle := value(row))
+    }
+    logarithms = np.log(list(points)), np.log(list(points.values()))
+    return math.exp(float(np.interp(math.log(at), *logarithms)))

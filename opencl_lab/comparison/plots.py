@@ -125,7 +125,7 @@ def plot_times(
 
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, total)
-        rows = draw_rings(axes, series, crossings, total, every=True)
+        rows = draw_rings(axes, series, crossings, total)
         plain_scale(axes)
         axes.set_xlabel(size_name)
         axes.set_ylabel("total time in ms (median, min and max)")
@@ -146,7 +146,7 @@ def plot_throughput(
 
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, lambda row: row.throughput)
-        rows = draw_rings(axes, series, crossings, lambda row: row.throughput, every=True)
+        rows = draw_rings(axes, series, crossings, lambda row: row.throughput)
         units = dict.fromkeys(row.throughput_unit for _, rows in series for row in rows)
         if axes.lines:
             plain_scale(axes, write=large_number)

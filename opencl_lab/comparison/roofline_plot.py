@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.drawing import (
     legend_beside,
@@ -93,7 +93,7 @@ def _draw_ceilings(axes: Axes, low: float, high: float, peaks: Peaks) -> float:
     flat = [getattr(peaks, name) for name, *_ in ARITHMETIC if getattr(peaks, name)]
     slopes = [getattr(peaks, name) for name, *_ in TRAFFIC if getattr(peaks, name)]
     most, steepest = max(flat, default=math.inf), max(slopes, default=math.inf)
-    grey = {"color": "0.4", "linewidth": 1.2}
+    grey: dict[str, Any] = {"color": "0.4", "linewidth": 1.2}
     for name, label, line in ARITHMETIC:
         rate = getattr(peaks, name)
         if rate:

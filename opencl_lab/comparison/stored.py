@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,7 @@ def _times(found: Any) -> Times | None:
         raise ValueError("total_ms is no object")
     values = [_number(found, name) for name in ("min", "median", "max")]
     low, middle, high = (math.nan if value is None else value for value in values)
-    if not 0 <= low <= middle * (1 + CLOSE) <= high * (1 + CLOSE) ** 2:
+    if not _ordered(0.0, low, middle, high):
         raise ValueError("total_ms has no min, median and max in this order")
     runs = _count(found, "runs")
     interval = found.get("interval")
@@ -227,10 +228,17 @@ def _times(found: Any) -> Times | None:
         return Times(middle, low, high, runs)
     if not isinstance(interval, list) or len(interval) != 2:
         raise ValueError("the interval of total_ms is no pair")
-    ends = [_number({"interval": end}, "interval") for end in interval]
-    if ends[0] is None or ends[1] is None:
+    first, last = (_number({"interval": end}, "interval") for end in interval)
+    if first is None or last is None:
         raise ValueError("the interval of total_ms is no pair of numbers")
-    return Times(middle, low, high, runs, (ends[0], ends[1]))
+    if not _ordered(low, first, middle, last, high):
+        raise ValueError("the interval of total_ms does not lie between min and max, around median")
+    return Times(middle, low, high, runs, (first, last))
+
+
+def _ordered(*values: float) -> bool:
+    """Return whether no value is greater than the next, but for rounding."""
+    return all(one <= two * (1 + CLOSE) for one, two in pairwise(values))
 
 
 def _work(row: Mapping[str, Any], times: Times | None) -> Work | None:

@@ -28,14 +28,20 @@ class Crossover:
 
     `level` has the measured sizes just before where the runs of both overlap. Then nothing is
     interpolated: `size` is the first measured one from which it is faster.
+
+    `up_to` is the largest size at which both were measured, where that is not the largest of all.
     """
 
     implementation: str
     reference: str
     size: float | None
     level: tuple[int, ...] = ()
+    up_to: int | None = None
 
     def __str__(self) -> str:
+        return self._sentence() + f", as measured up to {self.up_to}" * (self.up_to is not None)
+
+    def _sentence(self) -> str:
         names = f"{self.implementation} is faster than {self.reference}"
         level = "" if not self.level else f"level within noise at {', '.join(map(str, self.level))}"
         if self.size is not None:
@@ -77,15 +83,22 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
         sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
         return [_Pair(size, times[name][size], times[other][size]) for size in sizes]
 
+    largest = max((size for size, _ in series), default=0)
+
+    def crossing(name: str, other: str) -> Crossover:
+        both = pairs(name, other)
+        up_to = both[-1].size
+        return Crossover(name, other, *_crossing(both), up_to if up_to < largest else None)
+
     found = []
     for one, two in combinations(algorithms, 2):
         if algorithms[one] != algorithms[two] and pairs(one, two):
             first, second = (one, two) if pairs(one, two)[-1].ratio < 1 else (two, one)
-            found.append(Crossover(first, second, *_crossing(pairs(first, second))))
+            found.append(crossing(first, second))
     for name in algorithms:
         for other in times:
             if other not in algorithms and pairs(name, other):
-                found.append(Crossover(name, other, *_crossing(pairs(name, other))))
+                found.append(crossing(name, other))
     return found
 
 

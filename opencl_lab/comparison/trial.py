@@ -1,9 +1,9 @@
-"""A first look at how fast references are: runs on a small problem."""
+"""How fast a reference is: one run of it alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opencl_lab.comparison.measure import Measurement
@@ -12,24 +12,26 @@ from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.device import Device
 from opencl_lab.errors import OclabError
 from opencl_lab.operation import Operation
+from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Problem
 
-__all__ = ["small_trial"]
+__all__ = ["reference_trial"]
 
 
-def small_trial(
-    chosen: Operation[Any], problem: Problem, names: Sequence[str], *, device: Device
-) -> tuple[Problem, Sequence[Measurement]] | None:
-    """Return a small problem of the kind of `problem`, and the rows of references for it.
+def reference_trial(
+    chosen: Operation[Any],
+    problem: Problem,
+    make_inputs: Callable[[], Arrays],
+    request: Request,
+    reference: str,
+    device: Device,
+) -> Sequence[Measurement]:
+    """Return the rows of a reference, each of one timed run; none where it cannot run.
 
-    None where it cannot be run: what is wrong is said where the problem itself is.
+    What is wrong with it is said where it is measured.
     """
-    request = Request(against=names, repeats=1, lenient=True)
+    alone = replace(request, runs=(), against=[reference], repeats=1, lenient=True)
     try:
-        small = chosen.sample(problem)
-        comparison = run_comparison(
-            chosen, small, partial(chosen.generate, small, 0), request, device=device
-        )
+        return run_comparison(chosen, problem, make_inputs, alone, device=device).measurements
     except OclabError:
-        return None
-    return small, comparison.measurements
+        return ()
