@@ -73,8 +73,10 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     sizes, out, fresh, patience, calls, crossover = (given.pop(name) for name in names)
     if calls and crossover:
         raise click.UsageError("take --calls or --crossover, not both")
+    if fresh and (calls or crossover):
+        raise click.UsageError("--fresh is for sweeps, which go on where they were stopped")
     if calls:
-        _check_calls(run)
+        _check_calls(run, patience)
     elif out is None and not crossover:
         raise click.UsageError("--out is needed: the folder for tables and plots")
     if sizes is None and not crossover:
@@ -99,11 +101,12 @@ def _folder(out: str | None, files: Sequence[str]) -> Any:
     return nullcontext() if out is None else results_folder(out, files)
 
 
-def _check_calls(run: RunOptions) -> None:
+def _check_calls(run: RunOptions, patience: float | None) -> None:
     """Refuse options that ``--calls`` has no use for."""
     if run.algorithm != "auto" or run.vary:
         raise click.UsageError("--calls measures public calls, which choose by themselves")
-    for option, value in (("--against", run.against), ("--threads", run.threads)):
+    given = {"--against": run.against, "--threads": run.threads, "--patience": patience}
+    for option, value in given.items():
         if value is not None:
             raise click.UsageError(f"--calls takes no {option}: it measures all peers as they are")
     if run.resident:
