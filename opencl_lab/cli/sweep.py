@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -67,20 +67,11 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
 
 
 def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
-    """Check the options together, and do what they ask for; return the exit status."""
+    """Do what the options ask for; return the exit status."""
     run = RunOptions.taken_from(given)
+    _check(chosen, given, run)
     names = "sizes", "out", "fresh", "patience", "calls", "crossover"
     sizes, out, fresh, patience, calls, crossover = (given.pop(name) for name in names)
-    if calls and crossover:
-        raise click.UsageError("take --calls or --crossover, not both")
-    if fresh and (calls or crossover):
-        raise click.UsageError("--fresh is for sweeps, which go on where they were stopped")
-    if calls:
-        _check_calls(run, patience)
-    elif out is None and not crossover:
-        raise click.UsageError("--out is needed: the folder for tables and plots")
-    if sizes is None and not crossover:
-        raise click.UsageError("--sizes is needed: the values of " + chosen.size_option)
     options = given_of(given)
     numbers = sorted(set(whole_numbers(sizes))) if sizes is not None else None
     if crossover:
@@ -99,6 +90,21 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
 
 def _folder(out: str | None, files: Sequence[str]) -> Any:
     return nullcontext() if out is None else results_folder(out, files)
+
+
+def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) -> None:
+    """Refuse options that do not go together, or are missing."""
+    calls, crossover = given["calls"], given["crossover"]
+    if calls and crossover:
+        raise click.UsageError("take --calls or --crossover, not both")
+    if given["fresh"] and (calls or crossover):
+        raise click.UsageError("--fresh is for sweeps, which go on where they were stopped")
+    if calls:
+        _check_calls(run, given["patience"])
+    elif given["out"] is None and not crossover:
+        raise click.UsageError("--out is needed: the folder for tables and plots")
+    if given["sizes"] is None and not crossover:
+        raise click.UsageError(f"--sizes is needed: the values of {chosen.size_option}")
 
 
 def _check_calls(run: RunOptions, patience: float | None) -> None:
