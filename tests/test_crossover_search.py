@@ -108,6 +108,19 @@ def test_neighbouring_sizes_and_equal_ends_end():
     }
 
 
+@pytest.mark.parametrize("gap", [range(60, 200), range(5, 2**20), [2**20]])
+def test_what_fails_at_a_size_between_is_not_tried_again(gap):
+    """Such as an algorithm that does not support all sizes."""
+
+    def x(size):
+        return None if size in gap else ours(size)
+
+    machine = Machine(opencl_x=x, c_seq=lambda n: n / 10)
+    (pair,) = machine.search().pairs
+    assert pair.ended and len(set(machine.sizes)) == len(machine.sizes) < 12
+    assert not set(pair.verdicts) & set(gap)
+
+
 def test_what_is_missing_and_other_sides_make_no_pair():
     machine = Machine(opencl_x=ours, c_seq=lambda n: None)
     assert machine.search().pairs == [] and machine.asked == [(4, None)]
@@ -118,3 +131,12 @@ def test_what_is_missing_and_other_sides_make_no_pair():
     found = CrossoverSearch(measure, 4, 8)
     found.run()
     assert found.pairs == [] and len(found.series) == 1
+
+
+def test_sizes_between_are_in_the_middle_and_round():
+    machine = Machine(opencl_x=lambda n: 1e5, c_seq=lambda n: float(n))
+    machine.search(1, 2**20)
+    assert all(size % 256 == 0 for size in machine.sizes if 2**15 < size < 2**20)
+    machine = Machine(opencl_x=lambda n: 1001.5, c_seq=lambda n: float(n))
+    (pair,) = machine.search(999, 1009).pairs
+    assert machine.sizes == [999, 1009] and 999 < pair.crossover().size < 1009  # close enough

@@ -12,8 +12,9 @@ from opencl_lab.cli import main
 from opencl_lab.cli.crossover import range_of
 from opencl_lab.comparison.lines import styles
 from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.plots import plot_efficiency, share_of_worker
+from opencl_lab.comparison.plots import plot_efficiency, plot_times, share_of_worker
 from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.plan import Work
 from opencl_lab.registry import get_operation, operations
@@ -51,7 +52,7 @@ def test_ceilings_are_the_measured_peaks(tmp_path, figures, series):
     assert axes.get_xscale() == axes.get_yscale() == "log"
     assert line(axes, "FP32 peak: 200 GFLOP/s") == [(5, 200), (pytest.approx(128), 200)]
     assert line(axes, "FP64 peak: 100 GFLOP/s")[0] == (pytest.approx(2.5), 100)
-    low = 16 / 6 / 3  # flops per byte, and room beside
+    low = min(16 / 6, 200 / 40) / 3  # flops per byte, and room beside
     for label, rate in (("memory: 10 GB/s", 10), ("within a cache: 40 GB/s", 40)):
         assert line(axes, label) == [
             pytest.approx((low, rate * low)), pytest.approx((200 / rate, 200)),
@@ -85,6 +86,41 @@ def test_some_peaks_are_enough(tmp_path, figures, series, peaks):
     (axes,) = figures[0].axes
     low, high = axes.get_ylim()
     assert 0 < low < 1 < high < 1e4
+
+
+def test_a_ceiling_left_of_all_marks_is_shown(tmp_path, figures, series):
+    plot_roofline(tmp_path / "x.svg", series, "size", "title", Peaks(2e11, None, 1e10, 1e12))
+    (axes,) = figures[0].axes
+    (low, bottom), (end, top) = line(axes, "within a cache: 1 TB/s")
+    assert low == pytest.approx(0.2 / 3) and end == pytest.approx(0.2) and bottom < top == 200
+    assert axes.get_xlim()[0] == pytest.approx(low)
+
+
+def test_numbers_of_crossovers_at_one_size_stand_above_each_other(tmp_path, figures):
+    names = [f"numpy {index}" for index in range(4)]
+    series = [
+        (size, [row("opencl:x", took), *(row(name, 2.0) for name in names)])
+        for size, took in ((10, 4.0), (100, 1.0))
+    ]
+    plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
+    figures[0].canvas.draw()
+    (axes,) = figures[0].axes
+    assert [text.get_text() for text in axes.texts] == ["1", "2", "3", "4"]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize("sizes", [[4, 16, 64, 4096, 4467, 4871, 5120, 8192, 9000, 14387, 32768]])
+def test_labels_of_close_sizes_do_not_overlap(tmp_path, figures, sizes):
+    series = [(size, [row("opencl:x", size), row("numpy", size)]) for size in sizes]
+    plot_times(tmp_path / "x.svg", series, "n", "title")
+    (axes,) = figures[0].axes
+    angles = {label.get_rotation() for label in axes.get_xticklabels()}
+    assert angles == {45}  # else these stand in each other's way
+    plot_times(tmp_path / "y.svg", series[:4], "n", "title")
+    figures[1].canvas.draw()
+    boxes = [label.get_window_extent() for label in figures[1].axes[0].get_xticklabels()]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 def test_what_has_no_roofline_says_why(series):
@@ -143,6 +179,18 @@ def test_the_command_searches_crossovers(tmp_path, capsys):
     assert (tmp_path / "crossover.png").read_bytes().startswith(b"\x89PNG")
     assert main([*command, "--against", "none", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["crossovers"] == []
+
+
+def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
+    command = ["bench", "dft", "--crossover", "--sizes", "16,3000", "--against", "c:seq", "--json"]
+    assert main([*command, "--repeats", "1"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    rows = [item for item in content["results"] if item["kind"] == "opencl"]
+    assert {item["implementation"] for item in rows} == {"opencl:auto"}
+    assert "fft" in {item["algorithm"] for item in rows}
+    assert main([*command, "--repeats", "1", "--algorithm", "fft"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["crossovers"]
+    assert found["implementation"] == "opencl:fft"
 
 
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):

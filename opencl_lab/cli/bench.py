@@ -33,8 +33,8 @@ def _number(context: click.Context, option: click.Parameter, value: float | None
     nargs=2,
     metavar="OLD NEW",
     help="Compare two runs row by row: JSON documents, or folders of `oclab bench`. Exit status 1 "
-    "if a row of OpenCL became slower beyond noise and past the threshold, fails now, or is missing "
-    "where the new run has measured the same problem.",
+    "if a row of OpenCL became slower beyond noise and past the threshold, fails now, or is "
+    "missing where the new run has measured the same problem.",
 )
 @click.option(
     "--threshold",

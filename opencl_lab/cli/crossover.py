@@ -25,6 +25,7 @@ from opencl_lab.comparison.runner import StepReport, run_comparison
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.paths import write_target
+from opencl_lab.solver import AUTO
 
 __all__ = ["CROSSOVER_FILES", "bench_crossover", "range_of"]
 
@@ -120,7 +121,16 @@ def _measure(
     )
     statuses.append(comparison.exit_status)
     patience.add(size, comparison.measurements)
-    return comparison.measurements
+    rows = comparison.measurements
+    return [_chosen(row) for row in rows] if request.algorithms == AUTO else rows
+
+
+def _chosen(row: Measurement) -> Measurement:
+    """Return a row of ours by a name that it has at every size, whichever algorithm is chosen."""
+    if row.kind != "opencl":
+        return row
+    name = row.implementation.replace(row.algorithm, AUTO, 1)
+    return replace(row, implementation=name)
 
 
 def _print_and_write(
@@ -155,7 +165,10 @@ def _print_and_write(
 
 
 def _as_dict(pair: Pair) -> dict[str, Any]:
-    """Return what was found of a pair, by the names of `COLUMNS`; `level` has all such sizes."""
+    """Return what was found of a pair, by the names of `COLUMNS`; `level` has all such sizes.
+
+    `size_text` is the size with the digits that mean something.
+    """
     found = pair.crossover()
     first, last = min(pair.verdicts), max(pair.verdicts)
     says = str(found)
@@ -168,6 +181,7 @@ def _as_dict(pair: Pair) -> dict[str, Any]:
         "reference": found.reference,
         "data": pair.rows[first][0].data,
         "size": found.size,
+        "size_text": found.size_text,
         "level": list(found.level),
         "level_from": min(found.level, default=None),
         "level_to": max(found.level, default=None),
@@ -205,8 +219,9 @@ def _print(sweep: Sweep, search: CrossoverSearch, found: Sequence[Mapping[str, A
 def _cells(item: Mapping[str, Any]) -> Iterator[Text]:
     """Yield the cells of a row of the table."""
     size, first, last = item["size"], item["measured_from"], item["measured_to"]
-    start = "never" if size is None else f"<= {first}" if size == first else f"{size:.4g}"
-    level = f"{item['level_from']}..{item['level_to']}" if item["level"] else "-"
+    start = "never" if size is None else f"<= {first}" if size == first else item["size_text"]
+    ends = dict.fromkeys((item["level_from"], item["level_to"]))
+    level = "..".join(map(str, ends)) if item["level"] else "-"
     for text in (item["implementation"], item["reference"], start, level, f"{first}..{last}"):
         yield Text(text)
 

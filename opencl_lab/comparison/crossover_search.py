@@ -13,6 +13,7 @@ from opencl_lab.comparison.sweep import Crossover, Verdict, crossovers, verdict
 __all__ = ["CLOSE", "CrossoverSearch", "Measure", "Pair"]
 
 CLOSE = 1.05  # ratio of sizes between which nothing more is measured
+MIDDLE = 0.4  # of the way between two sizes, on a logarithmic scale, where the middle begins
 STRIDE = 4  # ratio of sizes until the first is found where ours is faster
 
 Measure: TypeAlias = Callable[[int, Sequence[str] | None], Sequence[Measurement]]
@@ -25,6 +26,7 @@ class Pair:
     """One of ours and a reference: their rows and who was faster, by the sizes measured so far.
 
     `ended` says that one of them could not be measured at a size, so that no larger one is tried.
+    No size is `tried` twice.
     """
 
     implementation: str
@@ -33,6 +35,7 @@ class Pair:
     rows: dict[int, list[Measurement]] = field(default_factory=dict)
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     ended: bool = False
+    tried: set[int] = field(default_factory=set)
 
     def learn(self, size: int, rows: Mapping[str, Measurement]) -> None:
         """Note who is faster at a size, if the reference was asked for there."""
@@ -46,7 +49,12 @@ class Pair:
         self.verdicts[size] = verdict(ours.total_ms, theirs.total_ms)
 
     def next(self, greatest: int) -> int | None:
-        """Return the size to measure next; None: all is known that can be.
+        """Return the size to measure next; None: all is known that can be."""
+        size = self._unknown(greatest)
+        return None if size in self.tried else size
+
+    def _unknown(self, greatest: int) -> int | None:
+        """Return the size that would tell most.
 
         Sizes grow until ours is faster, then the greatest is looked at, then the crossover is
         bisected, and at last the size from which the times overlap.
@@ -83,10 +91,21 @@ class Pair:
 
 
 def _between(low: int, high: int) -> int | None:
-    """Return a size in the middle, on a logarithmic scale, unless these are close."""
+    """Return a size about in the middle, on a logarithmic scale, unless these are close.
+
+    It is the one with the most factors of two there: an FFT of other sizes may take several
+    times as long, so that times would not grow with the size.
+    """
     if high - low < 2 or high <= low * CLOSE:
         return None
-    return min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+    first = max(math.ceil(low * math.pow(high / low, MIDDLE)), low + 1)
+    last = min(math.floor(low * math.pow(high / low, 1 - MIDDLE)), high - 1)
+    if last <= first:
+        return min(first, high - 1)
+    step = 1 << (last - first).bit_length()
+    while last // step * step < first:
+        step //= 2
+    return last // step * step
 
 
 class CrossoverSearch:
@@ -135,6 +154,9 @@ class CrossoverSearch:
             if size is None:
                 return
             names = dict.fromkeys(name for at, name in wanted if at == size)
+            for pair, (at, _) in zip(self.pairs, wanted, strict=True):
+                if at == size:
+                    pair.tried.add(size)
             self._learn(size, self._look(size, list(names)))
 
     def _look(self, size: int, references: Sequence[str] | None) -> dict[str, Measurement]:

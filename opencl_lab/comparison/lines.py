@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = [
 
 WIDTH = 9.0  # inches, of a plot over sizes
 ROW = 9.0  # points between rows of numbers above a diagram
+LETTER = 0.02  # width of one in a label, as a share of the axis
 LEAST_DISTANCE = 0.035  # between the labels of two sizes, as a share of the axis
 MARKERS = "os^Dv*<>pPX"
 
@@ -119,12 +121,14 @@ def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
     if not sizes:
         return
     span = math.log(sizes[-1] / sizes[0]) or 1.0
-    longest = max(len(str(size)) for size in sizes)
     shown: list[int] = []
     for size in reversed(sizes):  # the largest matters most
         if not shown or math.log(shown[-1] / size) >= LEAST_DISTANCE * span:
             shown.append(size)
-    crowded = len(shown) * longest > WIDTH * 8
+    crowded = any(
+        math.log(more / less) < LETTER * span * len(f"{more}{less}") / 2
+        for more, less in pairwise(shown)
+    )
     axes.set_xticks(shown, [str(size) for size in shown], rotation=45 if crowded else 0)
     if crowded:
         for label in axes.get_xticklabels():
@@ -153,15 +157,15 @@ def draw_rings(axes: Axes, series: Series, crossings: Sequence[Crossover], value
         size = 7 if crossing.reference.startswith("opencl:") else 11
         axes.plot(crossing.size, height, "o", color="0.2", fillstyle="none", markersize=size)
         share = math.log(crossing.size / sizes[0]) / (math.log(sizes[-1] / sizes[0]) or 1.0)
-        row = next((r for r in places if share - r[-1] >= LEAST_DISTANCE), None)
-        if row is None:
-            places.append(row := [])
-        row.append(share)
+        free = (k for k, row in enumerate(places) if share - row[-1] >= LEAST_DISTANCE)
+        above = next(free, len(places))
+        places += [[]] * (above == len(places))
+        places[above] = [*places[above], share]
         axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
         axes.annotate(
             str(number),
             (crossing.size, 1),
-            xytext=(0, 2 + ROW * places.index(row)),
+            xytext=(0, 2 + ROW * above),
             textcoords="offset points",
             xycoords=("data", "axes fraction"),
             ha="center",

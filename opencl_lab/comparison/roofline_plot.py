@@ -50,7 +50,7 @@ def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks:
         found = _points(series)
         placed = [point for points in found.values() for _, *point in points]
         axes.set_xscale("log")
-        low = min(x for x, _ in placed) / ROOM
+        low = min(min(x for x, _ in placed), _first_ridge(peaks)) / ROOM
         high = max(x for x, _ in placed) * ROOM
         top = _draw_ceilings(axes, low, high, peaks)
         _draw_points(axes, found, [row.implementation for _, rows in series for row in rows])
@@ -86,6 +86,13 @@ def _points(series: Series) -> dict[str, list[tuple[int, float, float]]]:
             if place is not None:
                 found.setdefault(row.implementation, []).append((size, *place))
     return found
+
+
+def _first_ridge(peaks: Peaks) -> float:
+    """Return the intensity at which the steepest ceiling meets the highest; infinity for none."""
+    flat = [getattr(peaks, name) or 0.0 for name, *_ in ARITHMETIC]
+    slopes = [getattr(peaks, name) or 0.0 for name, *_ in TRAFFIC]
+    return max(flat) / max(slopes) if max(flat) and max(slopes) else math.inf
 
 
 def _draw_ceilings(axes: Axes, low: float, high: float, peaks: Peaks) -> float:
