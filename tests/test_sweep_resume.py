@@ -48,6 +48,7 @@ def test_the_same_command_goes_on_where_it_was_interrupted(tmp_path, measured):
     measured.stop.add(300)
     stopped = bench(tmp_path)
     assert stopped.returncode == 130 and measured.sizes == [100, 200]
+    assert "stopped; the same command goes on with n=300" in stopped.stdout
     before = document(tmp_path)
     assert before["complete"] is False and before["problem"]["sizes"] == [100, 200]
     assert (tmp_path / FILE).exists()
@@ -210,6 +211,9 @@ def test_a_disk_that_is_full_costs_no_sweep(tmp_path, monkeypatch):
     assert first.trouble.endswith("cannot be written: No space left on device")
 
 
-def test_sizes_are_needed(capsys, tmp_path):
+def test_sizes_and_numbers_are_needed(capsys, tmp_path):
+    for patience in ("0", "-1", "nan"):
+        assert main(["bench", "sort", "--sizes", "9", "--patience", patience]) == 2
+        assert "Invalid value for '--patience'" in capsys.readouterr().err
     assert main(["bench", "sort", "--out", str(tmp_path)]) == 2
     assert "--sizes is needed" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from opencl_lab.cli.points import Sweep, SweepPoint, patience_of, sweep_of
 from opencl_lab.cli.progress import progress_bar, progress_of_part
 from opencl_lab.cli.results import results_folder
 from opencl_lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
-from opencl_lab.cli.values import whole_numbers
+from opencl_lab.cli.values import no_nan, whole_numbers
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.patience import Patience
 from opencl_lab.comparison.runner import Comparison, StepReport, run_comparison
@@ -45,6 +45,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--patience",
         type=click.FloatRange(0, min_open=True),
+        callback=no_nan,
         metavar="S",
         help="Leave out references whose next call would take more than S seconds, by their "
         "times at smaller sizes.  [default: 60 for those named by --against, else 5]",
@@ -148,6 +149,9 @@ def _bench(sweep: Sweep, folder: Path, unfinished: Unfinished, patience: Patienc
         reached = [size for size in taken if size <= series[-1][0]]
         failed = SweepOutputs(sweep, series, folder, reached).print_and_write()
     if interrupt is not None:
+        if series and not unfinished.trouble:
+            next_one = sweep.label(sweep.points[len(series)])
+            settings().say(f"stopped; the same command goes on with {next_one}")
         raise interrupt
     if not failed:
         unfinished.remove()
