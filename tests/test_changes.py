@@ -92,7 +92,7 @@ def test_only_rows_of_ours_past_the_threshold_are_regressions():
 
 
 def test_the_command_ends_with_1_at_a_regression_and_says_the_rest(tmp_path, capsys):
-    old = sweep(tmp_path / "old.json", row(), slower(1, "c:seq"), row("opencl:gone"))
+    old = sweep(tmp_path / "old.json", row(), slower(1, "c:seq"), row("mpi:gone"))
     (tmp_path / "new").mkdir()
     new = sweep(
         tmp_path / "new/results.json",
@@ -105,7 +105,7 @@ def test_the_command_ends_with_1_at_a_regression_and_says_the_rest(tmp_path, cap
     assert main(arguments) == 1
     out, err = capsys.readouterr()
     assert "1.50x" in out and "1.60x" in out and "1 regression: rows of OpenCL" in out
-    assert f"only in {old}: opencl:gone" in out and f"only in {new}: opencl:added" in out
+    assert f"only in {old}: mpi:gone" in out and f"only in {new}: opencl:added" in out
     assert "driver differs: 1.0, then 2.0" in err and "0.1.0, then 0.2.0" in err
     assert "data (seed) differs: 0, then 1" in err
     assert main([*arguments, "--threshold", "1.6"]) == 0
@@ -127,7 +127,76 @@ def test_a_slower_machine_is_told_by_the_references(tmp_path):
     new = read_results(sweep(tmp_path / "b.json", *(slower(1.5, name) for name in names)))
     (warning,) = compare_results(old, new).warnings
     assert "the references took 1.50 times as long, too" in warning
+    assert "the machine was slower" in warning
     assert not compare_results(old, old).warnings
+
+
+def test_the_machine_is_not_blamed_for_what_is_within_noise(tmp_path):
+    def read(name, *rows):
+        return read_results(sweep(tmp_path / name, row(), *rows))
+
+    wide = [row(name, (1.0, 2.0, 3.0, 4.0, 5.0)) for name in ("c:seq", "numpy", "c:omp")]
+    later = [row(name, (3.0, 4.0, 4.5, 5.0, 6.0)) for name in ("c:seq", "numpy", "c:omp")]
+    assert not compare_results(read("a.json", *wide), read("b.json", *later)).warnings
+    one = [slower(2, "c:seq"), *later[1:]]
+    assert not compare_results(read("a.json", *wide), read("b.json", *one)).warnings
+    opposite = [slower(9, "c:seq"), slower(0.1, "numpy"), later[2]]
+    assert not compare_results(read("a.json", *wide), read("b.json", *opposite)).warnings
+    most = [slower(9, "c:seq"), slower(9, "numpy"), later[2]]
+    (warning,) = compare_results(read("a.json", *wide), read("b.json", *most)).warnings
+    assert "median of 3 rows, 2 of them beyond noise" in warning
+
+
+ENVIRONMENT = {
+    "system": "Linux", "python": "3.12.1", "cpu": "Some CPU", "processors": 2, "busy": "",
+    "packages": {"numpy": "2.0", "scipy": "1.1"}, "git": {"commit": "a", "changed": False},
+    "compiler": {"path": "/usr/bin/cc", "version": "12", "flags": "-O3"}, "load": [0, 0, 0],
+    "variables": {"OMP_NUM_THREADS": "2"},
+    "gpu": {"clock_mhz": 1500, "max_clock_mhz": 1980, "performance_state": "P0"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, []),
+        ({"load": [9, 9, 9], "git": None, "started": "later"}, []),
+        ({"gpu": {**ENVIRONMENT["gpu"], "clock_mhz": 1530}}, []),
+        ({"gpu": None}, []),
+        ({"python": "3.13.0"}, ["the host's python differs: 3.12.1, then 3.13.0"]),
+        (
+            {"packages": {"numpy": "2.1", "torch": "2.9"}},
+            ["packages differ: numpy 2.0, then 2.1; scipy 1.1, then none; torch none, then 2.9"],
+        ),
+        ({"compiler": None}, ["the compiler's version", "the compiler's flags"]),
+        ({"variables": {}}, ["the variable OMP_NUM_THREADS differs: 2, then none"]),
+        (
+            {"gpu": {"clock_mhz": 700, "max_clock_mhz": 1200, "performance_state": "P0"}},
+            ["GPU's max clock mhz differs: 1980, then 1200", "start differs: 1500 MHz, then 700"],
+        ),
+        ({"busy": "other processes took 3.1 of 2 processors"}, ["new.json: other processes"]),
+        ({"packages": 3, "gpu": "x", "variables": []}, ["packages differ", "OMP_NUM_THREADS"]),
+    ],
+)
+def test_other_environments_are_named(tmp_path, change, said):
+    old = read_results(sweep(tmp_path / "old.json", row(), environment=ENVIRONMENT))
+    after = {**ENVIRONMENT, **change}
+    new = read_results(sweep(tmp_path / "new.json", row(), environment=after))
+    warnings = compare_results(old, new).warnings
+    assert len(warnings) == len(said)
+    assert all(words in warning for words, warning in zip(said, warnings, strict=True)), warnings
+    none = read_results(sweep(tmp_path / "none.json", row()))
+    assert not compare_results(none, old).warnings
+
+
+def test_many_packages_are_one_sentence(tmp_path):
+    def read(name, version):
+        packages = {f"package{index}": version for index in range(10)}
+        environment = {"packages": packages}
+        return read_results(sweep(tmp_path / name, row(), environment=environment))
+
+    (warning,) = compare_results(read("a.json", "1"), read("b.json", "2")).warnings
+    assert warning.count("package") == 8 and warning.endswith("and 4 more packages")
 
 
 def test_a_single_run_meets_that_size_of_a_sweep(tmp_path):
@@ -162,7 +231,38 @@ def test_squares_and_rectangles_in_one_document(tmp_path, capsys):
     assert [item.what.get("m") for item in found.rows] == [None, 4]
     assert len(found.only_old) == 1 and "m=3" in found.only_old[0]
     assert main(["bench", "--compare", str(old), str(new)]) == 0
-    assert "1 row of OpenCL had no counterpart" in capsys.readouterr().out
+    assert "1 row of OpenCL of problems" in capsys.readouterr().out
+
+
+def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
+    rows = [{"n": n, **item.as_row()} for n in (9, 90) for item in (row(), row("c:seq"))]
+
+    def written(name, kept, **more):
+        problem = {"operation": "sort", "sizes": sorted({item["n"] for item in kept})}
+        return str(sweep(tmp_path / name, problem=problem, results=kept, **more))
+
+    old = written("old.json", rows)
+    # At a size that was measured: a row of ours counts, one of a reference does not.
+    assert main(["bench", "--compare", old, written("a.json", rows[1:])]) == 1
+    out = capsys.readouterr().out
+    assert "1 row of OpenCL missing in the new run" in out and "0 regressions" in out
+    assert main(["bench", "--compare", old, written("b.json", [rows[0], *rows[2:]])]) == 0
+    # Sizes that the new run does not have: another sweep, or one that was interrupted.
+    assert main(["bench", "--compare", old, written("c.json", rows[2:])]) == 0
+    capsys.readouterr()
+    part = written("d.json", rows[:2], complete=False)
+    assert main(["bench", "--compare", old, part]) == 0
+    assert "part of a sweep, which was interrupted" in capsys.readouterr().err
+    assert main(["bench", "--compare", part, old]) == 0
+    # Without any row at a size that it says to have.
+    none = str(sweep(
+        tmp_path / "e.json", problem={"operation": "sort", "sizes": [9, 90]}, results=rows[2:]
+    ))  # fmt: skip
+    capsys.readouterr()
+    assert main(["bench", "--compare", old, none, "--json"]) == 1
+    content = json.loads(capsys.readouterr().out)
+    assert len(content["missing"]) == 1 and "n=9" in content["missing"][0]
+    assert content["regressions"] == 0
 
 
 def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys, monkeypatch):
@@ -204,6 +304,25 @@ def test_other_problems_are_not_compared(tmp_path, change):
         (
             '{"schema": "oclab/1", "results": [{"implementation": "x", "total_ms": {"min": 3}}]}',
             "no min, median and max",
+        ),
+        *(
+            (
+                '{"schema": "oclab/1", "results": [{"implementation": "x", "total_ms": {"min": 1, '
+                f'"median": 2, "max": 4, "runs": 5, "interval": {interval}}}}}]}}',
+                said,
+            )
+            for interval, said in (
+                ("[1, 2, 3]", "is no pair"),
+                ("3", "is no pair"),
+                ("[1, null]", "is no pair of numbers"),
+                ("[1, NaN]", "interval is no number"),
+                ("[3, 1]", "does not lie between min and max, around median"),
+                ("[2.5, 3]", "does not lie between"),
+                ("[1, 1.5]", "does not lie between"),
+                ("[0, 3]", "does not lie between"),
+                ("[0, 0]", "does not lie between"),
+                ("[1, 5]", "does not lie between"),
+            )
         ),
     ],
 )

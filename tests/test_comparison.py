@@ -101,8 +101,9 @@ def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tm
     assert len(found) == 1 and found[0].level == level and said in str(found[0]), str(found[0])
     assert found[0].size == (None if size is None else pytest.approx(size))
     plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
-    ringed = (tmp_path / "x.svg").read_text().count("opencl:x from")
-    assert ringed == (size is not None and not level)
+    drawn = (tmp_path / "x.svg").read_text()
+    assert drawn.count("opencl:x from") == (size is not None)
+    assert drawn.count("over opencl:y, level before") == (size is not None and bool(level))
 
 
 def test_nothing_to_do_is_no_crossover():

@@ -120,7 +120,7 @@ def test_a_full_disk_is_said_once_and_tuning_goes_on(task, monkeypatch):
     def full(handle, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("opencl_lab.tuning.journal.os.write", full)
+    monkeypatch.setattr("opencl_lab.record_file.os.write", full)
     result, runner = replay(task, budget=10)
     assert len(runner.asked) == 10 and result.best is not None
     assert len(result.notes) == 1 and os.strerror(errno.ENOSPC) in result.notes[0]
@@ -131,7 +131,7 @@ def test_a_record_written_in_part_does_not_spoil_the_next(task, monkeypatch):
     journal.add(some_evaluation(task, 1))
     write = os.write
     with monkeypatch.context() as patch:
-        patch.setattr("opencl_lab.tuning.journal.os.write", lambda h, data: write(h, data[:40]))
+        patch.setattr("opencl_lab.record_file.os.write", lambda h, data: write(h, data[:40]))
         journal.add(some_evaluation(task, 2))
     assert "No space" in journal.trouble
     journal.add(some_evaluation(task, 3))

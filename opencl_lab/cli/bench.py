@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import click
@@ -10,15 +9,10 @@ import click
 from opencl_lab.cli.changes import compare_runs
 from opencl_lab.cli.common import global_options
 from opencl_lab.cli.lazy import LazyGroup
+from opencl_lab.cli.values import no_nan
 from opencl_lab.comparison.changes import THRESHOLD
 
 __all__ = ["bench_command"]
-
-
-def _number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and math.isnan(value):  # neither below nor above a range
-        raise click.BadParameter("nan is no number", context, option)
-    return value
 
 
 @click.group(
@@ -33,12 +27,13 @@ def _number(context: click.Context, option: click.Parameter, value: float | None
     nargs=2,
     metavar="OLD NEW",
     help="Compare two runs row by row: JSON documents, or folders of `oclab bench`. Exit status 1 "
-    "if a row of OpenCL became slower beyond noise and past the threshold, or fails now.",
+    "if a row of OpenCL became slower beyond noise and past the threshold, fails now, or is "
+    "missing where the new run has measured the same problem.",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(1.0, 1e6),
-    callback=_number,
+    callback=no_nan,
     help="With --compare: the ratio of medians from which on slower is a regression.  "
     f"[default: {THRESHOLD:.2f}]",
 )

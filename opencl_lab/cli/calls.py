@@ -43,7 +43,7 @@ def bench_calls(sweep: Sweep, folder: Path | None) -> int:
                     chosen,
                     chosen.calls,
                     point.problem,
-                    sweep.data(point),
+                    sweep.data(point.size),
                     sweep.selection.device,
                     rounds=sweep.request.repeats,
                     budget=sweep.request.budget,

@@ -37,9 +37,10 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     )
     changes = compare_results(before, after)
     worse = [row for row in changes.rows if row.regressed(threshold)]
+    status = 1 if changes.regressed(threshold) else 0
     if settings().json:
         print_json(_document(before, after, changes, threshold))
-        return 1 if worse else 0
+        return status
     for warning in changes.warnings:
         click.echo(f"oclab: {warning}", err=True)
     fixed, varied = _parts([row.what for row in changes.rows])
@@ -49,16 +50,30 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     for where, names in ((before.path, changes.only_old), (after.path, changes.only_new)):
         for name in names:
             settings().say(f"only in {where}: {name}")
-    missing = sum("opencl:" in name for name in (*changes.only_old, *changes.only_new))
     counts = Counter(row.verdict for row in changes.rows)
     parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     settings().say(f"{counted(len(changes.rows), 'row')}: {parts}")
     settings().say(
         f"{counted(len(worse), 'regression')}: rows of OpenCL that fail now or take more than "
         f"{threshold:g} times as long, beyond noise"
-        + (f"; {counted(missing, 'row')} of OpenCL had no counterpart" if missing else "")
     )
-    return 1 if worse else 0
+    _say_missing(changes)
+    return status
+
+
+def _say_missing(changes: Changes) -> None:
+    """Say which rows of OpenCL have no counterpart, and whether that counts."""
+    if changes.missing:
+        missing = counted(len(changes.missing), "row")
+        settings().say(
+            f"{missing} of OpenCL missing in the new run, which has measured the same problem"
+        )
+    others = sum("opencl:" in name for name in (*changes.only_old, *changes.only_new))
+    others -= len(changes.missing)
+    if others:
+        settings().say(
+            f"{counted(others, 'row')} of OpenCL of problems or algorithms that only one run has"
+        )
 
 
 def _document(old: Results, new: Results, changes: Changes, threshold: float) -> dict[str, Any]:
@@ -74,6 +89,7 @@ def _document(old: Results, new: Results, changes: Changes, threshold: float) ->
         results=[row.as_dict(threshold) for row in changes.rows],
         only_old=changes.only_old,
         only_new=changes.only_new,
+        missing=changes.missing,
         regressions=sum(row.regressed(threshold) for row in changes.rows),
     )
 

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
-from opencl_lab.cli.common import document
-from opencl_lab.comparison.request import Request
+from opencl_lab._version import __version__
+from opencl_lab.cli.common import document, settings
+from opencl_lab.cli.options import RunOptions, used_options
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.patience import Patience
+from opencl_lab.comparison.request import Request, Schedule, check_comparison
+from opencl_lab.comparison.trial import reference_trial
 from opencl_lab.discovery import Selection
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Problem
+from opencl_lab.template import kernel_digest
 
-__all__ = ["Sweep", "SweepPoint"]
+__all__ = ["Sweep", "SweepPoint", "patience_of", "sweep_of"]
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One size with its problem, and all options of that."""
+    """One size with its problem, and what is to be run.
+
+    `configs` are the kernel parameters of each run of ours.
+    """
 
     size: int
     problem: Problem
-    options: Mapping[str, Any]
+    schedule: Schedule
+    configs: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -38,9 +49,56 @@ class Sweep:
     options: Mapping[str, Any]
     request: Request
 
-    def data(self, point: SweepPoint) -> Arrays:
+    def options_of(self, size: int) -> dict[str, Any]:
+        """Return all options of the problem of a size."""
+        given = {name: value for name, value in self.options.items() if name != "seed"}
+        return self.chosen.with_defaults({**given, self.chosen.size_option: size})
+
+    def problem(self, size: int) -> Problem:
+        """Return the problem of a size."""
+        found: Problem = self.chosen.problem(**self.options_of(size))
+        return found
+
+    def point(self, size: int) -> SweepPoint:
+        """Return a size that is checked.
+
+        Raises
+        ------
+        InvalidProblem, InvalidConfig
+            If its problem does not fit the device, or cannot be run as asked for.
+        """
+        chosen, device, problem = self.chosen, self.selection.device, self.problem(size)
+        schedule = check_comparison(chosen, problem, self.request, device)
+        configs = [
+            dict(chosen.algorithm(name).configure(problem, device, values))
+            for name, _, values in schedule.runs
+        ]
+        return SweepPoint(size, problem, schedule, configs)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that the rows of a size depend on beside its own problem, in JSON-able values."""
+        asked = {item.name: getattr(self.request, item.name) for item in fields(self.request)}
+        templates = {name for item in self.chosen.algorithms for name in item.templates}
+        references = self.points[0].schedule.references
+        return {
+            "operation": self.chosen.name,
+            "options": dict(self.options),
+            **asked,
+            "references": [item.name for item in (*references.on_host, *references.on_device)],
+            "device": self.selection.device.key,
+            "version": __version__,
+            "kernels": kernel_digest(tuple(sorted(templates))),
+        }
+
+    def label(self, point: SweepPoint) -> str:
+        """Return what sentences call a size, such as ``n=1000``."""
+        return f"{self.chosen.size_option}={point.size}"
+
+    def data(self, size: int) -> Arrays:
         """Return random inputs of one size."""
-        return self.chosen.generate(point.problem, self.options["seed"], **point.options)
+        options = self.options_of(size)
+        return self.chosen.generate(self.problem(size), self.options["seed"], **options)
 
     def document(
         self, results: Sequence[Mapping[str, Any]], sizes: Sequence[int], **more: Any
@@ -54,3 +112,32 @@ class Sweep:
             results=results,
             **more,
         )
+
+
+def sweep_of(
+    chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
+) -> Sweep:
+    """Return the problems of all sizes, checked before the first one costs time."""
+    used = {**used_options(chosen, options), "seed": run.seed}
+    del used[chosen.size_option]
+    points: list[SweepPoint] = []
+    sweep = Sweep(chosen, settings().begin(), points, used, run.request())
+    points += map(sweep.point, sizes)
+    return sweep
+
+
+def patience_of(sweep: Sweep, seconds: float | None) -> Patience:
+    """Return what knows which references are too slow for the next size."""
+
+    def trial(size: int, reference: str) -> Sequence[Measurement]:
+        return reference_trial(
+            sweep.chosen,
+            sweep.problem(size),
+            partial(sweep.data, size),
+            sweep.request,
+            reference,
+            sweep.selection.device,
+        )
+
+    references = sweep.points[0].schedule.references
+    return Patience(sweep.chosen, references, sweep.problem, trial, seconds)

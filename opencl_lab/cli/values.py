@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.wording import bytes_of
 
-__all__ = ["ByteCount", "WholeNumber", "parameter_values", "variants", "whole_numbers"]
+__all__ = ["ByteCount", "WholeNumber", "no_nan", "parameter_values", "variants", "whole_numbers"]
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -105,3 +106,10 @@ def parameter_values(text: str) -> tuple[int | str | bool, ...]:
 
 def _parts(text: str) -> Sequence[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def no_nan(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """Refuse what is neither below nor above a range; the callback of an option."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is no number", context, option)
+    return value

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal, TypeAlias
 
+from opencl_lab.comparison.conditions import other_conditions, shown
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import Result, Results
 from opencl_lab.errors import InvalidProblem
@@ -23,7 +24,6 @@ Two processes on one machine often differ by some per cent, which the spread wit
 show.
 """
 CHANCE = 0.05  # that the times of two runs of the same speed lie apart by luck
-DEVICE = ("name", "platform", "driver", "compute_units")
 
 Verdict: TypeAlias = Literal[
     "faster", "slower", "within noise", "too few runs", "fails now", "works now", "not measured"
@@ -87,7 +87,7 @@ class Change:
         for name in names:
             before, after = self.old.config.get(name), self.new.config.get(name)
             if before != after:
-                found.append(f"{name} {_shown(before)}, then {_shown(after)}")
+                found.append(f"{name} {shown(before)}, then {shown(after)}")
         found += [row.reason for row in (self.new, self.old) if row.reason and not row.ok][:1]
         return found
 
@@ -122,13 +122,20 @@ class Change:
 class Changes:
     """All rows of two runs.
 
-    `warnings` are sentences about what else differs than the code that was measured.
+    `missing` are those of `only_old` that are ours, of problems that the new run has measured:
+    what was left out of these. `warnings` are sentences about what else differs than the code
+    that was measured.
     """
 
     rows: list[Change]
     only_old: list[str]
     only_new: list[str]
+    missing: list[str]
     warnings: list[str]
+
+    def regressed(self, threshold: float) -> bool:
+        """Return whether a row of ours is a regression, or missing in the new run."""
+        return bool(self.missing) or any(row.regressed(threshold) for row in self.rows)
 
 
 def compare_results(old: Results, new: Results) -> Changes:
@@ -166,8 +173,16 @@ def compare_results(old: Results, new: Results) -> Changes:
         raise InvalidProblem(
             f"no row is in both {old.path} and {new.path}: they have {before[0]} and {after[0]}"
         )
-    only_old = [str(row) for rows in waiting.values() for row in rows]
-    return Changes(changes, only_old, only_new, _warnings(old, new, changes))
+    left = [row for rows in waiting.values() for row in rows]
+    measured = {row.problem(recorded) for row in after}
+    missing = [
+        str(row)
+        for row in left
+        if row.measurement.kind == "opencl"
+        and (row.problem(recorded) in measured or _lists(new, row))
+    ]
+    warnings = [*other_conditions(old, new), *_changed_references(changes)]
+    return Changes(changes, [str(row) for row in left], only_new, missing, warnings)
 
 
 @dataclass(frozen=True)
@@ -197,14 +212,24 @@ class _Row:
         wanted = set(names)
         return {name: value for name, value in self.what.items() if name in wanted}
 
+    def problem(self, names: Iterable[str]) -> str:
+        return json.dumps([self.operation, self.part(names)], sort_keys=True)
+
     def key(self, names: Iterable[str]) -> str:
         item = self.measurement
-        who = self.operation, item.implementation, item.data, item.threads
-        return json.dumps([*who, self.part(names)], sort_keys=True)
+        who = item.implementation, item.data, item.threads
+        return json.dumps([*who, self.problem(names)], sort_keys=True)
 
     def __str__(self) -> str:
         values = " ".join(f"{name}={value}" for name, value in self.what.items())
         return f"{self.measurement.label} ({self.operation} {values})"
+
+
+def _lists(results: Results, row: _Row) -> bool:
+    """Return whether a sweep says that it has measured the size of a row, though it has no row."""
+    sizes = results.mapping("problem").get("sizes")
+    name = results.size_name
+    return isinstance(sizes, list) and name is not None and row.what.get(name) in sizes
 
 
 def _names(rows: Iterable[_Row]) -> set[str]:
@@ -221,40 +246,21 @@ def _apart(less: Times, more: Times) -> bool:
     return less.interval[1] < more.interval[0]
 
 
-def _warnings(old: Results, new: Results, changes: Sequence[Change]) -> list[str]:
-    found = []
-
-    def differ(name: str, before: Any, after: Any) -> None:
-        if before != after:
-            found.append(f"the {name} differs: {_shown(before)}, then {_shown(after)}")
-
-    for name in DEVICE:
-        what = "device" if name == "name" else f"device's {name.replace('_', ' ')}"
-        differ(what, old.device.get(name), new.device.get(name))
-    differ("version of opencl_lab", old.version, new.version)
-    by_files = "seed" not in old.options or "seed" not in new.options
-    names = old.options.keys() | new.options.keys() if by_files else {"seed"}
-    for name in sorted(names):  # other options of generated data distinguish the rows
-        differ(f"data ({name})", old.options.get(name), new.options.get(name))
-    if not by_files:
-        for name in sorted(old.options.keys() ^ new.options.keys()):
-            if name not in (old.size_name, new.size_name):
-                only = new if name in new.options else old
-                found.append(f"only {only.path} records {name}: {_shown(only.options[name])}")
-    found += _changed_references(changes)
-    return found
-
-
 def _changed_references(changes: Sequence[Change]) -> list[str]:
-    """Say whether the references changed as well, whose code is the same."""
-    ratios = [item.ratio for item in changes if item.new.kind != "opencl" and item.ratio]
-    if len(ratios) < 2 or 1 / THRESHOLD <= (middle := median(ratios)) <= THRESHOLD:
-        return []
-    return [
-        f"the references took {middle:.2f} times as long, too (median of {len(ratios)} rows): "
-        f"the machine was {'slower' if middle > 1 else 'faster'} in the second run"
-    ]
+    """Say whether the references changed as well, whose code is the same.
 
-
-def _shown(value: Any) -> str:
-    return "none" if value in (None, "") else str(value)
+    Most of them must have changed beyond noise, and in the same direction.
+    """
+    rows = [item for item in changes if item.new.kind != "opencl" and item.ratio]
+    for verdict in ("slower", "faster"):
+        found = [item.ratio for item in rows if item.verdict == verdict and item.ratio]
+        if len(found) < 2 or 2 * len(found) <= len(rows):
+            continue
+        middle = median(item.ratio for item in rows if item.ratio)
+        if not 1 / THRESHOLD <= middle <= THRESHOLD:
+            return [
+                f"the references took {middle:.2f} times as long, too (median of "
+                f"{len(rows)} rows, {len(found)} of them beyond noise): the machine was "
+                f"{verdict} in the second run"
+            ]
+    return []

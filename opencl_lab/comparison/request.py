@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from opencl_lab.comparison.implementations import Implementation, ReferenceRun, Workload
@@ -62,6 +62,8 @@ class Request:
         though they are asked for by name.
     timed : bool
         Whether anybody looks at the times; else runs that only make them better are left out.
+    skip : mapping of str to str
+        Rows of references that are not started, by name, and why: they are ``unavailable``.
     """
 
     algorithms: str | Sequence[str] = "auto"
@@ -75,6 +77,7 @@ class Request:
     runs: Sequence[AlgorithmRun] | None = None
     lenient: bool = False
     timed: bool = True
+    skip: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class Schedule:
     threads: Sequence[int]
     ranks: bool
     """Whether the numbers of threads are those of ranks, too."""
+    skip: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -111,6 +115,9 @@ class Schedule:
                 for item in references[side]
                 for name, workers in workers_of(item, self.threads, self.ranks).items()
             ]
+        for item in found:
+            if item.name in self.skip:
+                item.status, item.reason = "unavailable", self.skip[item.name]
         return found
 
 
@@ -140,7 +147,7 @@ def check_comparison(
     sides: list[Side] = [] if request.resident else ["host"]
     if request.resident or references.on_device:
         sides.append("device")
-    return Schedule(runs, sides, references, numbers, isinstance(threads, Sequence))
+    return Schedule(runs, sides, references, numbers, isinstance(threads, Sequence), request.skip)
 
 
 def _check_effort(request: Request) -> None:

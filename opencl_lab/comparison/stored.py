@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.tuned.renamed import renamed_config
 
-__all__ = ["Result", "Results", "read_results"]
+__all__ = ["Result", "Results", "measurement_of", "read_results"]
 
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
@@ -155,7 +156,7 @@ def _results(rows: Iterable[Any], operation: str) -> Iterable[Result]:
             continue
         try:
             leading = {name: value for name, value in row.items() if _leads(name, value)}
-            yield Result(leading, _measurement(row, operation))
+            yield Result(leading, measurement_of(row, operation))
         except (ValueError, OverflowError) as error:
             raise ValueError(f"results[{index}]: {error}") from error
 
@@ -167,7 +168,14 @@ def _leads(name: str, value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
 
 
-def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
+def measurement_of(row: Mapping[str, Any], operation: str) -> Measurement:
+    """Return a row of a document as the measurement that it was.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        If it is damaged.
+    """
     times = _times(row, "total_ms")
     status = _text(row, "status") or ("correct" if row.get("ok") else "runtime")
     algorithm, config = _text(row, "algorithm"), row.get("config")
@@ -219,7 +227,7 @@ def _times(row: Mapping[str, Any], name: str) -> Times | None:
         raise ValueError(f"{name} is no object")
     values = [_number(found, key) for key in ("min", "median", "max")]
     low, middle, high = (math.nan if value is None else value for value in values)
-    if not 0 <= low <= middle * (1 + CLOSE) <= high * (1 + CLOSE) ** 2:
+    if not _ordered(0.0, low, middle, high):
         raise ValueError(f"{name} has no min, median and max in this order")
     runs = _count(found, "runs")
     interval = found.get("interval")
@@ -227,10 +235,17 @@ def _times(row: Mapping[str, Any], name: str) -> Times | None:
         return Times(middle, low, high, runs)
     if not isinstance(interval, list) or len(interval) != 2:
         raise ValueError(f"the interval of {name} is no pair")
-    ends = [_number({"interval": end}, "interval") for end in interval]
-    if ends[0] is None or ends[1] is None:
+    first, last = (_number({"interval": end}, "interval") for end in interval)
+    if first is None or last is None:
         raise ValueError(f"the interval of {name} is no pair of numbers")
-    return Times(middle, low, high, runs, (ends[0], ends[1]))
+    if not _ordered(low, first, middle, last, high):
+        raise ValueError(f"the interval of {name} does not lie between min and max, around median")
+    return Times(middle, low, high, runs, (first, last))
+
+
+def _ordered(*values: float) -> bool:
+    """Return whether no value is greater than the next, but for rounding."""
+    return all(one <= two * (1 + CLOSE) for one, two in pairwise(values))
 
 
 def _work(row: Mapping[str, Any], times: Times | None) -> Work | None:

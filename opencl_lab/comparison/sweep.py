@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal, TypeAlias
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.measuring.samples import Times
 
-__all__ = ["Crossover", "crossovers"]
+__all__ = ["Crossover", "Verdict", "crossovers", "verdict"]
+
+Verdict: TypeAlias = Literal["faster", "slower", "level"]
 
 
 @dataclass(frozen=True)
@@ -25,14 +28,20 @@ class Crossover:
 
     `level` has the measured sizes just before where the runs of both overlap. Then nothing is
     interpolated: `size` is the first measured one from which it is faster.
+
+    `up_to` is the largest size at which both were measured, where that is not the largest of all.
     """
 
     implementation: str
     reference: str
     size: float | None
     level: tuple[int, ...] = ()
+    up_to: int | None = None
 
     def __str__(self) -> str:
+        return self._sentence() + f", as measured up to {self.up_to}" * (self.up_to is not None)
+
+    def _sentence(self) -> str:
         names = f"{self.implementation} is faster than {self.reference}"
         level = "" if not self.level else f"level within noise at {', '.join(map(str, self.level))}"
         if self.size is not None:
@@ -74,15 +83,22 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
         sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
         return [_Pair(size, times[name][size], times[other][size]) for size in sizes]
 
+    largest = max((size for size, _ in series), default=0)
+
+    def crossing(name: str, other: str) -> Crossover:
+        both = pairs(name, other)
+        up_to = both[-1].size
+        return Crossover(name, other, *_crossing(both), up_to if up_to < largest else None)
+
     found = []
     for one, two in combinations(algorithms, 2):
         if algorithms[one] != algorithms[two] and pairs(one, two):
             first, second = (one, two) if pairs(one, two)[-1].ratio < 1 else (two, one)
-            found.append(Crossover(first, second, *_crossing(pairs(first, second))))
+            found.append(crossing(first, second))
     for name in algorithms:
         for other in times:
             if other not in algorithms and pairs(name, other):
-                found.append(Crossover(name, other, *_crossing(pairs(name, other))))
+                found.append(crossing(name, other))
     return found
 
 
@@ -99,19 +115,22 @@ class _Pair:
         return self.ours.median / self.theirs.median
 
     @property
-    def faster(self) -> bool:
-        return self.ours.interval[1] < self.theirs.interval[0]
+    def verdict(self) -> Verdict:
+        return verdict(self.ours, self.theirs)
 
-    @property
-    def slower(self) -> bool:
-        return self.ours.interval[0] > self.theirs.interval[1]
+
+def verdict(ours: Times, theirs: Times) -> Verdict:
+    """Return whether ours took less time beyond noise, more, or neither."""
+    if ours.interval[1] < theirs.interval[0]:
+        return "faster"
+    return "slower" if ours.interval[0] > theirs.interval[1] else "level"
 
 
 def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...]]:
     """Return from which size on the first is faster for good, and the level sizes before."""
-    first = next((i for i in range(len(pairs), 0, -1) if not pairs[i - 1].faster), 0)
-    start = next((i for i in range(first, 0, -1) if pairs[i - 1].slower), 0)
-    level = tuple(pair.size for pair in pairs[start:first] if not pair.faster)
+    first = next((i for i in range(len(pairs), 0, -1) if pairs[i - 1].verdict != "faster"), 0)
+    start = next((i for i in range(first, 0, -1) if pairs[i - 1].verdict == "slower"), 0)
+    level = tuple(pair.size for pair in pairs[start:first] if pair.verdict != "faster")
     if first == len(pairs):
         return None, level
     if first == 0 or level:

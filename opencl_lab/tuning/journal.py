@@ -1,20 +1,18 @@
 """Every evaluation on disk at once, so that a tuner that was stopped can go on.
 
-One file a task, in JSON lines. A record is one ``write`` at the end of the file,
-so that several tuners can share it, and begins with its newline: a record that
-was cut short, by a crash or a full disk, cannot spoil the next one.
+One file of records a task (`opencl_lab.record_file`), which several tuners can share.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.paths import data_dir
+from opencl_lab.record_file import append_record, read_records
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.evaluation import Evaluation
@@ -64,14 +62,10 @@ def read_journal(path: Path) -> dict[Config, Evaluation]:
 
     Lines that are cut or damaged are left out; without a file there are none.
     """
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError:
-        return {}
     known = {}
-    for line in lines:
+    for record in read_records(path):
         try:
-            evaluation = Evaluation.from_dict(json.loads(line)["evaluation"])
+            evaluation = Evaluation.from_dict(record["evaluation"])
             known[evaluation.config] = evaluation
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
@@ -130,24 +124,10 @@ class Journal:
     def add(self, evaluation: Evaluation) -> None:
         """Append an evaluation and see it safely to the disk; trouble is only noted."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                if os.fstat(handle).st_size == 0:
-                    _append(handle, self._identity)
-                _append(handle, {"evaluation": evaluation.as_dict()})
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            append_record(self.path, self._identity, {"evaluation": evaluation.as_dict()})
             self.trouble = ""
         except OSError as error:
             self.trouble = _sentence(self.path, error)
-
-
-def _append(handle: int, record: dict[str, Any]) -> None:
-    data = b"\n" + json.dumps(record).encode()
-    if os.write(handle, data) < len(data):
-        raise OSError("No space left on device")
 
 
 def _sentence(path: Path, error: OSError) -> str:

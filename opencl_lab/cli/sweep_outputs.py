@@ -1,0 +1,149 @@
+"""What `oclab bench OPERATION` prints, and the files that it writes into its folder."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rich.console import Console
+
+from opencl_lab.cli.common import print_json, settings, write_files
+from opencl_lab.cli.points import Sweep
+from opencl_lab.cli.results import write_json, write_text
+from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.plots import (
+    plot_efficiency,
+    plot_speedup,
+    plot_throughput,
+    plot_times,
+    share_of_worker,
+)
+from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.comparison.runner import BASELINE
+from opencl_lab.comparison.sweep import Crossover, crossovers
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
+from opencl_lab.measuring.roofline import stored_peaks
+
+__all__ = ["PLOTS", "RESULTS", "Series", "SweepOutputs"]
+
+RESULTS = ("results.csv", "results.json", "table.txt")
+FILE_WIDTH = 140  # of tables in text files
+PLOTS = ("time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png")
+
+Series: TypeAlias = Sequence[tuple[int, list[Measurement]]]
+"""Sizes with the rows of each."""
+
+
+@dataclass(frozen=True)
+class SweepOutputs:
+    """The rows of a sweep, or of its first sizes, and where they go.
+
+    `taken` are the sizes that an earlier run had measured.
+    """
+
+    sweep: Sweep
+    series: Series
+    folder: Path
+    taken: Sequence[int] = field(default=())
+
+    @cached_property
+    def crossings(self) -> list[Crossover]:
+        """Where one implementation overtakes another."""
+        return crossovers(self.series)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sizes are there."""
+        return len(self.series) == len(self.sweep.points)
+
+    @property
+    def title(self) -> str:
+        """Above plots and tables in files."""
+        return f"{self.sweep.chosen.name} on {self.sweep.selection.device}"
+
+    def print_and_write(self) -> int:
+        """Print the results, then write the files; return the exit status of these."""
+        content = self._document()
+        try:
+            if settings().json:
+                print_json(content)
+            else:
+                self._print()
+        finally:  # also where nobody reads what is printed
+            failed = self._write(content)
+        return failed
+
+    def _document(self) -> dict[str, Any]:
+        name = self.sweep.chosen.size_option
+        return self.sweep.document(
+            [{name: size, **row.as_row()} for size, rows in self.series for row in rows],
+            sizes=[size for size, _ in self.series],
+            complete=self.complete,
+            taken_over=list(self.taken),
+            crossovers=[vars(crossover).copy() for crossover in self.crossings],
+        )
+
+    def _print(self) -> None:
+        settings().say_device()
+        for size, rows in self.series:
+            title = f"{self.sweep.chosen.name}: {self.sweep.chosen.size_option}={size}"
+            settings().show(comparison_table(rows, title), OPTIONAL_COLUMNS)
+        for crossover in self.crossings:
+            settings().say(str(crossover))
+
+    def _tables(self) -> str:
+        """Return the tables as a text file has them."""
+        console = Console(file=io.StringIO(), width=FILE_WIDTH)
+        console.print(self.title, markup=False)
+        for size, rows in self.series:
+            console.print(comparison_table(rows, f"{self.sweep.chosen.size_option}={size}"))
+        for crossover in self.crossings:
+            console.print(str(crossover), markup=False)
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue()
+
+    def _write(self, content: dict[str, Any]) -> int:
+        name, options = self.sweep.chosen.size_option, self.sweep.options
+        flat = (({name: size, **options}, row) for size, rows in self.series for row in rows)
+        table, data, text = (self.folder / item for item in RESULTS)
+        plots = self._plots()
+        failed = write_files(
+            lambda: write_csv(table, flat, leading=(name, *options)),
+            lambda: write_json(data, content),
+            lambda: write_text(text, self._tables()),
+            *plots.values(),
+        )
+        for left_out in set(PLOTS) - set(plots):
+            with suppress(OSError):  # of an earlier run: it would not belong to these results
+                (self.folder / left_out).unlink(missing_ok=True)
+        if not failed:
+            settings().say(f"written to {self.folder}: {' '.join((*RESULTS, *plots))}")
+        return failed
+
+    def _plots(self) -> dict[str, Callable[[], None]]:
+        """Return what draws each plot that these results have, and say which one they lack."""
+        name, series, title, found = (
+            self.sweep.chosen.size_option, self.series, self.title, self.crossings
+        )  # fmt: skip
+        time, speedup, efficiency, throughput, roofline = (self.folder / item for item in PLOTS)
+        plots: dict[str, Callable[[], None]] = {
+            time.name: lambda: plot_times(time, series, name, title, found),
+            speedup.name: lambda: plot_speedup(speedup, series, name, BASELINE, title),
+            throughput.name: lambda: plot_throughput(throughput, series, name, title, found),
+        }
+        if any(share_of_worker(row) for _, rows in series for row in rows):
+            plots[efficiency.name] = lambda: plot_efficiency(
+                efficiency, series, name, BASELINE, title
+            )
+        peaks = stored_peaks(self.sweep.selection.device)
+        reason = no_roofline(series, peaks)
+        if reason or peaks is None:
+            settings().say(f"no {roofline.name}: {reason}")
+        else:
+            plots[roofline.name] = lambda: plot_roofline(roofline, series, name, title, peaks)
+        return plots

@@ -1,0 +1,219 @@
+"""Sweeps that were stopped go on: what is taken over, what is not, and what a folder then has."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
+from command_line import command, oclab
+from comparison_rows import row
+
+from opencl_lab.cli import main
+from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.comparison.unfinished import FILE, Unfinished
+from opencl_lab.plan import Work
+
+QUICK = ("--repeats", "1", "--against", "c:seq")
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The sizes that sweeps measure, each noted; at those in `stop` Ctrl-C strikes."""
+    sizes = []
+    sizes_to_stop = set()
+
+    def run(chosen, problem, *rest, **more):
+        if problem.n in sizes_to_stop:
+            raise KeyboardInterrupt
+        sizes.append(problem.n)
+        return run_comparison(chosen, problem, *rest, **more)
+
+    monkeypatch.setattr("opencl_lab.cli.sweep.run_comparison", run)
+    run.sizes, run.stop = sizes, sizes_to_stop
+    return run
+
+
+def bench(out, sizes="100,200,300", *more):
+    return oclab("bench", "sort", "--sizes", sizes, "--out", out, *QUICK, *more)
+
+
+def document(out):
+    return json.loads((out / "results.json").read_text())
+
+
+def test_the_same_command_goes_on_where_it_was_interrupted(tmp_path, measured):
+    measured.stop.add(300)
+    stopped = bench(tmp_path)
+    assert stopped.returncode == 130 and measured.sizes == [100, 200]
+    assert "stopped; the same command goes on with n=300" in stopped.stdout
+    before = document(tmp_path)
+    assert before["complete"] is False and before["problem"]["sizes"] == [100, 200]
+    assert (tmp_path / FILE).exists()
+    measured.stop.clear()
+    again = bench(tmp_path)
+    assert again.returncode == 0 and measured.sizes == [100, 200, 300]
+    assert "taken over from" in again.stdout and ": n=100, n=200\n" in again.stdout
+    after = document(tmp_path)
+    assert after["complete"] is True and after["taken_over"] == [100, 200]
+    assert [item["n"] for item in after["results"]] == [100, 100, 200, 200, 300, 300]
+    assert after["results"][:4] == before["results"]  # to the last digit
+    assert not (tmp_path / FILE).exists()
+    assert bench(tmp_path).returncode == 0 and measured.sizes[3:] == [100, 200, 300]
+
+
+def test_other_sizes_of_the_same_sweep_are_added(tmp_path, measured):
+    measured.stop.add(300)
+    bench(tmp_path)
+    again = bench(tmp_path, "50,200")
+    assert measured.sizes == [100, 200, 50] and "over from" in again.stdout
+    assert document(tmp_path)["problem"]["sizes"] == [50, 200]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--seed", "3"), "with another options;"),
+        (("--order", "sorted"), "with another options;"),
+        (("--algorithm", "odd-even-merge"), "with another algorithms;"),
+        (("--patience", "3"), "with another patience;"),
+        (("--fresh",), ""),
+    ],
+)
+def test_another_sweep_begins_anew(tmp_path, measured, more, said):
+    measured.stop.add(300)
+    bench(tmp_path)
+    measured.stop.clear()
+    again = bench(tmp_path, "100,200,300", *more)
+    assert again.returncode == 0 and measured.sizes[2:] == [100, 200, 300]
+    assert said in again.stdout and ("all sizes are measured anew" in again.stdout) == bool(said)
+    assert "taken over" not in again.stdout and not (tmp_path / FILE).exists()
+
+
+def test_other_kernel_parameters_are_measured_anew(tmp_path, measured, monkeypatch):
+    measured.stop.add(300)
+    bench(tmp_path)
+    lines = (tmp_path / FILE).read_text().split("\n")
+    changed = json.loads(lines[2])
+    assert changed["size"] == 100
+    changed["configs"] = [{"WG_SIZE": 7}]
+    lines[2] = json.dumps(changed)
+    (tmp_path / FILE).write_text("\n".join(lines))
+    measured.stop.clear()
+    again = bench(tmp_path)
+    assert measured.sizes == [100, 200, 100, 300] and ": n=200\n" in again.stdout
+
+
+def test_a_process_that_was_killed_leaves_its_finished_sizes(tmp_path):
+    """As by kill -9, or where the power fails."""
+    slow = ["--sizes", "100,200,20000000", "--out", str(tmp_path), *QUICK]
+    process = subprocess.Popen(
+        command("bench", "sort", *slow, "--quiet"), env={**os.environ}, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            done = (tmp_path / FILE).exists() and (tmp_path / FILE).read_bytes().count(b'"size"')
+            if done == 2:
+                break
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "results.json").exists()
+    again = bench(tmp_path, "100,200,250")
+    assert again.returncode == 0 and ": n=100, n=200\n" in again.stdout
+    assert document(tmp_path)["taken_over"] == [100, 200]
+
+
+# ------------------------------------------------------------------- the file
+
+IDENTITY = {"operation": "sort", "device": "x", "threads": None, "runs": (1, 2)}
+CONFIGS = [{"WG_SIZE": 64}]
+
+
+def stored(folder, identity=IDENTITY, **more):
+    return Unfinished(folder, identity, **more)
+
+
+def rows_of(size):
+    return [replace(row("opencl:x", size), config=CONFIGS[0], work=Work(1.0, 2.0)), row("c:seq")]
+
+
+def test_a_size_is_read_back_as_it_was(tmp_path):
+    first = stored(tmp_path)
+    assert first.take(9, CONFIGS, "sort") is None
+    first.add(9, CONFIGS, 1, rows_of(9))
+    first.add(90, CONFIGS, 0, rows_of(90))
+    again = stored(tmp_path)
+    found = again.take(9, CONFIGS, "sort")
+    assert found.status == 1 and [item.as_row() for item in found.rows] == [
+        item.as_row() for item in rows_of(9)
+    ]
+    assert again.take(9, [{"WG_SIZE": 32}], "sort") is None and again.take(8, CONFIGS, "") is None
+    again.add(9, CONFIGS, 0, rows_of(7))  # later records count
+    assert stored(tmp_path).take(9, CONFIGS, "sort").rows[0].total_ms.median == 7
+    again.remove()
+    again.remove()
+    assert not (tmp_path / FILE).exists() and not again.trouble
+
+
+@pytest.mark.parametrize("cut", [1, 30, 700])
+def test_damage_costs_the_damaged_sizes_only(tmp_path, cut):
+    first = stored(tmp_path)
+    for size in (1, 2, 3):
+        first.add(size, CONFIGS, 0, rows_of(size))
+    os.truncate(first.path, first.path.stat().st_size - cut)
+    again = stored(tmp_path)
+    assert [again.take(size, CONFIGS, "sort") is None for size in (1, 2, 3)] == [False, False, True]
+    again.add(3, CONFIGS, 0, rows_of(3))
+    assert stored(tmp_path).take(3, CONFIGS, "sort") is not None
+
+
+def test_rows_that_make_no_sense_are_measured_again(tmp_path):
+    first = stored(tmp_path)
+    first.add(1, CONFIGS, 0, rows_of(1))
+    text = first.path.read_text()
+    for before, after in (('"median": 1', '"median": -1'), ('"median": 1', '"median": "x"')):
+        first.path.write_text(text.replace(before, after))
+        assert stored(tmp_path).take(1, CONFIGS, "sort") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe", b"[1, 2]\n3", b'{"a": 1}'])
+def test_what_is_no_such_file_is_replaced_and_that_is_said(tmp_path, content):
+    (tmp_path / FILE).write_bytes(content)
+    begun = stored(tmp_path)
+    assert "is damaged; all sizes are measured anew" in begun.afresh
+    begun.add(1, CONFIGS, 0, rows_of(1))
+    assert not stored(tmp_path).afresh and stored(tmp_path).take(1, CONFIGS, "sort")
+    assert stored(tmp_path, fresh=True).take(1, CONFIGS, "sort") is None
+
+
+def test_an_old_sweep_is_kept_until_the_new_one_has_a_size(tmp_path):
+    stored(tmp_path).add(1, CONFIGS, 0, rows_of(1))
+    other = stored(tmp_path, {**IDENTITY, "device": "y"})
+    assert "another device;" in other.afresh and stored(tmp_path).take(1, CONFIGS, "sort")
+    other.add(2, CONFIGS, 0, rows_of(2))
+    assert "another device" in stored(tmp_path).afresh
+
+
+def test_a_disk_that_is_full_costs_no_sweep(tmp_path, monkeypatch):
+    first = stored(tmp_path)
+
+    def full(handle, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("opencl_lab.record_file.os.write", full)
+    first.add(1, CONFIGS, 0, rows_of(1))
+    assert first.trouble.endswith("cannot be written: No space left on device")
+
+
+def test_sizes_and_numbers_are_needed(capsys, tmp_path):
+    for patience in ("0", "-1", "nan"):
+        assert main(["bench", "sort", "--sizes", "9", "--patience", patience]) == 2
+        assert "Invalid value for '--patience'" in capsys.readouterr().err
+    assert main(["bench", "sort", "--out", str(tmp_path)]) == 2
+    assert "--sizes is needed" in capsys.readouterr().err
