@@ -11,8 +11,8 @@ from opencl_lab.comparison.measure import COLUMNS
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
-    "kernel_ms", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps", "peak_fraction",
-    "peak_note", "data", "calls", "note",
+    "kernel_ms", "kernel_times", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps",
+    "peak_fraction", "peak_note", "data", "calls", "note",
     "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff", "ok",
 }  # fmt: skip
 

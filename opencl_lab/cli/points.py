@@ -9,6 +9,7 @@ from typing import Any
 from opencl_lab.cli.common import document
 from opencl_lab.comparison.request import Request
 from opencl_lab.discovery import Selection
+from opencl_lab.measuring.roofline import stored_peaks
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Problem
@@ -45,9 +46,11 @@ class Sweep:
     def document(
         self, results: Sequence[Mapping[str, Any]], sizes: Sequence[int], **more: Any
     ) -> dict[str, Any]:
-        """Return the JSON document of the sizes that were measured."""
+        """Return the JSON document of the sizes that were measured, with the device's peaks."""
+        peaks = stored_peaks(self.selection.device)
         return document(
             "bench",
+            peaks=None if peaks is None else peaks.as_dict(),
             device=self.selection.as_dict(),
             problem={"operation": self.chosen.name, "sizes": sizes},
             options=self.options,

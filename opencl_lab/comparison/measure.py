@@ -46,6 +46,8 @@ class Measurement:
     kernel_ms, transfer_ms : float, optional
         Medians of the time in kernels and in copies, from events; OpenCL only. They are of runs
         of their own, since events slow down the calls that `total_ms` is about.
+    kernel_times : Times, optional
+        `kernel_ms` with its spread, a time for each round of a comparison.
     total_ms : Times, optional
         Host clock, of one of several calls in a row: from arrays where `data` says to a result
         there.
@@ -79,6 +81,7 @@ class Measurement:
     threads: int = 1
     workers: int = 1
     kernel_ms: float | None = None
+    kernel_times: Times | None = None
     transfer_ms: float | None = None
     total_ms: Times | None = None
     build_ms: float | None = None
@@ -173,6 +176,7 @@ class Measurement:
             "reason": self.reason,
             "note": self.note,
             "kernel_ms": self.kernel_ms,
+            "kernel_times": None if self.kernel_times is None else self.kernel_times.as_dict(),
             "transfer_ms": self.transfer_ms,
             "total_ms": None if self.total_ms is None else self.total_ms.as_dict(),
             "calls": self.calls,
@@ -190,12 +194,14 @@ class Measurement:
         }
 
     def as_csv(self) -> dict[str, Any]:
-        """Return the same row flat: the median as ``total_ms``, then its spread."""
+        """Return the same row flat: medians as ``total_ms`` and ``kernel_ms``, and their spread."""
         row = self.as_row()
-        times = row.pop("total_ms") or dict.fromkeys(("median", "min", "max", "runs"))
+        nothing = dict.fromkeys(("median", "min", "max", "runs"))
+        times, kernels = (row.pop(name) or nothing for name in ("total_ms", "kernel_times"))
         row["config"] = json.dumps(row["config"])
         row["total_ms"] = times["median"]
-        row.update({f"total_ms_{name}": times[name] for name in ("min", "max", "runs")})
+        for name in ("min", "max", "runs"):
+            row[f"total_ms_{name}"], row[f"kernel_ms_{name}"] = times[name], kernels[name]
         return {column: row[column] for column in COLUMNS}
 
 
@@ -211,6 +217,9 @@ COLUMNS = (
     "reason",
     "note",
     "kernel_ms",
+    "kernel_ms_min",
+    "kernel_ms_max",
+    "kernel_ms_runs",
     "transfer_ms",
     "total_ms",
     "total_ms_min",

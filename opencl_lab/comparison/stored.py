@@ -17,7 +17,7 @@ from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.tuned.renamed import renamed_config
 
-__all__ = ["Result", "Results", "read_results"]
+__all__ = ["Result", "Results", "read_results", "times_of"]
 
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
@@ -137,6 +137,17 @@ def read_results(path: Path) -> Results:
         raise InvalidProblem(f"{path} is damaged: {error}") from error
 
 
+def times_of(row: Mapping[str, Any], name: str) -> Times | None:
+    """Return the times that a row of any document has by this name; None where it has none.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged.
+    """
+    return _times(row, name)
+
+
 def _clean(value: Any) -> Any:
     """Return JSON-able values whose texts have no characters that no file of text may have."""
     if isinstance(value, str):
@@ -168,7 +179,7 @@ def _leads(name: str, value: Any) -> bool:
 
 
 def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
-    times = _times(row.get("total_ms"))
+    times = _times(row, "total_ms")
     error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
     status = _text(row, "status") or ("correct" if row.get("ok") else "runtime")
     algorithm, config = _text(row, "algorithm"), row.get("config")
@@ -190,6 +201,7 @@ def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
         threads=_count(row, "threads"),
         workers=_count(row, "workers"),
         kernel_ms=_number(row, "kernel_ms"),
+        kernel_times=_times(row, "kernel_times"),
         transfer_ms=_number(row, "transfer_ms"),
         total_ms=times,
         build_ms=_number(row, "build_ms"),
@@ -204,25 +216,26 @@ def _measurement(row: Mapping[str, Any], operation: str) -> Measurement:
     )
 
 
-def _times(found: Any) -> Times | None:
+def _times(row: Mapping[str, Any], name: str) -> Times | None:
     """Return times of runs; without a recorded interval this is from min to max."""
+    found = row.get(name)
     if found is None:
         return None
     if not isinstance(found, dict):
-        raise ValueError("total_ms is no object")
-    values = [_number(found, name) for name in ("min", "median", "max")]
+        raise ValueError(f"{name} is no object")
+    values = [_number(found, key) for key in ("min", "median", "max")]
     low, middle, high = (math.nan if value is None else value for value in values)
     if not 0 <= low <= middle * (1 + CLOSE) <= high * (1 + CLOSE) ** 2:
-        raise ValueError("total_ms has no min, median and max in this order")
+        raise ValueError(f"{name} has no min, median and max in this order")
     runs = _count(found, "runs")
     interval = found.get("interval")
     if interval is None:
         return Times(middle, low, high, runs)
     if not isinstance(interval, list) or len(interval) != 2:
-        raise ValueError("the interval of total_ms is no pair")
+        raise ValueError(f"the interval of {name} is no pair")
     ends = [_number({"interval": end}, "interval") for end in interval]
     if ends[0] is None or ends[1] is None:
-        raise ValueError("the interval of total_ms is no pair of numbers")
+        raise ValueError(f"the interval of {name} is no pair of numbers")
     return Times(middle, low, high, runs, (ends[0], ends[1]))
 
 
