@@ -10,8 +10,8 @@ from report_documents import timed, write_all, write_sweep
 
 from opencl_lab.cli import main
 from opencl_lab.comparison.stored import read_results
-from opencl_lab.report.figures import figures_of
 from opencl_lab.report.chapters import sections_of
+from opencl_lab.report.figures import figures_of
 from opencl_lab.report.page import page_of
 from opencl_lab.report.summary import summary_of, troubles_of
 from opencl_lab.report.sweeps import find_results, sweeps_of
@@ -93,7 +93,8 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "public call host 12 8" in words
     assert "numpy (data on the device)" in words
     assert "<title>opencl:radix: 2.2 ms (2 to 2.4, 5 runs), 4 times c:seq" in text  # of a bar
-    assert "cpu: name A CPU" in words and "packages numpy 2" in words and "Some device" in words
+    assert "cpu A CPU" in words and "packages numpy 2.0, mako 1.3" in words
+    assert "Some device" in words
 
 
 def test_sentences_are_drawn_from_the_rows(tmp_path):

@@ -22,7 +22,6 @@ DEVICE = {
     "compute_units": "compute units",
     "clock": "clock in MHz",
     "global_memory": "memory",
-    "reason": "chosen because",
 }
 BYTES = ("global_memory", "memory_bytes")
 OF_A_RUN = ("started", "load", "busy", "gpu", "gpu_end", "git")

@@ -53,6 +53,7 @@ def page_of(
     across = across_devices([item for item in documents if _is_measured(item)])
     if across:
         chapters.insert(0, chapter_across(across, "across"))
+    named = [(source_of(item, folder), item) for item in documents]
     script = HOME.joinpath("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     again = dict.fromkeys(chapter.command for chapter in chapters if chapter.command)
@@ -62,7 +63,9 @@ def page_of(
             "title": f"Results in {folder.resolve().name or folder}",
             "lead": _lead(documents, chapters),
             "chapters": chapters,
-            "machines": machines_of([(source_of(item, folder), item) for item in documents]),
+            "machines": machines_of(
+                [(name, item) for name, item in named if not is_comparison(item)]
+            ),
             "skipped": skipped,
             "commands": [*again, *([shlex.join(command)] if command else [])],
             "version": __version__,

@@ -53,7 +53,7 @@ def search_text(results: Results) -> list[str]:
     default = content.get("default")
     gain = content.get("speedup_over_default")
     if isinstance(default, dict) and default.get("config") == best.get("config"):
-        won = f"The built-in configuration stays the best, with {text}."
+        won = f"The built-in configuration stays, with {text}: none is faster beyond noise."
     elif isinstance(gain, (int, float)):
         won = f"The winner takes {text}, {number(gain, 3)} times as fast as the built-in one."
     else:

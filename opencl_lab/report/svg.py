@@ -22,8 +22,8 @@ STYLE: Any = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "oclab",  # the same page for the same data
     "text.parse_math": False,  # names are no formulas
-    "font.size": 12.5,  # a plot is often shown smaller than it is drawn
-    "axes.labelsize": 10.5,
+    "font.size": 13.5,  # a plot is often shown smaller than it is drawn
+    "axes.labelsize": 11.5,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
