@@ -53,7 +53,8 @@ def ratio_cell(value: float | None, style: str = "") -> Cell:
     """Return how many times, such as ``1.25x``."""
     if value is None:
         return Cell("")
-    return Cell(f"{value:.2f}x" if value < 1000 else f"{value:.0f}x", value, style)
+    text = number(value, 2) if value < 0.1 else f"{value:.2f}" if value < 1000 else f"{value:.0f}"
+    return Cell(f"{text}x", value, style)
 
 
 def spread_cell(times: Times | None) -> Cell:

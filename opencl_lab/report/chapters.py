@@ -79,6 +79,8 @@ class Chapter:
     source, command : str
         The document, and what wrote it; empty for what is drawn from several documents.
     study : Study, optional
+    device : str
+        Where it was measured, on a page about several devices.
     """
 
     anchor: str
@@ -89,9 +91,10 @@ class Chapter:
     source: str = ""
     command: str = ""
     study: Study | None = None
+    device: str = ""
 
 
-def chapter_of(results: Results, folder: Path, anchor: str) -> Chapter:
+def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") -> Chapter:
     """Return the chapter of a document; `anchor` begins all names in it."""
     sections = sections_of(results, anchor)
     study = _study(results)
@@ -105,7 +108,9 @@ def chapter_of(results: Results, folder: Path, anchor: str) -> Chapter:
     busy = busy_text(results)
     warnings += [f"When it was measured: {busy}"] if busy else []
     source = source_of(results, folder)
-    return Chapter(anchor, title, subtitle, sections, warnings, source, command_of(results), study)
+    return Chapter(
+        anchor, title, subtitle, sections, warnings, source, command_of(results), study, device
+    )
 
 
 def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
@@ -113,7 +118,8 @@ def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
     sections = []
     for index, item in enumerate(across):
         name, sweep = f"{anchor}-{index}", item.sweep
-        title, options = _title(sweep), _options(sweep.fixed)
+        title = f"{_title(sweep)}, on {len(item.sweeps)} devices"
+        options = _options(sweep.fixed)
         sections.append(
             Section(name, title, options, item.text, [], item.figures(name), item.table)
         )

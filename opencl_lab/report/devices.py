@@ -14,6 +14,7 @@ from opencl_lab.comparison.table import number
 from opencl_lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.report.environment import device_text
 from opencl_lab.report.figures import tips_of
+from opencl_lab.report.summary import are_level
 from opencl_lab.report.svg import Figure, figure_of
 from opencl_lab.report.sweeps import Sweep, sweeps_of
 from opencl_lab.report.thinning import thinned
@@ -45,8 +46,11 @@ class Across:
         where = f"At {self.sweep.axis} = {size:,}, " if self.sweep.varied else ""
         parts = []
         for index, (row, device) in enumerate(found):
-            ratio = f"{number(_milliseconds(row) / least, 3)} times as long" if least else ""
-            took = f"takes {number(_milliseconds(row), 3)} ms" if not index else ratio
+            took = f"takes {number(_milliseconds(row), 3)} ms"
+            if index and are_level(row, found[0][0]):
+                took = "is level within noise"
+            elif index and least:
+                took = f"takes {number(_milliseconds(row) / least, 3)} times as long"
             parts.append(f"{device} {took} ({row.algorithm})")
         return [f"{where}{'; '.join(parts)}; each with the fastest algorithm there."]
 

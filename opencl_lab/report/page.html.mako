@@ -112,6 +112,9 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 <li><a href="#summary">Summary</a></li>
 % for chapter in chapters:
 <li><a href="#${chapter.anchor}">${chapter.title}</a>
+% if chapter.device:
+<span class="options">${chapter.device}</span>
+% endif
 % if len(chapter.sections) > 1:
 <ul>
 % for section in chapter.sections:
@@ -137,7 +140,7 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 % for chapter in chapters:
 % for section in chapter.sections:
 <li><a href="#${section.anchor if len(chapter.sections) > 1 else chapter.anchor}">${section.title}</a>
-<span class="options">${", ".join(filter(None, (section.subtitle, chapter.source)))}</span>
+<span class="options">${", ".join(filter(None, (chapter.device, section.subtitle, chapter.source)))}</span>
 % if section.summary:
 <p>${" ".join(section.summary[:2])}</p>
 % endif
@@ -155,8 +158,8 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 % for chapter in chapters:
 <section aria-labelledby="${chapter.anchor}" class="chapter">
 <h2 id="${chapter.anchor}">${chapter.title}</h2>
-% if chapter.subtitle:
-<p class="options">${chapter.subtitle}</p>
+% if chapter.subtitle or chapter.device:
+<p class="options">${", ".join(filter(None, (chapter.device, chapter.subtitle)))}</p>
 % endif
 % for warning in chapter.warnings:
 <p class="warning">${warning}</p>
@@ -165,7 +168,7 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 ${answers(chapter.study, chapter.title)}
 % endif
 % for section in chapter.sections:
-% if len(chapter.sections) > 1 or chapter.study is not None:
+% if len(chapter.sections) > 1 or section.title != chapter.title:
 <h3 id="${section.anchor}" class="part">${section.title}</h3>
 % if section.subtitle:
 <p class="options">${section.subtitle}</p>

@@ -47,9 +47,10 @@ def page_of(
     progress : callable, optional
     """
     chapters: list[Chapter] = []
+    several = len(set(filter(None, map(device_text, documents)))) > 1
     for index, results in enumerate(documents):
         progress(index, len(documents), source_of(results, folder))
-        chapters.append(chapter_of(results, folder, f"s{index}"))
+        chapters.append(chapter_of(results, folder, f"s{index}", device_text(results) * several))
     across = across_devices([item for item in documents if _is_measured(item)])
     if across:
         chapters.insert(0, chapter_across(across, "across"))

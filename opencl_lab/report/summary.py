@@ -12,7 +12,7 @@ from opencl_lab.comparison.table import number
 from opencl_lab.report.sweeps import Sweep
 from opencl_lab.wording import counted
 
-__all__ = ["Trouble", "size_range", "summary_of", "troubles_of"]
+__all__ = ["Trouble", "are_level", "size_range", "summary_of", "troubles_of"]
 
 SHOWN_SIZES = 4  # that are named one by one
 SHOWN_NAMES = 3
@@ -59,7 +59,7 @@ def _milliseconds(row: Measurement) -> float:
     return row.total_ms.median
 
 
-def _level(one: Measurement, two: Measurement) -> bool:
+def are_level(one: Measurement, two: Measurement) -> bool:
     """Return whether the times of two rows overlap."""
     assert one.total_ms is not None and two.total_ms is not None
     low, high = sorted((one.total_ms.interval, two.total_ms.interval))
@@ -68,7 +68,7 @@ def _level(one: Measurement, two: Measurement) -> bool:
 
 def _leaders(ranked: Sequence[Measurement]) -> list[str]:
     """Return the fastest and all whose times overlap with its, the fastest first."""
-    return [row.implementation for row in ranked if _level(row, ranked[0])]
+    return [row.implementation for row in ranked if are_level(row, ranked[0])]
 
 
 def _winners(sweep: Sweep, series: Sequence[tuple[int, list[Measurement]]]) -> str:
@@ -114,8 +114,8 @@ def _where(sizes: Sequence[int], first: bool, last: bool) -> str:
 def _at_the_end(sweep: Sweep, size: int, ranked: Sequence[Measurement]) -> str:
     """Say what the largest size took: the fastest, what is level, and the next beyond noise."""
     first = ranked[0]
-    level = [row for row in ranked[1:] if _level(row, first)]
-    slower = [row for row in ranked[1:] if not _level(row, first)]
+    level = [row for row in ranked[1:] if are_level(row, first)]
+    slower = [row for row in ranked[1:] if not are_level(row, first)]
     where = f"At {sweep.axis} = {size:,}, " if sweep.varied else ""
     text = f"{where}{first.implementation} takes {number(_milliseconds(first), 3)} ms"
     if level:
