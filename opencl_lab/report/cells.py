@@ -8,6 +8,7 @@ from typing import Any
 
 from opencl_lab.comparison.table import number
 from opencl_lab.measuring.samples import Times
+from opencl_lab.report.documents import finite
 
 __all__ = ["Cell", "PageTable", "number_cell", "ratio_cell", "spread_cell", "table_without_empty"]
 
@@ -43,7 +44,7 @@ def number_cell(value: Any, digits: int = 4) -> Cell:
     """Return the cell of a number, empty for None; of any other value its text."""
     if value is None:
         return Cell("")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if finite(value) is None:
         return Cell(str(value))
     text = f"{value:,}" if isinstance(value, int) else number(value, digits)
     return Cell(text, float(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from opencl_lab.report.cells import (
     spread_cell,
     table_without_empty,
 )
-from opencl_lab.report.documents import objects, texts
+from opencl_lab.report.documents import finite, objects, texts
 from opencl_lab.report.plots import Ratio, plot_ratios
 from opencl_lab.report.summary import Trouble
 from opencl_lab.report.svg import Figure, figure_of
@@ -43,10 +43,11 @@ def _rows(results: Results) -> list[dict[str, Any]]:
 def changes_text(results: Results) -> list[str]:
     """Say how many rows changed, and which became slower most."""
     rows = _rows(results)
+    varied = _varied(rows)
     counts = Counter(str(row["verdict"]) for row in rows)
     parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     sentences = [f"{len(rows)} rows are in both runs: {parts}."]
-    threshold = _float(results.content.get("threshold"))
+    threshold = _positive(results.content.get("threshold"))
     worse = sum(row.get("regression") is True for row in rows)
     past = f"by more than {threshold:g} times" if threshold else "past the threshold"
     if worse:
@@ -57,7 +58,7 @@ def changes_text(results: Results) -> list[str]:
         changed = [(r, row) for row in rows if row["verdict"] == verdict and (r := _ratio(row))]
         if changed:
             ratio, row = best(changed, key=lambda item: item[0])
-            text = f"{_name(row)} takes {number(ratio, 3)} times the old time"
+            text = f"{_name(row, varied)} takes {number(ratio, 3)} times the old time"
             sentences.append(f"The greatest {what}: {text}.")
     return sentences
 
@@ -76,8 +77,7 @@ def changes_troubles(results: Results) -> list[Trouble]:
 def changes_table(results: Results) -> PageTable:
     """Return the rows of both runs, with the verdict on each."""
     rows = _rows(results)
-    leading = list(dict.fromkeys(name for row in rows for name in row if name not in COLUMNS))
-    leading = [name for name in leading if len({str(row.get(name)) for row in rows}) > 1]
+    leading = _varied(rows)
     heads = [*leading, "implementation", "old ms", "old min \u2013 max", "new ms"]
     heads += ["new min \u2013 max", "new / old", "kernels new / old", "verdict", "remarks"]
     cells = []
@@ -94,7 +94,7 @@ def changes_table(results: Results) -> PageTable:
                 number_cell(new.median if new else None),
                 spread_cell(new),
                 ratio_cell(_ratio(row), style),
-                ratio_cell(_float(row.get("kernel_ratio"))),
+                ratio_cell(_positive(row.get("kernel_ratio"))),
                 Cell(verdict + ", a regression" * (row.get("regression") is True), style=style),
                 Cell("; ".join(texts(row.get("remarks"))), style="note"),
             ]
@@ -102,17 +102,25 @@ def changes_table(results: Results) -> PageTable:
     return table_without_empty(heads, cells)
 
 
+def _varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the options in which rows differ."""
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in COLUMNS))
+    return [name for name in names if len({str(row.get(name)) for row in rows}) > 1]
+
+
 def changes_figures(results: Results, prefix: str) -> list[Figure]:
     """Draw new over old time of the rows that changed most."""
-    ratios = [ratio for row in _rows(results) if (ratio := _drawn(row)) is not None]
+    rows = _rows(results)
+    varied = _varied(rows)
+    ratios = [ratio for row in rows if (ratio := _drawn(row, varied)) is not None]
     if not ratios:
         return []
     kept = sorted(ratios, key=lambda item: -max(item.ratio, 1 / item.ratio))[:MOST_RATIOS]
     shown = [item for item in ratios if item in kept]
     tips = {
-        group_name(item.name, (0,)): f"{item.name}: {number(item.ratio, 3)} times the old time, "
+        group_name(str(place), (0,)): f"{item.name}: {number(item.ratio, 3)} times the old time, "
         f"{number(item.low, 3)} to {number(item.high, 3)} by the spread: {item.verdict}"
-        for item in shown
+        for place, item in enumerate(shown)
     }
     caption = "New time over old time"
     if len(shown) < len(ratios):
@@ -120,31 +128,29 @@ def changes_figures(results: Results, prefix: str) -> list[Figure]:
     return [figure_of(partial(plot_ratios, rows=shown), f"{prefix}-ratios", tips, caption)]
 
 
-def _drawn(row: Mapping[str, Any]) -> Ratio | None:
+def _drawn(row: Mapping[str, Any], varied: Sequence[str]) -> Ratio | None:
     old, new, ratio = _times(row, "old_ms"), _times(row, "new_ms"), _ratio(row)
     if old is None or new is None or not ratio or not min(*old.interval, *new.interval) > 0:
         return None
     low, high = new.interval[0] / old.interval[1], new.interval[1] / old.interval[0]
-    return Ratio(_name(row), ratio, low, high, str(row["verdict"]))
+    return Ratio(_name(row, varied), ratio, low, high, str(row["verdict"]))
 
 
-def _name(row: Mapping[str, Any]) -> str:
-    """Return the implementation with the sizes of its problem."""
-    sizes = [
-        f"{name} {value:,}"
-        for name, value in row.items()
-        if name not in COLUMNS and isinstance(value, int) and not isinstance(value, bool)
+def _name(row: Mapping[str, Any], varied: Sequence[str]) -> str:
+    """Return the implementation with what distinguishes its problem."""
+    parts = [
+        f"{name} {number_cell(row[name]).text}" for name in varied if row.get(name) is not None
     ]
-    return ", ".join([str(row.get("implementation") or ""), *sizes])
+    return ", ".join([str(row.get("implementation") or ""), *parts])
 
 
 def _ratio(row: Mapping[str, Any]) -> float | None:
-    return _float(row.get("ratio"))
+    return _positive(row.get("ratio"))
 
 
-def _float(value: Any) -> float | None:
-    number_like = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if number_like and value > 0 else None
+def _positive(value: Any) -> float | None:
+    found = finite(value)
+    return found if found is not None and found > 0 else None
 
 
 def _times(row: Mapping[str, Any], name: str) -> Times | None:

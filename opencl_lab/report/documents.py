@@ -8,7 +8,9 @@ from typing import Any
 
 from opencl_lab.comparison.stored import Results
 
-__all__ = ["command_of", "is_comparison", "is_search", "objects", "source_of", "texts"]
+__all__ = ["command_of", "finite", "is_comparison", "is_search", "objects", "source_of", "texts"]
+
+LARGEST = 1e300  # JSON has whole numbers that no float holds
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
@@ -29,6 +31,13 @@ def is_comparison(results: Results) -> bool:
 def is_search(results: Results) -> bool:
     """Return whether a document is of a search for the fastest configuration."""
     return isinstance(results.content.get("evaluations"), list)
+
+
+def finite(value: Any) -> float | None:
+    """Return a number that can be drawn and shown; None for all else, such as NaN."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if -LARGEST < value < LARGEST else None
 
 
 def source_of(results: Results, folder: Path) -> str:

@@ -70,12 +70,13 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
 
     def draw(axes: Axes) -> None:
         named: set[str] = set()
-        for position, row in enumerate(reversed(rows)):
+        for place, row in enumerate(rows):
+            position = len(rows) - 1 - place
             label = row.verdict if row.verdict in colours else "within noise"
             colour = colours.get(row.verdict, PALE)
             axes.hlines(position, row.low, row.high, color=colour, linewidth=2)
             axes.plot(
-                [row.ratio], [position], "o", color=colour, gid=group_name(row.name, [0]),
+                [row.ratio], [position], "o", color=colour, gid=group_name(str(place), [0]),
                 label=label if label not in named else f"_{label}",
             )  # fmt: skip
             named.add(label)

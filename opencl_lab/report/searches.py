@@ -14,7 +14,7 @@ from opencl_lab.comparison.stored import Results, times_of
 from opencl_lab.comparison.table import number
 from opencl_lab.measuring.samples import Times
 from opencl_lab.report.cells import Cell, PageTable, number_cell, spread_cell, table_without_empty
-from opencl_lab.report.documents import objects, texts
+from opencl_lab.report.documents import finite, objects, texts
 from opencl_lab.report.plots import Trial, plot_search
 from opencl_lab.report.summary import Trouble
 from opencl_lab.report.svg import Figure, figure_of
@@ -35,8 +35,8 @@ def search_text(results: Results) -> list[str]:
     """Say what won, by how much, and how much was tried."""
     content = results.content
     tried = len(objects(content.get("evaluations")))
-    seconds = content.get("seconds")
-    took = f" in {seconds:.0f} s" if isinstance(seconds, (int, float)) else ""
+    seconds = finite(content.get("seconds"))
+    took = "" if seconds is None else f" in {seconds:.0f} s"
     removed = results.mapping("removed")
     space = ""
     if isinstance(removed.get("total"), int) and isinstance(removed.get("left"), int):
@@ -48,13 +48,13 @@ def search_text(results: Results) -> list[str]:
     best = next(iter(objects(content.get("results"))), None)
     if best is None:
         return ["No configuration gave a right result.", *said]
-    kernel = best.get("kernel_ms")
-    text = f"{number(kernel)} ms in kernels" if isinstance(kernel, float) else "no time"
+    kernel = finite(best.get("kernel_ms"))
+    text = "a time that is not known" if kernel is None else f"{number(kernel)} ms in kernels"
     default = content.get("default")
-    gain = content.get("speedup_over_default")
+    gain = finite(content.get("speedup_over_default"))
     if isinstance(default, dict) and default.get("config") == best.get("config"):
         won = f"The built-in configuration stays, with {text}: none is faster beyond noise."
-    elif isinstance(gain, (int, float)):
+    elif gain is not None:
         won = f"The winner takes {text}, {number(gain, 3)} times as fast as the built-in one."
     else:
         won = f"The winner takes {text}."
@@ -141,17 +141,14 @@ def _thinned(trials: Sequence[Trial]) -> tuple[Sequence[Trial], str]:
 
 def _trial(item: Mapping[str, Any]) -> Trial:
     times = item.get("times_ms")
-    values = [x for x in times if _is_time(x)] if isinstance(times, list) else []
+    found = map(finite, times) if isinstance(times, list) else ()
+    values = [value for value in found if value is not None and value > 0]
     config = item.get("config")
     words = _config(config) if isinstance(config, dict) else ""
     if not values:
         return Trial(f"{item.get('status')}: {item.get('reason') or ''} {words}", None)
     middle = median(values)
     return Trial(f"{number(middle)} ms: {words}", middle)
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def _config(config: Mapping[str, Any]) -> str:
