@@ -260,3 +260,13 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     page = checked((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.words.count(EVIL) > 5 and "Tuning gemm" in page.words
     assert "Two runs compared" in page.words
+
+
+def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
+    peaks = Peaks(flops32=1e15, copy_bytes=1e15)
+    monkeypatch.setattr("opencl_lab.cli.points.stored_peaks", lambda device: peaks)
+    sizes = ["bench", "gemm", "--sizes", "16,32", "--against", "numpy", "--repeats", "1"]
+    assert main([*sizes, "--out", str(tmp_path), "--quiet"]) == 0
+    results = read_results(tmp_path / "results.json")
+    assert Peaks.of(results.content["peaks"]) == peaks
+    assert sections_of(results)[0].figures[-1].caption.startswith("Roofline")
