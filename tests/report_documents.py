@@ -5,6 +5,16 @@ from documents import OPTIONS, row, slower, sweep
 from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 
+ENVIRONMENT = {
+    "started": "2026-05-04T03:02:01+00:00", "system": "Linux", "cpu": "A CPU", "processors": 4,
+    "memory_bytes": 3 << 30, "packages": {"numpy": "2.0", "mako": "1.3"},
+    "compiler": {"path": "/usr/bin/cc", "version": "cc 12", "flags": ["-O3", "-fopenmp"]},
+    "git": {"commit": "0123456789abcdef", "changed": True}, "variables": {"OMP_NUM_THREADS": "4"},
+    "load": [3.5, 2.0, 1.0], "busy": "others keep 2 of 4 processors busy",
+    "gpu": {"clock_mhz": 345, "max_clock_mhz": 1980, "power_w": 70.5, "throttled": []},
+    "gpu_end": {"clock_mhz": 1980, "max_clock_mhz": 1980, "power_w": 310.0, "throttled": ["power"]},
+}  # fmt: skip
+
 
 def timed(factor, name, baseline=4.0, **other):
     given = {"work": Work(0, 8e3), "difference": Difference.exact(0.0, 0.0, True), **other}
@@ -60,7 +70,7 @@ def write_all(folder):
     sweep(
         folder / "c.json", command="sort", results=single, problem={"n": 5},
         options={**OPTIONS, "n": 5}, arguments=arguments,
-        environment={"cpu": {"name": "A CPU"}, "packages": ["numpy 2"]},
+        environment=ENVIRONMENT,
     )  # fmt: skip
     call = {"what": "public call", "side": "host", "call_us": 12.0, "host_us": 8.0}
     calls = [{"n": 7, "problem": {}, "calls": [call], "launches": 2, "result_bytes": 9}]

@@ -1,11 +1,13 @@
 """Pages of reports in a browser."""
 
 import re
+import time
 
 import pytest
 from browser import Browser, find_browser
 from documents import row, slower, sweep
 from report_documents import write_all
+from test_report_kinds import many
 
 from opencl_lab.cli import main
 
@@ -88,3 +90,71 @@ def test_the_page_works_without_its_script(tmp_path, browser):
         assert browser.run(COLUMN % (0, 0)) == ["opencl:radix", "c:seq"]
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_thousands_of_rows_stay_fast_and_can_be_searched(tmp_path, browser):
+    path = many(tmp_path / "a.json", range(1, 1001), "opencl:radix", "numpy", "c:seq", "c:omp", "d")
+    assert main(["report", str(path), "--quiet"]) == 0
+    browser.open(tmp_path / "report.html", 375)
+    assert browser.run("document.documentElement.scrollWidth") == 375
+    assert browser.run(WIDER) == []
+    took = "(() => { const begin = performance.now(); %s; return performance.now() - begin; })()"
+    head = "document.querySelectorAll('table')[0].querySelectorAll('th button')[2].click()"
+    assert browser.run(took % head) < 3000  # ms; about 100 on an idle machine
+    shown = [float(text) for text in browser.run(COLUMN % (0, 2))]
+    assert len(shown) == 5000 and shown == sorted(shown)
+    typed = (
+        "(() => { const box = document.querySelector('.search input'); box.value = 'NumPy, 77'; "
+    )
+    typed += "box.dispatchEvent(new Event('input')); })()"
+    assert browser.run(took % typed) < 3000
+    visible = "[...document.querySelectorAll('tbody tr')].filter(row => !row.hidden).length"
+    count = browser.run(visible)
+    assert 0 < count < 200
+    assert browser.run("document.querySelector('.search').innerText").endswith(
+        f"{count} of 5000 rows"
+    )
+    box = "document.querySelector('.scroll.long').getBoundingClientRect().height"
+    assert browser.run(box) < 900
+    assert not browser.errors
+
+
+def test_marks_are_said_and_commands_copied(tmp_path, browser):
+    write_all(tmp_path)
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    browser.open(tmp_path / "report.html")
+    assert browser.run("document.querySelector('.contents').open")  # there is room for it
+    browser.run(
+        "document.querySelector('.mark').dispatchEvent(new Event('pointerover', {bubbles: true}))"
+    )
+    said = browser.run("document.querySelector('figure .said').textContent")
+    assert said and said == browser.run("document.querySelector('.mark > title').textContent")
+    commands = browser.run("document.querySelectorAll('pre.command').length")
+    assert commands == browser.run("document.querySelectorAll('button.copy').length") == 5
+    browser.run("document.querySelector('button.copy').click()")
+    limit = time.monotonic() + 10
+    while browser.run("document.querySelector('button.copy').textContent") == "Copy":
+        assert time.monotonic() < limit, "nothing was copied, nor selected"
+        time.sleep(0.02)
+    browser.open(tmp_path / "report.html", 375)
+    assert not browser.run("document.querySelector('.contents').open")
+    for target in browser.run("[...document.querySelectorAll('nav a')].map(a => a.hash)"):
+        assert browser.run(f"document.querySelector('{target}') !== null"), target
+    assert not browser.errors
+
+
+def test_a_printed_page_has_all_rows_and_no_controls(tmp_path, browser):
+    path = many(tmp_path / "a.json", range(1, 41), "opencl:radix", "numpy")
+    assert main(["report", str(path), "--quiet"]) == 0
+    browser.open(tmp_path / "report.html", 720)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert browser.run("document.documentElement.scrollWidth") == 720
+        hidden = "[...document.querySelectorAll('nav, .search, .copy')].map(i => i.offsetHeight)"
+        assert set(browser.run(hidden)) == {0}
+        box = "(b => b.scrollHeight <= b.clientHeight)(document.querySelector('.scroll.long'))"
+        assert browser.run(box)  # nothing of the table is out of sight
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
+    browser.pdf(tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")

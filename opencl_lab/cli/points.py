@@ -15,6 +15,7 @@ from opencl_lab.comparison.patience import Patience
 from opencl_lab.comparison.request import Request, Schedule, check_comparison
 from opencl_lab.comparison.trial import reference_trial
 from opencl_lab.discovery import Selection
+from opencl_lab.measuring.roofline import stored_peaks
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Problem
@@ -103,9 +104,11 @@ class Sweep:
     def document(
         self, results: Sequence[Mapping[str, Any]], sizes: Sequence[int], **more: Any
     ) -> dict[str, Any]:
-        """Return the JSON document of the sizes that were measured."""
+        """Return the JSON document of the sizes that were measured, with the device's peaks."""
+        peaks = stored_peaks(self.selection.device)
         return document(
             "bench",
+            peaks=None if peaks is None else peaks.as_dict(),
             device=self.selection.as_dict(),
             problem={"operation": self.chosen.name, "sizes": sizes},
             options=self.options,

@@ -18,7 +18,7 @@ from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.tuned.renamed import renamed_config
 
-__all__ = ["Result", "Results", "measurement_of", "read_results"]
+__all__ = ["Result", "Results", "measurement_of", "read_results", "times_of"]
 
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
@@ -136,6 +136,17 @@ def read_results(path: Path) -> Results:
         return Results(path, content, tuple(_results(rows, Results(path, content, ()).operation)))
     except (ValueError, OverflowError) as error:
         raise InvalidProblem(f"{path} is damaged: {error}") from error
+
+
+def times_of(row: Mapping[str, Any], name: str) -> Times | None:
+    """Return the times that a row of any document has by this name; None where it has none.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged.
+    """
+    return _times(row, name)
 
 
 def _clean(value: Any) -> Any:

@@ -72,6 +72,10 @@ class Peaks:
         rates = {"f4": self.flops32, "c8": self.flops32, "f8": self.flops64, "c16": self.flops64}
         return None if dtype is None else rates.get(np.dtype(dtype).str[1:])
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Return what a document has; `of` reads it."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
     @classmethod
     def of(cls, values: Any) -> Peaks | None:
         """Return the peaks in a mapping that a file held; None if there are none."""

@@ -1,4 +1,4 @@
-<%page args="title, lead, sections, studies, machines, skipped, commands, version, style, script, digest" expression_filter="h"/>\
+<%page args="title, lead, chapters, machines, skipped, commands, version, style, script, digest" expression_filter="h"/>\
 <!DOCTYPE html>
 <html lang="en">
 <head>
@@ -14,103 +14,53 @@ ${style | n}</style>
 </head>
 <body>
 <%def name="grid(table, label)">\
-<div class="scroll" tabindex="0" role="region" aria-label="${label}">
+<div class="scroll${" long" if table.long else ""}" tabindex="0" role="region" aria-label="${label}">
 <table class="sortable">
 <thead><tr>
-% for head, numeric in zip(table.heads, table.numeric):
-<th scope="col"${" class=number" if numeric else ""}>${head}</th>
+% for name, numeric in zip(table.heads, table.numeric):
+<th scope="col"${" class=number" if numeric else ""}>${name}</th>
 % endfor
 </tr></thead>
 <tbody>
 % for row in table.rows:
-<tr>
+<tr>\
 % for cell, numeric in zip(row, table.numeric):
-<td${" class=number" if numeric else ""}${f" data-order={cell.order!r}" if cell.order is not None else ""}>\
+<td${" class=number" if numeric else ""}${f" data-order={cell.order:.9g}" if cell.order is not None else ""}\
+% if cell.tip:
+ title="${cell.tip}"\
+% endif
+>\
 % if cell.style:
 <span class="${cell.style}">${cell.text}</span>\
 % else:
 ${cell.text}\
 % endif
-</td>
+</td>\
 % endfor
 </tr>
 % endfor
 </tbody>
 </table>
 </div>
+% if table.caption:
+<p class="options">${table.caption}</p>
+% endif
 </%def>\
-<header>
-<h1>${title}</h1>
-<p class="lead">${lead}</p>
-</header>
-<main>
-<section aria-labelledby="summary">
-<h2 id="summary">Summary</h2>
-<ul class="overview">
-% for section in sections:
-<li><a href="#${section.anchor}">${section.title}</a>
-% if section.subtitle:
-<span class="options">${section.subtitle}</span>
-% endif
-% if section.summary:
-<p>${" ".join(section.summary[:2])}</p>
-% endif
-% if section.troubles:
-% for trouble in section.troubles[:2]:
-<p class="${"failed" if trouble.failed else "options"}">${trouble.text}</p>
-% endfor
-% if len(section.troubles) > 2:
-<p class="options">and ${len(section.troubles) - 2} more below</p>
-% endif
-% endif
-</li>
-% endfor
-</ul>
-</section>
-% for study in studies:
-<section>
-<h2>Study ${study.title}</h2>
-% if study.answers:
-<dl class="answers">
-% for question, sentences in study.answers:
-<dt>${question}</dt>
-% for sentence in sentences:
-<dd>${sentence}</dd>
-% endfor
-% endfor
-</dl>
-% endif
-% if study.printed is not None:
-<h3>What the report printed</h3>
-${grid(study.printed, f"figures that the report printed, {study.title}")}
-% endif
-% if study.notes:
-<h3>What was left out</h3>
-<ul>
-% for note in study.notes:
-<li>${note}</li>
-% endfor
-</ul>
-% endif
-</section>
-% endfor
-% for section in sections:
-<section aria-labelledby="${section.anchor}">
-<h2 id="${section.anchor}">${section.title}</h2>
-% if section.subtitle:
-<p class="options">${section.subtitle}</p>
-% endif
-% for sentence in section.summary:
-<p>${sentence}</p>
-% endfor
-% if section.troubles:
-<h3>Not measured or wrong</h3>
+<%def name="troubles(found, heading)">\
+% if found:
+<${heading}>Not measured, wrong, or different</${heading}>
 <ul class="troubles">
-% for trouble in section.troubles:
+% for trouble in found:
 <li${" class=failed" if trouble.failed else ""}>${trouble.text}</li>
 % endfor
 </ul>
 % endif
+</%def>\
+<%def name="content(section, heading)">\
+% for sentence in section.summary:
+<p>${sentence}</p>
+% endfor
+${troubles(section.troubles, heading)}
 % if section.figures:
 <div class="figures">
 % for figure in section.figures:
@@ -124,52 +74,156 @@ ${grid(study.printed, f"figures that the report printed, {study.title}")}
 % endfor
 </ul>
 % endif
+<p class="said" aria-live="polite"></p>
 </figure>
 % endfor
 </div>
 % endif
 ${grid(section.table, f"rows of {section.title}")}
-% if section.table.caption:
-<p class="options">${section.table.caption}</p>
+</%def>\
+<%def name="answers(study, title)">\
+% if study.answers:
+<dl class="answers">
+% for question, sentences in study.answers:
+<dt>${question}</dt>
+% for sentence in sentences:
+<dd>${sentence}</dd>
+% endfor
+% endfor
+</dl>
 % endif
-<p class="again">From ${section.source}, written by</p>
-<pre class="scroll" tabindex="0">${section.command}</pre>
+% if study.printed is not None:
+<h3>What the report printed</h3>
+${grid(study.printed, f"figures that the report printed, {title}")}
+% endif
+% if study.notes:
+<h3>What was left out</h3>
+<ul class="troubles">
+% for note in study.notes:
+<li>${note}</li>
+% endfor
+</ul>
+% endif
+</%def>\
+<nav aria-label="Contents">
+<details class="contents">
+<summary>Contents</summary>
+<ul>
+<li><a href="#summary">Summary</a></li>
+% for chapter in chapters:
+<li><a href="#${chapter.anchor}">${chapter.title}</a>
+% if chapter.device:
+<span class="options">${chapter.device}</span>
+% endif
+% if len(chapter.sections) > 1:
+<ul>
+% for section in chapter.sections:
+<li><a href="#${section.anchor}">${section.title}</a></li>
+% endfor
+</ul>
+% endif
+</li>
+% endfor
+<li><a href="#environment">Environment</a></li>
+<li><a href="#commands">All of it again</a></li>
+</ul>
+</details>
+</nav>
+<main>
+<header>
+<h1>${title}</h1>
+<p class="lead">${lead}</p>
+</header>
+<section aria-labelledby="summary">
+<h2 id="summary">Summary</h2>
+<ul class="overview">
+% for chapter in chapters:
+% for section in chapter.sections:
+<li><a href="#${section.anchor if len(chapter.sections) > 1 else chapter.anchor}">${section.title}</a>
+<span class="options">${", ".join(filter(None, (chapter.device, section.subtitle, chapter.source)))}</span>
+% if section.summary:
+<p>${" ".join(section.summary[:2])}</p>
+% endif
+% for trouble in section.troubles[:2]:
+<p class="${"failed" if trouble.failed else "options"}">${trouble.text}</p>
+% endfor
+% if len(section.troubles) > 2:
+<p class="options">and ${len(section.troubles) - 2} more below</p>
+% endif
+</li>
+% endfor
+% endfor
+</ul>
+</section>
+% for chapter in chapters:
+<section aria-labelledby="${chapter.anchor}" class="chapter">
+<h2 id="${chapter.anchor}">${chapter.title}</h2>
+% if chapter.subtitle or chapter.device:
+<p class="options">${", ".join(filter(None, (chapter.device, chapter.subtitle)))}</p>
+% endif
+% for warning in chapter.warnings:
+<p class="warning">${warning}</p>
+% endfor
+% if chapter.study is not None:
+${answers(chapter.study, chapter.title)}
+% endif
+% for section in chapter.sections:
+% if len(chapter.sections) > 1 or section.title != chapter.title:
+<h3 id="${section.anchor}" class="part">${section.title}</h3>
+% if section.subtitle:
+<p class="options">${section.subtitle}</p>
+% endif
+${content(section, "h4")}
+% else:
+${content(section, "h3")}
+% endif
+% endfor
+% if chapter.command:
+<p class="again">From ${chapter.source}, written by</p>
+<pre class="scroll command" tabindex="0">${chapter.command}</pre>
+% endif
 </section>
 % endfor
 <section aria-labelledby="environment">
 <h2 id="environment">Environment</h2>
 % for machine in machines:
+% if len(machines) > 1:
+<h3>${machine.name}</h3>
+% endif
+% for warning in machine.warnings:
+<p class="warning">${warning}</p>
+% endfor
 <dl class="facts">
 % for name, value in machine.facts:
 <div><dt>${name}</dt><dd>${value}</dd></div>
 % endfor
 </dl>
-% if len(machines) > 1:
-<p class="options">${", ".join(machine.sources)}</p>
+% if len(machines) > 1 or len(machine.runs.heads) > 1:
+${grid(machine.runs, f"runs on {machine.name}")}
 % endif
 % endfor
 </section>
 % if skipped:
 <section aria-labelledby="skipped">
 <h2 id="skipped">Files that were left out</h2>
-<ul>
+<ul class="troubles">
 % for reason in skipped:
 <li>${reason}</li>
 % endfor
 </ul>
 </section>
 % endif
-</main>
+<section aria-labelledby="commands">
+<h2 id="commands">All of it again</h2>
+<p>These commands measured what is shown, and made this page.</p>
+<pre class="scroll command" tabindex="0">${"\n".join(commands)}</pre>
+</section>
 <footer>
-% if commands:
-<p>This page was made by</p>
-% for command in commands:
-<pre class="scroll" tabindex="0">${command}</pre>
-% endfor
-% endif
 <p>opencl_lab ${version}. Times are medians of the public call by the host's clock unless a column says otherwise; the
-error is the one that the result was judged by.</p>
+error is the one that the result was judged by. Times are level within noise where the intervals of their medians
+overlap, which a spread shows as its tooltip.</p>
 </footer>
+</main>
 <script>${script | n}</script>
 </body>
 </html>

@@ -1,25 +1,91 @@
-// Tables are sorted by a click on a head; without this script they stay as they were measured.
+// Tables are sorted by a click on a head, long ones are searched, commands are copied, and what a mark
+// stands for is said below its plot. Without this script all stays as it was measured.
 "use strict";
-for (const table of document.querySelectorAll("table.sortable")) {
+
+function make(name, text, properties) {
+  return Object.assign(document.createElement(name), { textContent: text, ...properties });
+}
+
+function keyOf(row, column) {
+  const cell = row.cells[column];
+  const order = cell.dataset.order;
+  return { row, number: order === undefined ? null : Number(order), text: cell.textContent.trim() };
+}
+
+const words = new Intl.Collator("en", { numeric: true });
+
+function compare(a, b, sign) {
+  if (a.number !== null && b.number !== null) return sign * (a.number - b.number);
+  if (a.number !== null || b.number !== null) return a.number === null ? 1 : -1; // without a number: last
+  return sign * words.compare(a.text, b.text);
+}
+
+function makeSortable(table) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = head.textContent;
+    const button = make("button", head.textContent, { type: "button" });
     head.replaceChildren(button);
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const rows = [...table.tBodies[0].rows];
-      table.tBodies[0].append(...rows.sort((one, two) => compare(one, two, column, down ? -1 : 1)));
+      const keys = [...table.tBodies[0].rows].map((row) => keyOf(row, column));
+      keys.sort((one, two) => compare(one, two, down ? -1 : 1));
+      table.tBodies[0].append(...keys.map((key) => key.row));
     });
   });
 }
-function compare(one, two, column, sign) {
-  const [a, b] = [one.cells[column], two.cells[column]];
-  const [x, y] = [a.dataset.order, b.dataset.order];
-  if (x !== undefined && y !== undefined) return sign * (x - y);
-  if (x !== undefined || y !== undefined) return x === undefined ? 1 : -1; // what has no number is last
-  return sign * a.textContent.trim().localeCompare(b.textContent.trim(), "en", { numeric: true });
+
+function makeSearchable(box) {
+  const rows = [...box.querySelectorAll("tbody tr")];
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const input = make("input", "", { type: "search", placeholder: "opencl, 1000, failed" });
+  const shown = make("span", `${rows.length} rows`);
+  const label = make("label", "Rows with ", { className: "search" });
+  label.append(input, " ", shown);
+  box.before(label);
+  input.addEventListener("input", () => {
+    const wanted = input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
+    let count = 0;
+    rows.forEach((row, index) => {
+      row.hidden = !wanted.every((word) => texts[index].includes(word));
+      count += row.hidden ? 0 : 1;
+    });
+    shown.textContent = wanted.length ? `${count} of ${rows.length} rows` : `${rows.length} rows`;
+  });
 }
+
+function makeCopyable(block) {
+  const button = make("button", "Copy", { type: "button", className: "copy" });
+  block.before(button);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(block.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(block); // not allowed: it is selected at least
+      button.textContent = "Selected";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+}
+
+function sayMarks(figure) {
+  const said = figure.querySelector(".said");
+  const say = (event) => {
+    const mark = event.target.closest(".mark");
+    if (mark) said.textContent = mark.querySelector("title").textContent;
+  };
+  figure.addEventListener("pointerover", say);
+  figure.addEventListener("click", say);
+}
+
+document.querySelectorAll("table.sortable").forEach(makeSortable);
+document.querySelectorAll(".scroll.long").forEach(makeSearchable);
+document.querySelectorAll("pre.command").forEach(makeCopyable);
+document.querySelectorAll("figure").forEach(sayMarks);
+const wide = matchMedia("(min-width: 75rem)");
+const contents = document.querySelector(".contents");
+const unfold = () => (contents.open = wide.matches);
+wide.addEventListener("change", unfold);
+unfold();

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import number
 from opencl_lab.report.sweeps import Sweep
+from opencl_lab.wording import counted
 
-__all__ = ["Trouble", "size_range", "summary_of", "troubles_of"]
+__all__ = ["Trouble", "are_level", "size_range", "summary_of", "troubles_of"]
 
 SHOWN_SIZES = 4  # that are named one by one
+SHOWN_NAMES = 3
+MOST_RANGES = 6  # of sizes with a winner each, before only their numbers are said
+FEWEST_RUNS = 4  # of each: those of equal speed lie apart by luck in less than one of twenty cases
+MOST_TROUBLES = 20
 
 
 def summary_of(sweep: Sweep) -> list[str]:
@@ -40,7 +45,7 @@ def _of_side(sweep: Sweep, side: Side) -> list[str]:
     ours = next((row for row in ranked if row.kind == "opencl"), None)
     if ours is not None and sweep.varied:
         sentences += _crossings(sweep, ours)
-    return sentences
+    return sentences + _doubt(series)
 
 
 def _ranked(rows: Sequence[Measurement], side: Side) -> list[Measurement]:
@@ -54,54 +59,97 @@ def _milliseconds(row: Measurement) -> float:
     return row.total_ms.median
 
 
-def _level(one: Measurement, two: Measurement) -> bool:
+def are_level(one: Measurement, two: Measurement) -> bool:
     """Return whether the times of two rows overlap."""
     assert one.total_ms is not None and two.total_ms is not None
     low, high = sorted((one.total_ms.interval, two.total_ms.interval))
     return low[1] >= high[0]
 
 
+def _leaders(ranked: Sequence[Measurement]) -> list[str]:
+    """Return the fastest and all whose times overlap with its, the fastest first."""
+    return [row.implementation for row in ranked if are_level(row, ranked[0])]
+
+
 def _winners(sweep: Sweep, series: Sequence[tuple[int, list[Measurement]]]) -> str:
-    """Name the fastest by ranges of sizes."""
-    names = [(size, ranked[0].implementation) for size, ranked in series]
+    """Name the fastest by ranges of sizes, within which the same ones lead or are level."""
+    leaders = [(size, _leaders(ranked)) for size, ranked in series]
     if not sweep.varied:
-        return names[0][1]
-    groups = [
-        (name, [size for size, _ in items])
-        for name, items in groupby(names, key=lambda item: item[1])
-    ]
-    if len(groups) == 1:
-        return f"{groups[0][0]} at every size"
-    parts = []
-    for index, (name, sizes) in enumerate(groups):
-        if index == len(groups) - 1:
-            where = f"from {sizes[0]:,} on" if len(sizes) > 1 else f"at {sizes[0]:,}"
-        elif len(sizes) == 1:
-            where = f"at {sizes[0]:,}"
+        return _lead_text(leaders[0][1])
+    ranges: list[tuple[list[str], list[int]]] = []
+    for size, names in leaders:
+        common = [name for name in ranges[-1][0] if name in names] if ranges else []
+        if common:
+            ranges[-1] = (common, [*ranges[-1][1], size])
         else:
-            where = f"up to {sizes[-1]:,}" if not index else f"from {sizes[0]:,} to {sizes[-1]:,}"
-        parts.append(f"{name} {where}")
+            ranges.append((names, [size]))
+    if len(ranges) == 1:
+        return f"{_lead_text(ranges[0][0])} at every size"
+    if len(ranges) > MOST_RANGES:
+        counts = Counter(names[0] for _, names in leaders)
+        parts = [f"{name} at {count} of {len(leaders)} sizes" for name, count in counts.items()]
+        return _listed(parts)
+    parts = []
+    for index, (names, sizes) in enumerate(ranges):
+        last = index == len(ranges) - 1
+        parts.append(f"{_lead_text(names)} {_where(sizes, not index, last)}")
     return f"{', '.join(parts)} ({sweep.axis})"
 
 
+def _lead_text(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    shown = names if len(names) <= SHOWN_NAMES else [*names[:SHOWN_NAMES], "others"]
+    return f"{_listed(shown)} (level within noise)"
+
+
+def _where(sizes: Sequence[int], first: bool, last: bool) -> str:
+    if len(sizes) == 1:
+        return f"at {sizes[0]:,}"
+    if last:
+        return f"from {sizes[0]:,} on"
+    return f"up to {sizes[-1]:,}" if first else f"from {sizes[0]:,} to {sizes[-1]:,}"
+
+
 def _at_the_end(sweep: Sweep, size: int, ranked: Sequence[Measurement]) -> str:
-    """Say what the largest size took: the fastest, the next, and the first of ours or of others."""
-    first, second = ranked[:2]
+    """Say what the largest size took: the fastest, what is level, and the next beyond noise."""
+    first = ranked[0]
+    level = [row for row in ranked[1:] if are_level(row, first)]
+    slower = [row for row in ranked[1:] if not are_level(row, first)]
     where = f"At {sweep.axis} = {size:,}, " if sweep.varied else ""
     text = f"{where}{first.implementation} takes {number(_milliseconds(first), 3)} ms"
-    text = f"{text}; the next, {_beside(second, first)}"
+    if level:
+        shown = [_beside(row, first) for row in level[:SHOWN_NAMES]]
+        more = [f"{len(level) - SHOWN_NAMES} more"] if len(level) > SHOWN_NAMES else []
+        text += f", level within noise with {_listed([*shown, *more])}"
+    if slower:
+        text += f"; the next, {slower[0].implementation}, {_ratio(slower[0], first)} as long"
     ours = first.kind == "opencl"
     other = next((row for row in ranked[1:] if (row.kind == "opencl") != ours), None)
-    if other is None or other is second:
+    if other is None or other in level or other is slower[0]:
         return f"{text}."
     kind = "of the others" if ours else "of OpenCL"
-    return f"{text}; the first {kind}, {_beside(other, first)}."
+    return f"{text}; the first {kind}, {other.implementation}, {_ratio(other, first)} as long."
+
+
+def _ratio(row: Measurement, first: Measurement) -> str:
+    ratio = _milliseconds(row) / _milliseconds(first) if _milliseconds(first) else 1.0
+    return f"{number(ratio, 3)} times"
 
 
 def _beside(row: Measurement, first: Measurement) -> str:
-    ratio = _milliseconds(row) / _milliseconds(first) if _milliseconds(first) else 1.0
-    noise = ", which is within noise" if _level(row, first) else ""
-    return f"{row.implementation}, {number(ratio, 3)} times as long{noise}"
+    return f"{row.implementation} ({_ratio(row, first)})"
+
+
+def _doubt(series: Sequence[tuple[int, list[Measurement]]]) -> list[str]:
+    """Say that rows have too few runs to know their noise, if they do."""
+    runs = [row.total_ms.runs for _, ranked in series for row in ranked if row.total_ms]
+    least = min(runs)
+    if least >= FEWEST_RUNS:
+        return []
+    some = "some" if max(runs) >= FEWEST_RUNS else "the"
+    text = f"With {counted(least, 'run')} of {some} rows the noise is hardly known"
+    return [f"{text}: small differences may be luck."]
 
 
 def _crossings(sweep: Sweep, ours: Measurement) -> list[str]:
@@ -173,7 +221,11 @@ def troubles_of(sweep: Sweep) -> list[Trouble]:
         what = "was not measured" if status == "unavailable" else f"failed ({status})"
         text = f"{name} {what}{where}" + (f": {reason}" if reason else "")
         troubles.append(Trouble(text, status != "unavailable"))
-    return troubles
+    more = len(troubles) - MOST_TROUBLES
+    if more <= 0:
+        return troubles
+    rest = any(item.failed for item in troubles[MOST_TROUBLES:])
+    return [*troubles[:MOST_TROUBLES], Trouble(f"and {more} more, as the table says", rest)]
 
 
 def size_range(sizes: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import Result, Results, read_results
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.report.documents import is_search
 
 __all__ = ["Sweep", "find_results", "sweeps_of"]
 
@@ -70,7 +71,7 @@ def find_results(place: Path) -> tuple[list[Results], list[str]]:
         except InvalidProblem as error:
             skipped.append(error.sentence)
             continue
-        if results.rows or calls_of(results):
+        if results.rows or calls_of(results) or is_search(results):
             found.append(results)
         else:
             skipped.append(f"{path} has no measured rows")

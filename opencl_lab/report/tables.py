@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import Results
-from opencl_lab.comparison.table import number
 from opencl_lab.measuring.roofline import share_text
+from opencl_lab.report.cells import Cell, PageTable, ratio_cell, spread_cell, table_without_empty
+from opencl_lab.report.cells import number_cell as _number
 from opencl_lab.report.sweeps import Sweep
 
-__all__ = ["Cell", "PageTable", "calls_table", "printed_table", "table_of"]
+__all__ = ["calls_table", "printed_table", "table_of"]
 
 CALL_COLUMNS = {
     "what": "call",
@@ -22,52 +22,9 @@ CALL_COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What a cell shows; `order` is the number it is sorted by, None for words; and its class."""
-
-    text: str
-    order: float | None = None
-    style: str = ""
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table: its heads, whether each column has numbers, and its rows."""
-
-    heads: Sequence[str]
-    numeric: Sequence[bool]
-    rows: Sequence[Sequence[Cell]]
-    caption: str = ""
-
-
-def _number(value: Any, digits: int = 4) -> Cell:
-    """Return the cell of a number, empty for None; of any other value its text."""
-    if value is None:
-        return Cell("")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return Cell(str(value))
-    text = f"{value:,}" if isinstance(value, int) else number(value, digits)
-    return Cell(text, float(value))
-
-
 def _name(row: Measurement) -> Cell:
     says_side = row.data == "host" or "@device" in row.implementation
     return Cell(row.label + ("" if says_side else " (data on the device)"), style=row.kind)
-
-
-def _spread(row: Measurement) -> Cell:
-    times = row.total_ms
-    if times is None:
-        return Cell("")
-    text = f"{number(times.min, 3)}\u2009\u2013\u2009{number(times.max, 3)}"
-    return Cell(text, (times.max - times.min) / times.median if times.median else 0.0)
-
-
-def _times(value: float | None) -> Cell:
-    if value is None:
-        return Cell("")
-    return Cell(f"{value:.2f}x" if value < 1000 else f"{value:.0f}x", value)
 
 
 def _error(row: Measurement) -> Cell:
@@ -88,19 +45,19 @@ def _peak(row: Measurement) -> Cell:
 COLUMNS: Mapping[str, Callable[[Measurement], Cell]] = {
     "implementation": _name,
     "total ms": lambda row: _number(row.total_ms.median if row.total_ms else None),
-    "min \u2013 max": _spread,
+    "min \u2013 max": lambda row: spread_cell(row.total_ms),
     "kernel ms": lambda row: _number(row.kernel_ms),
+    "kernel min \u2013 max": lambda row: spread_cell(row.kernel_times),
     "transfer ms": lambda row: _number(row.transfer_ms or None, 3),
     "build ms": lambda row: _number(row.build_ms, 3),
     "GFLOP/s": lambda row: _number(row.gflops),
     "GB/s": lambda row: _number(row.gbps),
-    "speed-up": lambda row: _times(row.speedup),
+    "speed-up": lambda row: ratio_cell(row.speedup),
     "efficiency": lambda row: _number(row.efficiency, 2),
     "% of peak": _peak,
     "error/bound": _error,
     "result": _verdict,
 }
-WORDS = ("implementation", "result")
 
 
 def table_of(sweep: Sweep) -> PageTable:
@@ -118,23 +75,15 @@ def table_of(sweep: Sweep) -> PageTable:
     ]
     runs = sorted({row.total_ms.runs for row in measurements if row.total_ms})
     caption = f"Each time is the median of {' or '.join(map(str, runs))} runs." if runs else ""
-    return _without_empty((*sweep.varied, *columns), cells, caption)
-
-
-def _without_empty(
-    heads: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str = ""
-) -> PageTable:
-    kept = [index for index in range(len(heads)) if any(row[index].text for row in rows)]
-    numeric = [any(row[index].order is not None for row in rows) for index in kept]
-    shown = [[row[index] for index in kept] for row in rows]
-    return PageTable([heads[index] for index in kept], numeric, shown, caption)
+    return table_without_empty((*sweep.varied, *columns), cells, caption)
 
 
 def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
     """Return what calls cost."""
     names = list(dict.fromkeys(name for call in calls for name in call))
     heads = [CALL_COLUMNS.get(name, name.replace("_", " ")) for name in names]
-    return _without_empty(heads, [[_number(call.get(name), 3) for name in names] for call in calls])
+    rows = [[_number(call.get(name), 3) for name in names] for call in calls]
+    return table_without_empty(heads, rows)
 
 
 def printed_table(results: Results) -> PageTable | None:
@@ -169,4 +118,4 @@ def printed_table(results: Results) -> PageTable | None:
     if not rows:
         return None
     heads = ("the report's", "sizes", "its hardware", "ms printed", "row here", "total ms here")
-    return _without_empty(heads, rows)
+    return table_without_empty(heads, rows)

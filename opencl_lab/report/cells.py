@@ -1,0 +1,79 @@
+"""Tables of a page: what a cell shows, what it is sorted by, and what its tooltip says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opencl_lab.comparison.table import number
+from opencl_lab.measuring.samples import Times
+from opencl_lab.report.documents import finite
+
+__all__ = ["Cell", "PageTable", "number_cell", "ratio_cell", "spread_cell", "table_without_empty"]
+
+LONG = 24  # rows; a longer table scrolls in a box of its own and can be searched
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows; `order` is the number it is sorted by, None for words; class; tooltip."""
+
+    text: str
+    order: float | None = None
+    style: str = ""
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table: its heads, whether each column has numbers, and its rows."""
+
+    heads: Sequence[str]
+    numeric: Sequence[bool]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+
+    @property
+    def long(self) -> bool:
+        """Whether it has more rows than one looks over at once."""
+        return len(self.rows) > LONG
+
+
+def number_cell(value: Any, digits: int = 4) -> Cell:
+    """Return the cell of a number, empty for None; of any other value its text."""
+    if value is None:
+        return Cell("")
+    if finite(value) is None:
+        return Cell(str(value))
+    text = f"{value:,}" if isinstance(value, int) else number(value, digits)
+    return Cell(text, float(value))
+
+
+def ratio_cell(value: float | None, style: str = "") -> Cell:
+    """Return how many times, such as ``1.25x``."""
+    if value is None:
+        return Cell("")
+    text = number(value, 2) if value < 0.1 else f"{value:.2f}" if value < 1000 else f"{value:.0f}"
+    return Cell(f"{text}x", value, style)
+
+
+def spread_cell(times: Times | None) -> Cell:
+    """Return min to max of a time, sorted by how wide that is."""
+    if times is None:
+        return Cell("")
+    text = f"{number(times.min, 3)}\u2009\u2013\u2009{number(times.max, 3)}"
+    wide = (times.max - times.min) / times.median if times.median else 0.0
+    low, high = (number(end, 3) for end in times.interval)
+    tip = f"{times.runs} runs; the true median lies between {low} and {high} ms"
+    return Cell(text, wide, tip=tip)
+
+
+def table_without_empty(
+    heads: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str = ""
+) -> PageTable:
+    """Return a table without the columns that are empty in all rows."""
+    kept = [index for index in range(len(heads)) if any(row[index].text for row in rows)]
+    numeric = [any(row[index].order is not None for row in rows) for index in kept]
+    shown = [[row[index] for index in kept] for row in rows]
+    return PageTable([heads[index] for index in kept], numeric, shown, caption)

@@ -1,0 +1,272 @@
+"""What a page says of documents beside sweeps: machines, searches, two runs, several devices."""
+
+import json
+import time
+
+import pytest
+from documents import DEVICE, row, slower, sweep
+from report_documents import ENVIRONMENT, timed
+from test_report import EVIL, checked
+
+from opencl_lab.cli import main
+from opencl_lab.comparison.stored import read_results
+from opencl_lab.measuring.roofline import Peaks
+from opencl_lab.measuring.samples import Times
+from opencl_lab.plan import Work
+from opencl_lab.report.chapters import chapter_of, sections_of
+from opencl_lab.report.devices import across_devices
+from opencl_lab.report.environment import machines_of
+from opencl_lab.report.summary import summary_of
+from opencl_lab.report.sweeps import sweeps_of
+from opencl_lab.report.thinning import MOST_LINES, MOST_SIZES, thinned
+
+
+def many(path, sizes, *names, device=DEVICE, **more):
+    """Write a sweep in which the first name is the fastest, each other one twice as slow."""
+    rows = [
+        {"n": n, **timed(n * 2**place, name, **more).as_row()}
+        for n in sizes
+        for place, name in enumerate(names)
+    ]
+    problem = {"operation": "sort", "sizes": list(sizes)}
+    return sweep(path, problem=problem, results=rows, device=device)
+
+
+def test_times_that_overlap_are_level(tmp_path):
+    rows = [row("opencl:a"), slower(1.05, "numpy"), slower(1.1, "c:omp"), slower(9, "c:seq")]
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", *rows)))
+    winners, end, *rest = summary_of(one)
+    assert winners == "Fastest by total time: opencl:a, numpy and c:omp (level within noise)."
+    assert end == (
+        "opencl:a takes 2.2 ms, level within noise with numpy (1.05 times) and c:omp (1.1 times); "
+        "the next, c:seq, 9 times as long."
+    )
+    assert not rest  # five runs are enough to speak of noise
+
+
+def test_a_winner_is_one_that_leads_or_is_level_at_all_sizes_of_a_range(tmp_path):
+    factors = {1: (1, 1.05), 2: (1.05, 1), 4: (1, 3), 8: (3, 1)}
+    rows = [
+        {"n": n, **slower(factor, name).as_row()}
+        for n, pair in factors.items()
+        for name, factor in zip(("opencl:a", "c:seq"), pair, strict=True)
+    ]
+    problem = {"operation": "sort", "sizes": list(factors)}
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", problem=problem, results=rows)))
+    assert summary_of(one)[0] == "Fastest by total time: opencl:a up to 4, c:seq at 8 (n)."
+
+
+def test_few_runs_are_called_few(tmp_path):
+    rows = [row("opencl:a", samples=(1.0, 1.1, 1.2)), row("numpy", samples=(2.0, 2.1, 2.2))]
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", *rows)))
+    assert summary_of(one)[-1].startswith("With 3 runs of the rows the noise is hardly known")
+
+
+def test_kernel_times_have_a_spread(tmp_path):
+    times = Times.of([0.5, 0.7, 0.8, 0.9, 1.5])
+    path = sweep(tmp_path / "a.json", row(kernel_ms=0.8, kernel_times=times), row("numpy"))
+    (section,) = sections_of(read_results(path))
+    column = section.table.heads.index("kernel min \u2013 max")
+    cell, none = (cells[column] for cells in section.table.rows)
+    assert cell.text == "0.5\u2009\u2013\u20091.5" and cell.order == pytest.approx(1.25)
+    assert cell.tip == "5 runs; the true median lies between 0.5 and 1.5 ms"
+    assert none.text == "" and none.order is None
+
+
+def test_machines_are_told_once_and_each_run_has_its_state(tmp_path):
+    other = {**ENVIRONMENT, "busy": "", "load": None, "gpu": None, "gpu_end": None, "git": None}
+    paths = [
+        sweep(tmp_path / "a.json", row(), environment=ENVIRONMENT),
+        sweep(tmp_path / "b.json", row(), environment={**ENVIRONMENT, "busy": ""}),
+        sweep(tmp_path / "c.json", row(), environment=other),
+        sweep(tmp_path / "d.json", row()),
+    ]
+    machines = machines_of([(path.name, read_results(path)) for path in paths])
+    first, second, old = machines
+    facts = dict(first.facts)
+    assert facts["memory"] == "3 GiB" and facts["GPU's highest clock in MHz"] == "1980"
+    assert facts["compiler flags"] == "-O3, -fopenmp"
+    assert facts["variables"] == "OMP_NUM_THREADS=4" and "busy" not in facts
+    assert first.warnings == ["a.json: others keep 2 of 4 processors busy"]
+    state = dict(zip(first.runs.heads, (cell.text for cell in first.runs.rows[0]), strict=True))
+    assert state["started"] == "2026-05-04 03:02:01+00:00" and state["load"] == "3.50 2.00 1.00"
+    assert state["commit"] == "0123456789 with changes"
+    assert state["GPU MHz"] == "345 \u2192 1980" and state["GPU slowed by"] == "power"
+    assert len(first.runs.rows) == 2 and "GPU MHz" not in second.runs.heads
+    assert old.runs.heads == ["document"] and "cpu" not in dict(old.facts)
+
+
+def test_busy_and_incomplete_runs_are_marked(tmp_path):
+    path = sweep(tmp_path / "a.json", row(), environment=ENVIRONMENT, complete=False)
+    chapter = chapter_of(read_results(path), tmp_path, "s0")
+    assert [text.split(":")[0] for text in chapter.warnings] == [
+        "This run is not complete", "When it was measured",
+    ]  # fmt: skip
+    assert main(["report", str(path), "--quiet"]) == 0
+    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    assert "Others used the machine during 1 run. 1 run ended early." in words
+
+
+def test_a_roofline_needs_peaks_and_arithmetic(tmp_path):
+    work, peaks = Work(2e9, 1e8), Peaks(flops32=1e12, copy_bytes=5e10)
+    path = many(tmp_path / "a.json", (100, 1000), "opencl:blocked", "blas", work=work)
+    assert "Roofline" not in "".join(f.caption for f in sections_of(read_results(path))[0].figures)
+    content = json.loads(path.read_text()) | {"peaks": peaks.as_dict()}
+    path.write_text(json.dumps(content))
+    assert Peaks.of(content["peaks"]) == peaks
+    figure = sections_of(read_results(path))[0].figures[-1]
+    assert figure.caption.startswith("Roofline") and "flops per byte" in figure.svg
+    assert {"FP32 peak: 1 TFLOP/s", "memory: 50 GB/s"} <= {name for _, name in figure.legend}
+    assert figure.svg.count("<title>") == 4 and "blas, n = 1,000: " in figure.svg
+
+
+def write_search(path, count=6, **more):
+    config = {"WG_SIZE": 64, "TILE": 8}
+    tried = [
+        {"config": {**config, "WG_SIZE": 64 + place}, "status": "correct", "reason": "",
+         "times_ms": [9.0 / (1 + place), 9.5 / (1 + place)]}
+        for place in range(count)
+    ]  # fmt: skip
+    tried.append({"config": config, "status": "compile", "reason": "no", "times_ms": []})
+    best = row("opencl:tiled", samples=(), config={**config, "WG_SIZE": 69}, kernel_ms=1.5)
+    default = row("opencl:tiled", samples=(), config=config, kernel_ms=3.0)
+    spread = {"kernel_spread_ms": {"median": 1.5, "min": 1.4, "max": 1.6, "runs": 3}}
+    finals = [{**best.as_row(), **spread}, default.as_row()]
+    return sweep(
+        path, command="tune", problem={"operation": "gemm", "m": 8}, algorithm="tiled",
+        results=finals[:1], default=finals[1], finalists=finals, evaluations=tried, stable=True,
+        speedup_over_default=2.0, seconds=4.2, stopped="budget", stored=True, notes=["a note"],
+        removed={"total": 5000, "left": 1200, "exact": True}, **more,
+    )  # fmt: skip
+
+
+def test_a_search_is_told_with_its_progress(tmp_path):
+    (section,) = sections_of(read_results(write_search(tmp_path / "a.json")))
+    assert section.title == "Tuning gemm by tiled" and section.subtitle == "m 8"
+    won, tried, stored, words = section.summary
+    assert won == "The winner takes 1.5 ms in kernels, 2 times as fast as the built-in one."
+    assert tried == (
+        "7 configurations of 1,200 that can run here (the space has 5,000) were tried in 4 s. "
+        "It ended with its budget."
+    )
+    assert stored.startswith("It is stored") and words == "Its parameters: WG_SIZE=69, TILE=8."
+    assert [str(item) for item in section.troubles] == [
+        "a note", "1 configuration failed (compile)",
+    ]  # fmt: skip
+    assert section.table.heads == ["place", "kernel ms", "min \u2013 max", "WG_SIZE", "which"]
+    assert [cells[-1].text for cells in section.table.rows] == ["", "built in"]
+    (figure,) = section.figures
+    assert "1.542 ms: WG_SIZE=69, TILE=8" in figure.svg and "compile: no WG_SIZE=64" in figure.svg
+    assert [name for _, name in figure.legend] == [
+        "configuration", "best so far", "failed: 1", "built in",
+    ]  # fmt: skip
+
+
+def test_long_searches_are_thinned(tmp_path):
+    (section,) = sections_of(read_results(write_search(tmp_path / "a.json", count=3000)))
+    (figure,) = section.figures
+    assert "of every 8 configurations the fastest; 3,001 were tried" in figure.caption
+    assert figure.svg.count("<title>") == 376 and "WG_SIZE=3063" in figure.svg
+
+
+def test_two_runs_are_set_beside_each_other(tmp_path, capsys):
+    old = sweep(tmp_path / "old.json", row(), row("numpy"), row("blas"))
+    new = sweep(tmp_path / "new.json", slower(3), slower(0.2, "numpy"), row("c:seq"))
+    assert main(["bench", "--compare", str(old), str(new), "--json"]) == 1
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    path = folder / "compare.json"
+    path.write_text(capsys.readouterr().out)
+    (section,) = sections_of(read_results(path))
+    assert section.title == f"Two runs compared: {old}, then {new}"
+    counted, worse, loss, gain = section.summary
+    assert counted == "2 rows are in both runs: 1 slower, 1 faster."
+    assert worse.startswith("1 of ours failed, or became slower by more than 1.1 times")
+    assert loss == "The greatest loss: opencl:radix takes 3 times the old time."
+    assert "numpy takes 0.2 times" in gain
+    assert [cells[-1].text for cells in section.table.rows] == ["slower, a regression", "faster"]
+    assert [str(item)[:20] for item in section.troubles] == [
+        "only in the old run:", "only in the new run:",
+    ]  # fmt: skip
+    assert "3 times the old time, 2.5 to 3.6 by the spread: slower" in section.figures[0].svg
+    assert main(["report", str(folder), "--quiet"]) == 0
+    words = checked((folder / "report.html").read_text(encoding="utf-8")).words
+    assert "1 experiment with 0 rows" in words and "not recorded" not in words
+
+
+def test_devices_are_set_side_by_side(tmp_path):
+    sizes = (10, 100)
+    many(tmp_path / "a.json", sizes, "opencl:radix", "numpy")
+    gpu = {**DEVICE, "name": "A GPU"}
+    many(tmp_path / "b.json", (10, 100, 1000), "opencl:merge", "opencl:radix", device=gpu)
+    results = [read_results(tmp_path / name) for name in ("a.json", "b.json")]
+    (across,) = across_devices(results)
+    (said,) = across.text
+    assert said.startswith("At n = 100, Some device takes 220 ms (radix); A GPU is level")
+    assert across.table.heads == ["n", "implementation", "Some device, ms", "A GPU, ms"]
+    shown = {tuple(cell.text for cell in cells) for cells in across.table.rows}
+    assert ("100", "opencl:radix", "220", "440") in shown
+    assert ("1,000", "opencl:merge", "", "2200") in shown
+    (figure,) = across.figures("x")
+    assert {name for _, name in figure.legend} >= {"opencl:Some device", "opencl:A GPU"}
+    assert not across_devices(results[:1])  # nothing to compare with
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    assert "Across devices" in words and "3 experiments" in words
+
+
+def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):
+    names = [f"opencl:{place}" for place in range(MOST_LINES + 4)]
+    path = many(tmp_path / "a.json", range(1, 201), *names)
+    (one,) = sweeps_of(read_results(path))
+    kept, remark = thinned(one.series)
+    sizes = [size for size, _ in kept]
+    assert sizes[0] == 1 and sizes[-1] == 200 and MOST_SIZES / 2 < len(sizes) <= MOST_SIZES
+    assert {row.implementation for _, rows in kept for row in rows} == set(names[:MOST_LINES])
+    assert remark == f"{len(sizes)} of 200 sizes and the 16 fastest of 20 implementations"
+    assert thinned(kept) == (kept, "")
+
+
+def test_a_page_of_thousands_of_rows_is_made_in_seconds(tmp_path):
+    path = many(tmp_path / "a.json", range(1, 1001), "opencl:radix", "numpy", "c:seq", "c:omp", "d")
+    begin = time.monotonic()
+    assert main(["report", str(path), "--quiet"]) == 0
+    assert time.monotonic() - begin < 60  # about 4 s on an idle machine
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count("<tr>") == 5001 and len(text) < 6e6
+
+
+VALUES = [EVIL, None, True, -1, 0, 10**400, 1e308, float("nan"), float("inf"), [EVIL], {EVIL: EVIL}]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_searches_and_comparisons_may_say_anything(tmp_path, value):
+    search = json.loads(write_search(tmp_path / "a.json").read_text())
+    for content in (*search["evaluations"], *search["finalists"]):
+        content["config"] = {EVIL: value}
+        content["reason"], content["times_ms"] = EVIL, [value]
+    names = ("seconds", "speedup_over_default", "stopped", "notes", "removed", "algorithm", "peaks")
+    for name in (*names, "environment", "device", "complete"):
+        search[name] = value
+    compared = {"implementation": EVIL, "verdict": value, "ratio": value, "remarks": value}
+    times = {"median": 2, "min": 1, "max": 3, "runs": 5}
+    compared |= {"old_ms": times, "new_ms": times, "kernel_ratio": value, EVIL: value}
+    rows = [compared, {**compared, EVIL: 3, "ratio": 2.0}]
+    comparison = {"schema": "oclab/1", "compared": {"old": value}, "results": rows}
+    comparison |= {"threshold": value, "warnings": [EVIL], "only_old": value, "only_new": [EVIL]}
+    (tmp_path / "a.json").write_text(json.dumps(search))
+    (tmp_path / "b.json").write_text(json.dumps(comparison))
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    page = checked((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.words.count(EVIL) > 5 and "Tuning gemm" in page.words
+    assert "Two runs compared" in page.words
+
+
+def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
+    peaks = Peaks(flops32=1e15, copy_bytes=1e15)
+    monkeypatch.setattr("opencl_lab.cli.points.stored_peaks", lambda device: peaks)
+    sizes = ["bench", "gemm", "--sizes", "16,32", "--against", "c:seq", "--repeats", "1"]
+    assert main([*sizes, "--out", str(tmp_path), "--quiet"]) == 0
+    results = read_results(tmp_path / "results.json")
+    assert Peaks.of(results.content["peaks"]) == peaks
+    assert sections_of(results)[0].figures[-1].caption.startswith("Roofline")
