@@ -209,13 +209,16 @@ def test_bench_writes_everything(tmp_path):
     assert result.returncode == 0, result.stderr
     with (out / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == ("n", "dtype", "order", "descending", "seed", *COLUMNS)
+    assert tuple(rows[0]) == (
+        *("n", "rows", "dtype", "order", "descending", "seed"),
+        *COLUMNS,
+    )
     assert len(rows) == 9 and rows[0]["order"] == "equal" and rows[0]["seed"] == "7"
     assert [row["n"] for row in rows[::3]] == ["200", "1000", "2000"]
     content = json.loads((out / "results.json").read_text())
     assert len(content["results"]) == 9 and len(content["crossovers"]) == 2
     assert content["options"] == {
-        "dtype": "int32", "order": "equal", "descending": False, "seed": 7,
+        "rows": 1, "dtype": "int32", "order": "equal", "descending": False, "seed": 7,
     }  # fmt: skip
     assert "n=2000" in (out / "table.txt").read_text()
     for name in ("time.png", "speedup.png", "throughput.png"):

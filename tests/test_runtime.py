@@ -207,5 +207,6 @@ def test_rows_that_lie_in_place_are_not_copied_back(shape, axis, copies, queue):
     array = cl.array.to_device(queue, np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
     rows = Rows.of(array, axis, queue)
     back = rows.restore(rows.data, None, queue)
+    assert (rows.data.base_data is not array.base_data) == copies
     assert (back.base_data is not rows.data.base_data) == copies
     np.testing.assert_array_equal(back.get(), array.get())

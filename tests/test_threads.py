@@ -159,10 +159,11 @@ print(json.dumps({
 def in_a_process(threads, **environment):
     """Run C by OpenMP from a thread that is bound; return where its threads may run."""
     root = Path(opencl_lab.__file__).parents[1]
+    tests = Path(__file__).parent
     clean = {name: text for name, text in os.environ.items() if name not in held.SETTINGS}
     said = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(BOUND % threads)],
-        env={**clean, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}", **environment},
+        env={**clean, "PYTHONPATH": f"{root}{os.pathsep}{tests}", **environment},
         check=True,
         capture_output=True,
         text=True,

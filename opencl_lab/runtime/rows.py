@@ -84,15 +84,12 @@ class Rows:
             plain = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
             return cls(plain, shape, axis)
         view = View.of(array, axis)
-        if (
-            array.size
-            and view.is_plain
-            and shape == array.shape
-            and dtype == array.dtype
-            and not conjugate
-        ):
-            order = [d for d in range(array.ndim) if d != axis] + [axis]
-            return cls(array.transpose(order).reshape(rows, n), shape, axis)
+        if array.size and shape == array.shape and dtype == array.dtype and not conjugate:
+            if math.prod(shape[axis + 1 :]) == 1 and View.of(array).is_plain:
+                return cls(array.reshape(rows, n), shape, axis)
+            if view.is_plain:
+                order = [d for d in range(array.ndim) if d != axis] + [axis]
+                return cls(array.transpose(order).reshape(rows, n), shape, axis)
         data = empty(array, (rows, n), dtype, queue)
         if data.size:
             target = View.dense((*view.shape[:-1], n))
