@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from opencl_lab.operation import UNLIKE, Difference, shares_of_bound
 from opencl_lab.operations.conv2d import expected, expected_fft
 from opencl_lab.operations.conv2d.expected import CHUNK, extend
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.processes import default_threads
 
 __all__ = ["all_magnitudes", "compare", "magnitudes"]
 
@@ -36,17 +39,21 @@ def compare(
     """
     if given.shape != right.shape or given.dtype != right.dtype:
         return UNLIKE
-    max_abs = max_rel = worst = 0.0
+    worst = [0.0, 0.0, 0.0]  # absolute, relative, and relative to the bound
     bounds = _Bounds(problem, inputs)
     flat_right, flat_given = right.reshape(-1), given.reshape(-1)
-    for first in range(0, right.size, COMPARED):
+
+    def of_part(first: int) -> tuple[float, float, float]:
         part = slice(first, first + COMPARED)
         reference = flat_right[part].astype(np.float64)
         error, relative = _errors(problem, reference, flat_given[part].astype(np.float64))
-        worst = max(worst, bounds.largest_share(first, reference, error, worst))
-        max_abs = max(max_abs, float(np.max(error, initial=0)))
-        max_rel = max(max_rel, float(np.max(relative, initial=0)))
-    return Difference(max_abs, max_rel, error_over_bound=worst)
+        share = bounds.largest_share(first, reference, error, worst[2])
+        return float(np.max(error, initial=0)), float(np.max(relative, initial=0)), share
+
+    with ThreadPoolExecutor(default_threads()) as threads:
+        for found in threads.map(of_part, range(0, right.size, COMPARED)):
+            worst[:] = map(max, worst, found)
+    return Difference(worst[0], worst[1], error_over_bound=worst[2])
 
 
 def _errors(problem: Conv2dProblem, reference: Array, value: Array) -> tuple[Array, Array]:
@@ -67,6 +74,7 @@ class _Bounds:
 
     def __init__(self, problem: Conv2dProblem, inputs: dict[str, Array]):
         self.problem, self.inputs = problem, inputs
+        self._once = Lock()
         self.gamma, self.least = _error_bound(problem)
         self.floating = problem.dtype.kind == "f"
         rounds = self.floating and problem.dtype != problem.sum_type
@@ -90,8 +98,13 @@ class _Bounds:
             shares = shares_of_bound(error[places], fixed[places] + self.gamma * sums)
         return float(np.max(shares))
 
-    @cached_property
+    @property
     def _sums(self) -> Array:
+        with self._once:  # of threads that need them at the same time
+            return self._all
+
+    @cached_property
+    def _all(self) -> Array:
         return all_magnitudes(self.problem, self.inputs).reshape(-1)
 
     def _each(self, places: Array) -> Array:
