@@ -116,10 +116,11 @@ ENTRIES = (
     ),
     Entry(
         "gemm",
-        "Throughput of matrix products",
+        "Matrix products below the roofline",
         "oclab bench gemm --sizes 64,128,256,512,1024,2048 --against blas,c:omp --out gemm",
-        "gemm/throughput.png",
-        "GFLOP/s of float32 products by size, beside BLAS and OpenMP.",
+        "gemm/roofline.png",
+        "GFLOP/s of float32 products by what they compute per byte, beside BLAS and OpenMP; the "
+        "ceilings are the peaks that `oclab doctor` measured.",
     ),
     Entry(
         "spectrum",
