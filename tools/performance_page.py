@@ -41,8 +41,8 @@ STYLES = {  # colour and marker, all with a contrast of 3 at least on white and 
     "C, OpenMP": ("#7d8590", "v"),
     "OpenCV": ("#2f9e44", "D"),
     "FFTW": ("#2f9e44", "D"),
-    "CLBlast": ("#2f9e44", "D"),
-    "VkFFT": ("#2f9e44", "D"),
+    "CLBlast": ("#d6409f", "X"),
+    "VkFFT": ("#a0714f", "P"),
     "CuPy": ("#0e9594", "D"),
     "PyTorch": ("#a855f7", "^"),
     "PyOpenCL radix": ("#a0714f", "P"),
@@ -69,6 +69,7 @@ NAMES = {  # of references, without the side on which their data are
 }
 PLATFORMS = {"Portable Computing Language": "PoCL", "Intel(R) OpenCL": "Intel's CPU runtime"}
 PANEL = (3.6, 2.5)  # inches
+APART = 0.09  # of the width of a panel, between labels of sizes
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,8 @@ def _draw(axis: Any, sweep: Sweep, run: Run, styles: Mapping[str, tuple[str, str
     axis.set_xscale("log")
     axis.set_yscale("log")
     sizes = [size for size, _ in run.series]
-    axis.set_xticks(sizes, [short(size) for size in sizes], fontsize=8)
+    shown = spaced(sizes)
+    axis.set_xticks(sizes, [short(size) if size in shown else "" for size in sizes], fontsize=8)
     axis.xaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_minor_formatter(NullFormatter())
@@ -283,6 +285,16 @@ def _draw(axis: Any, sweep: Sweep, run: Run, styles: Mapping[str, tuple[str, str
     for side, spine in axis.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(INK)
+
+
+def spaced(sizes: Sequence[int]) -> list[int]:
+    """Return the sizes, least first, whose labels have room beside each other; the last is one."""
+    room = APART * math.log(sizes[-1] / sizes[0])
+    shown = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if math.log(shown[-1] / size) >= room:
+            shown.append(size)
+    return shown[::-1]
 
 
 def short(size: int) -> str:
