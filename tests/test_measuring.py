@@ -172,6 +172,8 @@ def test_times_are_above_others_beyond_the_spread_of_both():
     low, high = Times.of([1.0, 1.2, 1.1]), Times.of([1.3, 1.5, 1.4])
     assert high.is_above(low) and not low.is_above(high) and not low.is_above(low)
     assert not Times.of([1.15, 1.6, 1.4]).is_above(low)
+    assert low.is_level_with(Times.of([1.15, 1.6, 1.4])) and not low.is_level_with(high)
+    assert high.over(low) == (1.3 / 1.2, 1.5 / 1.0) and low.over(low)[0] < 1 < low.over(low)[1]
 
 
 # --- doubt --------------------------------------------------------------------------------------

@@ -339,9 +339,8 @@ def _ratio(row: Mapping[str, Measurement]) -> str:
         return "-"
     ours = row[OURS].total_ms
     best = min((item.total_ms for item in others), key=lambda times: times.median)
-    apart = ours.interval[1] < best.interval[0] or best.interval[1] < ours.interval[0]
     text = f"{best.median / ours.median:.2f}x"
-    return text if apart else f"({text})"
+    return f"({text})" if best.is_level_with(ours) else text
 
 
 def section(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:

@@ -13,7 +13,6 @@ from opencl_lab.comparison.conditions import other_conditions, shown
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import Result, Results
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.measuring.samples import Times
 
 __all__ = ["THRESHOLD", "Change", "Changes", "compare_results"]
 
@@ -75,9 +74,9 @@ class Change:
             return "not measured"
         if 2 / math.comb(old.runs + new.runs, old.runs) > CHANCE:
             return "too few runs"
-        if _apart(new, old):
+        if old.is_above(new):
             return "faster"
-        return "slower" if _apart(old, new) else "within noise"
+        return "slower" if new.is_above(old) else "within noise"
 
     @property
     def remarks(self) -> list[str]:
@@ -239,11 +238,6 @@ def _names(rows: Iterable[_Row]) -> set[str]:
 
 def _ratio(old: float | None, new: float | None) -> float | None:
     return new / old if old and new is not None else None
-
-
-def _apart(less: Times, more: Times) -> bool:
-    """Return whether the one took less time beyond noise."""
-    return less.interval[1] < more.interval[0]
 
 
 def _changed_references(changes: Sequence[Change]) -> list[str]:

@@ -121,9 +121,9 @@ class _Pair:
 
 def verdict(ours: Times, theirs: Times) -> Verdict:
     """Return whether ours took less time beyond noise, more, or neither."""
-    if ours.interval[1] < theirs.interval[0]:
+    if theirs.is_above(ours):
         return "faster"
-    return "slower" if ours.interval[0] > theirs.interval[1] else "level"
+    return "slower" if ours.is_above(theirs) else "level"
 
 
 def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...]]:

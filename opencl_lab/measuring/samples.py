@@ -39,6 +39,14 @@ class Times:
         """Return whether these times are greater than others beyond the spread of both."""
         return self.interval[0] > other.interval[1]
 
+    def is_level_with(self, other: Times) -> bool:
+        """Return whether the intervals overlap, so that neither is the faster one for certain."""
+        return not (self.is_above(other) or other.is_above(self))
+
+    def over(self, other: Times) -> tuple[float, float]:
+        """Return the least and the greatest that the one true median over the other may be."""
+        return self.interval[0] / other.interval[1], self.interval[1] / other.interval[0]
+
     def as_dict(self) -> dict[str, Any]:
         """Return what the JSON document has."""
         return {

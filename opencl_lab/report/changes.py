@@ -132,8 +132,7 @@ def _drawn(row: Mapping[str, Any], varied: Sequence[str]) -> Ratio | None:
     old, new, ratio = _times(row, "old_ms"), _times(row, "new_ms"), _ratio(row)
     if old is None or new is None or not ratio or not min(*old.interval, *new.interval) > 0:
         return None
-    low, high = new.interval[0] / old.interval[1], new.interval[1] / old.interval[0]
-    return Ratio(_name(row, varied), ratio, low, high, str(row["verdict"]))
+    return Ratio(_name(row, varied), ratio, *new.over(old), str(row["verdict"]))
 
 
 def _name(row: Mapping[str, Any], varied: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.comparison.runner import BASELINE
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import number
+from opencl_lab.comparison.workers import ONE_WORKER, by_workers
 from opencl_lab.measuring.roofline import Peaks, share_text
 from opencl_lab.report.plots import plot_efficiency_by_workers
 from opencl_lab.report.svg import Figure, figure_of
@@ -28,7 +28,6 @@ from opencl_lab.report.thinning import fastest_rows, thinned
 
 __all__ = ["figures_of", "tips_of"]
 
-ALONE = "one worker"
 Drawing = tuple[str, str, Callable[[Path], None]]
 """The end of its names within the page, what it shows, and what draws it."""
 
@@ -97,12 +96,12 @@ def _workers_figures(
 ) -> list[Figure]:
     """Draw speed-up and efficiency by workers at one size; nothing where no row has several."""
     size, rows = last
-    series = _by_workers(rows)
+    series = by_workers(rows)
     if not series:
         return []
     where = f"by threads or ranks, {axis} = {size:,}"
-    draw = partial(plot_speedup, series=series, size_name="workers", baseline=ALONE, title="")
-    tips = tips_of(series, "workers", ALONE)
+    draw = partial(plot_speedup, series=series, size_name="workers", baseline=ONE_WORKER, title="")
+    tips = tips_of(series, "workers", ONE_WORKER)
     speedups = figure_of(draw, f"{prefix}-workers", tips, f"Speed-up {where}")
     lines: dict[str, list[tuple[int, float]]] = {}
     shares: dict[str, str] = {}
@@ -117,22 +116,6 @@ def _workers_figures(
         speedups,
         figure_of(draw_shares, f"{prefix}-efficiency", shares, f"Efficiency {where}"),
     ]
-
-
-def _by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
-    """Return by workers the references that ran with one and with several, with their speed-up.
-
-    That is over one worker of the same code.
-    """
-    right = [row for row in rows if row.kind != "opencl" and row.ok and row.total_ms]
-    ones = {row.algorithm: row for row in right if row.workers == 1}
-    several = {row.algorithm for row in right if row.workers > 1} & ones.keys()
-    found: dict[int, list[Measurement]] = {}
-    for row in right:
-        if row.algorithm in several:
-            named = replace(row, implementation=row.algorithm).against(ones[row.algorithm])
-            found.setdefault(row.workers, []).append(named)
-    return sorted(found.items())
 
 
 def tips_of(series: Series, axis: str = "", baseline: str = BASELINE) -> dict[str, str]:

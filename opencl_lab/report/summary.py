@@ -62,8 +62,7 @@ def _milliseconds(row: Measurement) -> float:
 def are_level(one: Measurement, two: Measurement) -> bool:
     """Return whether the times of two rows overlap."""
     assert one.total_ms is not None and two.total_ms is not None
-    low, high = sorted((one.total_ms.interval, two.total_ms.interval))
-    return low[1] >= high[0]
+    return one.total_ms.is_level_with(two.total_ms)
 
 
 def _leaders(ranked: Sequence[Measurement]) -> list[str]:

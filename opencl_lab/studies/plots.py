@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_speedup, plot_throughput, plot_times
 from opencl_lab.comparison.runner import BASELINE
 from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.comparison.workers import ONE_WORKER, by_workers
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.studies.descriptor import PartResult, Study
 
@@ -41,14 +40,14 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
         drawn[_file(part.name, "throughput")] = partial(
             plot_throughput, series=series, size_name=part.axis, title=title, crossings=found
         )
-    several = [(point, shares) for point, rows in result.rows if (shares := _by_workers(rows))]
+    several = [(point, shares) for point, rows in result.rows if (shares := by_workers(rows))]
     if several:
         point, workers = several[-1]
         drawn[_file(part.name, "workers")] = partial(
             plot_speedup,
             series=workers,
             size_name="workers",
-            baseline="one worker",
+            baseline=ONE_WORKER,
             title=f"{title}, {point}",
         )
     return drawn
@@ -77,17 +76,3 @@ def remove_plots(study: Study, folder: Path, kept: Mapping[str, Draw]) -> None:
 
 def _file(part: str, kind: str) -> str:
     return f"{part}-{kind}.png"
-
-
-def _by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
-    """Return the rows of references by their workers, with the speed-up over one of these.
-
-    Nothing for those that ran with one number of workers only, or not with one worker.
-    """
-    ones = {row.algorithm: row for row in rows if row.workers == 1 and row.ok}
-    found: dict[int, list[Measurement]] = {}
-    for row in rows:
-        if row.kind != "opencl" and row.implementation != row.algorithm and row.algorithm in ones:
-            named = replace(row, implementation=row.algorithm).against(ones[row.algorithm])
-            found.setdefault(row.workers, []).append(named)
-    return sorted(found.items())

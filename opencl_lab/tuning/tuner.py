@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from statistics import median
 from typing import Any
 
 from opencl_lab.device import Device
@@ -195,7 +194,7 @@ def _store(task: TuningTask, best: Evaluation, tuning: Search) -> bool:
             task.algorithm,
             task.problem,
             best.config,
-            median(best.times_ms),
+            best.time_ms,
         )
     except OclabError as error:
         tuning.note(f"the winner could not be stored: {error}")
