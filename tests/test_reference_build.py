@@ -54,15 +54,15 @@ def define(problem):
     return {"TYPE": problem.type}
 
 
-def scale_arguments(problem, inputs, outputs, threads):
+def scale_arguments(problem, inputs, outputs):
     return inputs["x"], outputs["y"], problem.n, 2.5
 
 
 SCALE = CReference("c:scale", "scale.c", "scale", define, scale_arguments)
 THREADS = CReference(
-    "c:threads", "scale.c", "threads", define, lambda p, i, o, t: (o["y"], t), threaded=True
+    "c:threads", "scale.c", "threads", define, lambda p, i, o: (o["y"],), threaded=True
 )
-FAIL = CReference("c:fail", "scale.c", "fail", define, lambda p, i, o, t: ())
+FAIL = CReference("c:fail", "scale.c", "fail", define, lambda p, i, o: ())
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +71,7 @@ def place(tmp_path, monkeypatch):
     sources = tmp_path / "csrc"
     sources.mkdir()
     (sources / "scale.c").write_text(SOURCE)
+    shutil.copy(build.SOURCES / "threads.c", sources)  # it binds threads, whoever asks for them
     monkeypatch.setattr(build, "SOURCES", sources)
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache" / "c"

@@ -210,7 +210,7 @@ class Transpose(Operation[TransposeProblem]):
             str(FOLDER / "transpose.c"),
             "transpose_seq",
             defines=lambda problem: {"ELEMENT_T": f"uint{8 * problem.dtype.itemsize}_t"},
-            arguments=lambda problem, inputs, outputs, threads: (
+            arguments=lambda problem, inputs, outputs: (
                 inputs["a"],
                 outputs["transposed"],
                 problem.rows,

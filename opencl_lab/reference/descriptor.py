@@ -44,11 +44,11 @@ class CReference:
         ``defines(problem)`` gives the macros that specialise the source, for
         example ``{"KEY_T": "float"}``.
     arguments : callable
-        ``arguments(problem, inputs, outputs, threads)`` gives the call's
-        arguments: arrays pass as pointers, Python ints as ``int64_t``, floats
-        as ``double``.
+        ``arguments(problem, inputs, outputs)`` gives the call's arguments: arrays pass as
+        pointers, Python ints as ``int64_t``, floats as ``double``.
     threaded : bool
-        Whether it uses OpenMP; if not it always counts as one worker.
+        Whether it uses OpenMP, and takes the number of threads as its last argument; if not it
+        always counts as one worker.
     steps : callable, optional
         ``steps(problem)`` is how many products it forms, where that is far more than others
         need. From these and a run on a small problem a comparison with all references
@@ -59,7 +59,7 @@ class CReference:
     source: str
     function: str
     defines: Callable[[Any], Mapping[str, str]]
-    arguments: Callable[[Any, Arrays, Arrays, int], Sequence[Any]]
+    arguments: Callable[[Any, Arrays, Arrays], Sequence[Any]]
     threaded: bool = False
     steps: Callable[[Any], int] | None = None
 

@@ -72,7 +72,8 @@ class _PreparedC(Prepared):
         function = load(reference, problem)
         inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
         self._outputs = {name: poisoned(shape, dtype) for name, (shape, dtype) in like.items()}
-        self._call = function.bind(*reference.arguments(problem, inputs, self._outputs, workers))
+        arguments = reference.arguments(problem, inputs, self._outputs)
+        self._call = function.bind(*arguments, *((workers,) if reference.threaded else ()))
 
     def run(self, calls: int = 1) -> float:
         with on_all_processors():

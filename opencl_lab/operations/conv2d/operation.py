@@ -56,7 +56,7 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
         "conv2d.c",
         function,
         defines=_c_defines,
-        arguments=lambda problem, inputs, outputs, threads: (
+        arguments=lambda problem, inputs, outputs: (
             inputs["image"],
             inputs["weights"],
             outputs["result"],
@@ -69,7 +69,6 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
             int(problem.flip),
             int(problem.saturate),
             problem.extension[1],
-            *((threads,) if threaded else ()),
         ),
         threaded=threaded,
         steps=_products,

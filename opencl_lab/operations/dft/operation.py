@@ -58,14 +58,13 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
             "SIGNAL_PARTS": "1" if problem.kind == "r2c" else "2",
             "RESULT_PARTS": "1" if problem.kind == "c2r" else "2",
         },
-        arguments=lambda problem, inputs, outputs, threads: (
+        arguments=lambda problem, inputs, outputs: (
             inputs["signal"].astype(problem.real) if problem.half else inputs["signal"],
             outputs["spectrum"],
             problem.n,
             problem.batch,
             int(problem.inverse),
             float(problem.scale),
-            *((threads,) if threaded else ()),
         ),
         threaded=threaded,
         steps=lambda problem: problem.terms,

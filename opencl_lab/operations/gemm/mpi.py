@@ -25,7 +25,7 @@ KERNEL = CReference(
     "gemm.c",
     "gemm_blocked",
     defines=lambda task: {"REAL_T": C_TYPES[task["dtype"]]},
-    arguments=lambda task, inputs, outputs, threads: (
+    arguments=lambda task, inputs, outputs: (
         inputs["a"],
         inputs["b"],
         inputs["c"],
@@ -81,9 +81,7 @@ def gemm_ranks(
     if task["beta"]:
         c = inputs["c"] if rank == 0 else np.empty((mine, n), dtype)
     run = load(KERNEL, task).bind(
-        *KERNEL.arguments(
-            task, {"a": a[:mine], "b": b, "c": c[:mine]}, {"result": result[:mine]}, 1
-        )
+        *KERNEL.arguments(task, {"a": a[:mine], "b": b, "c": c[:mine]}, {"result": result[:mine]})
     )
     # Counted in rows, which no count of 32 bits is too small for.
     element = mpi.FLOAT if dtype == np.float32 else mpi.DOUBLE

@@ -46,7 +46,7 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
         "gemm.c",
         function,
         defines=lambda problem: {"REAL_T": c_type(problem.dtype)},
-        arguments=lambda problem, inputs, outputs, threads: (
+        arguments=lambda problem, inputs, outputs: (
             inputs["a"],
             inputs["b"],
             inputs.get("c", outputs["result"]),  # not read where beta is 0
@@ -58,7 +58,6 @@ def _c_reference(name: str, function: str, threaded: bool = False) -> CReference
             int(problem.trans_b),
             float(problem.alpha),
             float(problem.beta),
-            *((threads,) if threaded else ()),
         ),
         threaded=threaded,
         steps=_steps,

@@ -33,16 +33,8 @@ def _c_defines(problem: SearchProblem) -> dict[str, str]:
     return {**c_defines(problem.dtype), "RIGHT": str(int(problem.right))}
 
 
-def _c_arguments(
-    problem: SearchProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
+def _c_arguments(problem: SearchProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
     return (inputs["keys"], inputs["values"], outputs["places"], problem.n, problem.m)
-
-
-def _c_threaded(
-    problem: SearchProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
-    return (*_c_arguments(problem, inputs, outputs, threads), threads)
 
 
 class SearchSorted(Operation[SearchProblem]):
@@ -68,7 +60,9 @@ class SearchSorted(Operation[SearchProblem]):
     output = "places"
     references = (
         CReference("c:seq", "searchsorted.c", "search_seq", _c_defines, _c_arguments),
-        CReference("c:omp", "searchsorted.c", "search_omp", _c_defines, _c_threaded, threaded=True),
+        CReference(
+            "c:omp", "searchsorted.c", "search_omp", _c_defines, _c_arguments, threaded=True
+        ),
         HostReference("numpy", numpy_search),
         HostReference("torch", torch_search, needs("torch"), threaded=True, held=torch_threads),
         from_host(SEARCH_CALLS, "cupy"),

@@ -40,17 +40,9 @@ def _c_defines(problem: TopkProblem) -> dict[str, str]:
     return c_defines(problem.dtype, problem.largest)
 
 
-def _c_arguments(
-    problem: TopkProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
+def _c_arguments(problem: TopkProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
     results = outputs["values"], outputs["places"]
     return (inputs["keys"], *results, problem.rows, problem.n, problem.k)
-
-
-def _c_threaded(
-    problem: TopkProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
-    return (*_c_arguments(problem, inputs, outputs, threads), threads)
 
 
 class Topk(Operation[TopkProblem]):
@@ -77,7 +69,7 @@ class Topk(Operation[TopkProblem]):
     output = "values"
     references = (
         CReference("c:seq", "topk.c", "topk_heap_seq", _c_defines, _c_arguments),
-        CReference("c:omp", "topk.c", "topk_heap_omp", _c_defines, _c_threaded, threaded=True),
+        CReference("c:omp", "topk.c", "topk_heap_omp", _c_defines, _c_arguments, threaded=True),
         HostReference("numpy", numpy_topk),
         HostReference("numpy:sort", numpy_topk_by_sort),
         HostReference("torch", torch_topk, needs("torch"), threaded=True, held=torch_threads),

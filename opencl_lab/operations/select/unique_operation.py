@@ -40,17 +40,9 @@ def _c_defines(problem: UniqueProblem) -> dict[str, str]:
     return {**c_defines(problem.dtype), "COUNTS": str(int(problem.counts))}
 
 
-def _c_arguments(
-    problem: UniqueProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
+def _c_arguments(problem: UniqueProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
     counts = outputs["counts" if problem.counts else "found"]  # which is not touched
     return (inputs["keys"], outputs["values"], outputs["found"], counts, problem.n)
-
-
-def _c_threaded(
-    problem: UniqueProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
-    return (*_c_arguments(problem, inputs, outputs, threads), threads)
 
 
 class Unique(Operation[UniqueProblem]):
@@ -84,7 +76,7 @@ class Unique(Operation[UniqueProblem]):
     output = "values"
     references = (
         CReference("c:seq", "unique.c", "unique_seq", _c_defines, _c_arguments),
-        CReference("c:omp", "unique.c", "unique_omp", _c_defines, _c_threaded, threaded=True),
+        CReference("c:omp", "unique.c", "unique_omp", _c_defines, _c_arguments, threaded=True),
         HostReference("numpy", numpy_unique),
         HostReference("torch", torch_unique, needs("torch"), threaded=True, held=torch_threads),
         from_host(UNIQUE_CALLS, "cupy"),

@@ -41,16 +41,8 @@ def _c_defines(problem: SortProblem) -> dict[str, str]:
     return c_defines(problem.dtype, problem.descending)
 
 
-def _c_arguments(
-    problem: SortProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
+def _c_arguments(problem: SortProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
     return (inputs["keys"], outputs["sorted"], problem.rows, problem.n)
-
-
-def _c_threaded(
-    problem: SortProblem, inputs: Arrays, outputs: Arrays, threads: int
-) -> tuple[Any, ...]:
-    return (*_c_arguments(problem, inputs, outputs, threads), threads)
 
 
 class Sort(Operation[SortProblem]):
@@ -77,7 +69,7 @@ class Sort(Operation[SortProblem]):
     output = "sorted"
     references = (
         CReference("c:seq", "sort.c", "sort_merge_seq", _c_defines, _c_arguments),
-        CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_threaded, threaded=True),
+        CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_arguments, threaded=True),
         CReference("c:qsort", "sort.c", "sort_qsort", _c_defines, _c_arguments),
         HostReference("numpy", numpy_sort),
         HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
