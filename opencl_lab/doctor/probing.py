@@ -67,17 +67,21 @@ class ProbeSession:
         for index, buffer in buffers.items():
             cl.enqueue_copy(self.queue, arguments[index], buffer)
         self.queue.finish()
-        return float(event.profile.end - event.profile.start) * 1e-9
+        return _seconds(event)
 
-    def clock(self, launch: Callable[[], cl.Event]) -> float:
-        """Return the seconds of a launch: of its event, or of the host where these disagree."""
+    def times(self, launch: Callable[[], cl.Event]) -> tuple[float, float]:
+        """Return the seconds of a launch, by its event and by the host that waits for it."""
         self.queue.finish()
         begin = time.perf_counter()
         event = launch()
         event.wait()
         host = time.perf_counter() - begin
-        measured = float(event.profile.end - event.profile.start) * 1e-9
-        return measured if agree(measured, host) else host
+        return _seconds(event), host
+
+    def clock(self, launch: Callable[[], cl.Event]) -> float:
+        """Return the seconds of a launch: of its event, or of the host where these disagree."""
+        event, host = self.times(launch)
+        return event if agree(event, host) else host
 
     def words(self, count: int) -> Array:
         """Return random 32-bit words."""
@@ -91,6 +95,10 @@ class ProbeSession:
         """Return a power of two that is a legal work-group size, `wanted` if it is one."""
         limit = min(wanted, self.device.max_work_group, self.device.max_work_items[0])
         return 1 << (limit.bit_length() - 1)
+
+
+def _seconds(event: cl.Event) -> float:
+    return float(event.profile.end - event.profile.start) * 1e-9
 
 
 def check(result: Array, expected: Array, tolerance: float = 0.0) -> None:

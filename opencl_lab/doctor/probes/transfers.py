@@ -6,8 +6,8 @@ array. Devices that work on the memory of the host need no copies.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ import pyopencl as cl
 from opencl_lab.device import Device
 from opencl_lab.doctor.probes.throughput import MIB, Trial, race
 from opencl_lab.doctor.probing import Answers, Array, ProbeSession, check
+from opencl_lab.measuring.poison import POISON, poisoned
+from opencl_lab.measuring.rows import in_a_row
 from opencl_lab.wording import size_text
 
 __all__ = ["fetch_bytes", "fetch_plain_bytes", "send_bytes", "send_plain_bytes"]
 
 SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
 MOST_COPIES = 64
-POISON = 0x5A5A5A5A
 
 
 class _Transfer(Trial):
@@ -55,21 +56,19 @@ class _Transfer(Trial):
         """Put words at the source, and something else at the target; its pages are there then."""
         if self.sends:
             self.array[:] = self.words
-            target = np.full(self.words.size, POISON, np.uint32)
+            target = poisoned(self.words.shape, self.words.dtype)
             cl.enqueue_copy(self.session.queue, self.buffer, target)
         else:
-            self.array[:] = POISON
+            self.array.view(np.uint8)[:] = POISON
             cl.enqueue_copy(self.session.queue, self.buffer, self.words)
 
     def run(self) -> float:
         ends: tuple[Any, Any] = (self.buffer, self.array)
         target, source = ends if self.sends else ends[::-1]
-        self.session.queue.finish()
-        begin = time.perf_counter()
-        for _ in range(self.rounds):
-            cl.enqueue_copy(self.session.queue, target, source, is_blocking=False)
-        self.session.queue.finish()
-        return time.perf_counter() - begin
+        queue = self.session.queue
+        queue.finish()
+        copy = partial(cl.enqueue_copy, queue, target, source, is_blocking=False)
+        return in_a_row(copy, self.rounds, queue.finish)[1]
 
     def verify(self) -> None:
         """Compare all that arrived, and poison the target anew."""
