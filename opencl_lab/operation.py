@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -14,20 +14,13 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.file_jobs import FindJob
 from opencl_lab.files import FORMATS
+from opencl_lab.measuring.difference import UNLIKE, Difference
 from opencl_lab.reference.descriptor import Arrays, OutputsLike, Reference
 from opencl_lab.reference.peers import Calls
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.solver import AUTO, Algorithm, Problem, Solver
 
-__all__ = [
-    "UNLIKE",
-    "Curves",
-    "Difference",
-    "Operation",
-    "Option",
-    "largest_share",
-    "shares_of_bound",
-]
+__all__ = ["UNLIKE", "Curves", "Difference", "Operation", "Option"]
 
 NUMBERS: dict[type, tuple[type, str]] = {int: (Integral, "whole"), float: (Real, "real")}
 
@@ -64,65 +57,6 @@ class Option:
     choices: tuple[str, ...] | None = None
     about_data: bool = False
     with_files: bool = False
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far a result is from the expected one, and how far it may be.
-
-    Parameters
-    ----------
-    max_abs, max_rel : float
-        The largest absolute and the largest relative error of a value. Near zero the latter says
-        little.
-    error_over_bound : float or None
-        The largest error relative to the bound by which the operation judges it: 0 where nothing
-        differs, infinity where nothing may and something does. None only in a record of an
-        earlier version, which did not keep it.
-    rel_l2 : float, optional
-        The relative error in the Euclidean norm, by operations that judge by it.
-    """
-
-    max_abs: float
-    max_rel: float
-    _: KW_ONLY
-    error_over_bound: float | None
-    rel_l2: float | None = None
-
-    @classmethod
-    def exact(cls, max_abs: float, max_rel: float, same: bool) -> Difference:
-        """Return the difference of a result in which no value may be another."""
-        return cls(max_abs, max_rel, error_over_bound=0.0 if same else np.inf)
-
-    @property
-    def ok(self) -> bool:
-        """Whether the result is within its bound."""
-        return self.error_over_bound is not None and bool(self.error_over_bound <= 1)
-
-    def __str__(self) -> str:
-        kind, value = ("max_rel", self.max_rel) if self.rel_l2 is None else ("rel_l2", self.rel_l2)
-        text = f"{kind}_diff {value:.3g}"
-        if self.error_over_bound is None or not np.isfinite(self.error_over_bound):
-            return text
-        return f"{text}, {self.error_over_bound:.3g} times the bound"
-
-
-UNLIKE = Difference(np.inf, np.inf, error_over_bound=np.inf)
-"""That of a result of another shape or type."""
-
-
-def shares_of_bound(error: Any, bound: Any) -> np.ndarray[Any, Any]:
-    """Return errors relative to their bounds: 0 without an error, infinity for what is NaN."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        shares = np.asarray(error / np.asarray(bound, np.float64))
-    shares[np.isnan(shares)] = np.inf
-    shares[np.broadcast_to(error == 0, shares.shape)] = 0
-    return shares
-
-
-def largest_share(error: Any, bound: Any) -> float:
-    """Return the largest of `shares_of_bound`; 0 where there are none."""
-    return float(np.max(shares_of_bound(error, bound), initial=0))
 
 
 @dataclass(frozen=True)

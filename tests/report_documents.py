@@ -2,7 +2,7 @@
 
 from documents import OPTIONS, row, slower, sweep
 
-from opencl_lab.operation import Difference
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.plan import Work
 
 ENVIRONMENT = {

@@ -11,8 +11,8 @@ from opencl_lab.cli import main
 from opencl_lab.comparison.changes import Change, compare_results
 from opencl_lab.comparison.stored import read_results
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
-from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 
 

@@ -22,7 +22,7 @@ from opencl_lab.cli.common import Settings, settings
 from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.discovery import select_device
-from opencl_lab.operation import Difference
+from opencl_lab.measuring.difference import Difference
 
 
 def test_without_a_compiler_the_c_rows_say_why(tmp_path):

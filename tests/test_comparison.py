@@ -13,8 +13,8 @@ from opencl_lab.comparison.plots import (
     plot_times,
 )
 from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
-from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Work
 

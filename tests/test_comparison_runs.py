@@ -17,8 +17,8 @@ from opencl_lab.comparison.plots import (
 )
 from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.rounds import LEAST_ROUNDS
-from opencl_lab.operation import Difference
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem

@@ -18,8 +18,8 @@ from opencl_lab.comparison.plots import (
 )
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
-from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.registry import get_operation
 from opencl_lab.solver import Problem

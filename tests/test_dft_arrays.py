@@ -16,7 +16,7 @@ import opencl_lab as ol
 from opencl_lab.cli import main
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operation import Difference
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.operations.dft.problem import DftProblem

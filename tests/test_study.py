@@ -11,7 +11,7 @@ from opencl_lab.comparison.measure import COLUMNS
 from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.device import Device
-from opencl_lab.operation import Difference
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.reference import mpi
 from opencl_lab.registry import get_operation
 from opencl_lab.studies import answers

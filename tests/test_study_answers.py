@@ -8,9 +8,9 @@ from study_rows import result, row
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.device import Device
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.measuring.samples import Times
-from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.studies import answers, scaling
 from opencl_lab.studies.catalogue import STUDIES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from planted import make
 
-from opencl_lab.operation import Difference, largest_share, shares_of_bound
+from opencl_lab.measuring.difference import Difference, largest_share, shares_of_bound
 from opencl_lab.operations.conv2d import expected_fft, tolerance
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import Conv2dProblem

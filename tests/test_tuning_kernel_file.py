@@ -11,7 +11,7 @@ from kernel_files import KERNELS, N, X, planted
 
 import opencl_lab as ol
 from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError
-from opencl_lab.operation import Difference
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of

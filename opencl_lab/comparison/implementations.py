@@ -16,10 +16,11 @@ from opencl_lab.errors import (
     OclabError,
     ReferenceUnavailable,
 )
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.poison import poisoned
 from opencl_lab.measuring.rows import calls_for
 from opencl_lab.measuring.samples import Times
-from opencl_lab.operation import Difference, Operation
+from opencl_lab.operation import Operation
 from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import Arrays, OutputsLike, Reference
 from opencl_lab.reference.execute import Prepared, prepare

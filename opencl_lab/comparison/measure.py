@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
-from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 
 __all__ = ["COLUMNS", "Measurement", "Side", "Status"]

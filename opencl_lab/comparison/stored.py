@@ -13,8 +13,8 @@ from typing import Any
 
 from opencl_lab.comparison.measure import COLUMNS, Measurement
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
-from opencl_lab.operation import Difference
 from opencl_lab.plan import Work
 from opencl_lab.tuned.renamed import renamed_config
 

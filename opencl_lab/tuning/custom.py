@@ -15,7 +15,8 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operation import Difference, Operation, Option, largest_share
+from opencl_lab.measuring.difference import Difference, errors_of, largest_share
+from opencl_lab.operation import Operation, Option
 from opencl_lab.plan import Plan, Work
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Algorithm, Problem, Solver
@@ -198,17 +199,14 @@ class KernelOperation(Operation[P], Generic[P]):
         for name, right in expected.items():
             given = actual[name]
             exact = not self._tolerance or given.dtype.kind not in "fc"
-            with np.errstate(invalid="ignore"):
-                error = np.abs(right.astype(np.complex128) - given.astype(np.complex128))
-            error[(right == given) | ((right != right) & (given != given))] = 0
-            error[np.isnan(error)] = np.inf
+            error, relative = errors_of(right.astype(np.complex128), given.astype(np.complex128))
             magnitude = np.abs(right[np.isfinite(right)]).max(initial=0)
             # Large integers differ where their nearest floating-point numbers do not.
             equal = (right == given) | ((right != right) & (given != given))
             far = np.where(equal, 0.0, np.inf) if exact else error
             worst = max(worst, largest_share(far, self._tolerance * magnitude))
             max_abs = max(max_abs, float(error.max(initial=0)))
-            max_rel = max(max_rel, float((error / (np.abs(right) + 1e-12)).max(initial=0)))
+            max_rel = max(max_rel, float(relative.max(initial=0)))
         return Difference(max_abs, max_rel, error_over_bound=worst)
 
 

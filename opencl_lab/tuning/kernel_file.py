@@ -18,9 +18,10 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
+from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.guarded import Guarded
 from opencl_lab.measuring.poison import POISON
-from opencl_lab.operation import Difference, Option
+from opencl_lab.operation import Option
 from opencl_lab.plan import Argument as Passed
 from opencl_lab.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.reference.descriptor import Arrays

@@ -12,7 +12,8 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, PICTURES, read_array
 from opencl_lab.kernels import host_c_type
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.measuring.difference import Difference
+from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.conv2d import expected, expected_fft, tolerance
 from opencl_lab.operations.conv2d.arguments import bind, weight_inputs
 from opencl_lab.operations.conv2d.calls import CALLS

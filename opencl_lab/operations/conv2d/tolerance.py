@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
@@ -10,11 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.operation import UNLIKE, Difference, shares_of_bound
+from opencl_lab.measuring.difference import (
+    UNLIKE,
+    Difference,
+    errors_of,
+    growth,
+    over_parts,
+    shares_of_bound,
+)
 from opencl_lab.operations.conv2d import expected, expected_fft
 from opencl_lab.operations.conv2d.expected import CHUNK, extend
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.processes import default_threads
 
 __all__ = ["all_magnitudes", "compare", "magnitudes"]
 
@@ -31,42 +36,24 @@ def compare(
 ) -> Difference:
     """Compare a result with the right one, value by value.
 
-    Whatever the order of the sum, its error is at most ``gamma * sum |w| |p|`` with
-    ``gamma = n u / (1 - n u)`` for n products and unit roundoff u (N. Higham, "Accuracy
-    and Stability of Numerical Algorithms", section 3.1). A few roundings are added for a
-    filter that was split into two vectors. Integers may be one step further, where rounding
-    tips over; those that were summed in integers must be equal.
+    Whatever the order of the sum, its error is at most ``gamma * sum |w| |p|``, see `growth`.
+    A few roundings are added for a filter that was split into two vectors. Integers may be one
+    step further, where rounding tips over; those that were summed in integers must be equal.
     """
     if given.shape != right.shape or given.dtype != right.dtype:
         return UNLIKE
-    worst = [0.0, 0.0, 0.0]  # absolute, relative, and relative to the bound
     bounds = _Bounds(problem, inputs)
     flat_right, flat_given = right.reshape(-1), given.reshape(-1)
+    wraps = problem.dtype.kind in "iu" and not problem.saturate  # 255 and 0 are neighbours
+    period = 2.0 ** (8 * problem.dtype.itemsize) if wraps else None
 
-    def of_part(first: int) -> tuple[float, float, float]:
+    def of_part(first: int) -> tuple[Array, Array, float]:
         part = slice(first, first + COMPARED)
         reference = flat_right[part].astype(np.float64)
-        error, relative = _errors(problem, reference, flat_given[part].astype(np.float64))
-        share = bounds.largest_share(first, reference, error, worst[2])
-        return float(np.max(error, initial=0)), float(np.max(relative, initial=0)), share
+        error, relative = errors_of(reference, flat_given[part].astype(np.float64), period)
+        return error, relative, bounds.largest_share(first, reference, error)
 
-    with ThreadPoolExecutor(default_threads()) as threads:
-        for found in threads.map(of_part, range(0, right.size, COMPARED)):
-            worst[:] = map(max, worst, found)
-    return Difference(worst[0], worst[1], error_over_bound=worst[2])
-
-
-def _errors(problem: Conv2dProblem, reference: Array, value: Array) -> tuple[Array, Array]:
-    """Return absolute and relative errors; infinite where one of two values is no number."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(reference - value)
-        if problem.dtype.kind in "iu" and not problem.saturate:  # 255 and 0 are neighbours
-            error = np.minimum(error, 2.0 ** (8 * problem.dtype.itemsize) - error)
-        error[(reference == value) | (np.isnan(reference) & np.isnan(value))] = 0
-        error[np.isnan(error)] = np.inf
-        relative = error / (np.abs(reference) + 1e-12)
-        relative[np.isnan(relative)] = np.inf
-    return error, relative
+    return over_parts(range(0, right.size, COMPARED), of_part)
 
 
 class _Bounds:
@@ -75,28 +62,31 @@ class _Bounds:
     def __init__(self, problem: Conv2dProblem, inputs: dict[str, Array]):
         self.problem, self.inputs = problem, inputs
         self._once = Lock()
+        self._known = 0.0
         self.gamma, self.least = _error_bound(problem)
         self.floating = problem.dtype.kind == "f"
         rounds = self.floating and problem.dtype != problem.sum_type
         self.narrow = float(np.finfo(problem.dtype).eps) if rounds else 0.0
 
-    def largest_share(self, first: int, reference: Array, error: Array, known: float) -> float:
+    def largest_share(self, first: int, reference: Array, error: Array) -> float:
         """Return the largest error relative to its bound, of values from place `first` on.
 
-        Only those are looked at whose errors may have a larger share than the `known` one.
+        Only those are looked at whose errors may have a larger share than any found before.
         """
         with np.errstate(invalid="ignore", over="ignore"):
             fixed = self.least + self.narrow * np.abs(reference)
             # A sum of magnitudes is no less than the sum, unless that wrapped around.
             sums = np.abs(reference) if self.floating else 0.0
             shares = shares_of_bound(error, fixed + self.gamma * sums)
-            (places,) = np.nonzero(shares > known)
-            if not (places.size and self.gamma):
-                return float(np.max(shares, initial=0))
-            many = places.size > FEW * error.size
-            sums = self._sums[first + places] if many else self._each(first + places)
-            shares = shares_of_bound(error[places], fixed[places] + self.gamma * sums)
-        return float(np.max(shares))
+            (places,) = np.nonzero(shares > self._known)
+            if places.size and self.gamma:
+                many = places.size > FEW * error.size
+                sums = self._sums[first + places] if many else self._each(first + places)
+                shares = shares_of_bound(error[places], fixed[places] + self.gamma * sums)
+        found = float(np.max(shares, initial=0))
+        # Where another thread has just found a larger one, more is looked at and nothing missed.
+        self._known = max(self._known, found)
+        return found
 
     @property
     def _sums(self) -> Array:
@@ -159,13 +149,9 @@ def _error_bound(problem: Conv2dProblem) -> tuple[float, float]:
     """
     if problem.sum_type.kind == "i":
         return 0.0, 0.0
-    limits = np.finfo(problem.sum_type)
-    taps = problem.filter_height * problem.filter_width
-    growth = (taps + 12) * float(limits.eps) / 2
-    gamma = growth / (1 - growth) if growth < 0.5 else 2 * growth
-    if problem.sum_type == np.float64:  # the right result has this error too
-        gamma *= 2
-    least = (taps + 12) * float(limits.tiny)
+    terms = problem.filter_height * problem.filter_width + 12
+    gamma = growth(terms, problem.sum_type)
+    least = terms * float(np.finfo(problem.sum_type).tiny)
     if problem.dtype.kind in "iu":
         return gamma, least + 1.0
     return gamma, least + (

@@ -14,7 +14,8 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import FORMATS, SOUNDS, convert
 from opencl_lab.kernels import host_c_type
-from opencl_lab.operation import Curves, Difference, Operation, Option
+from opencl_lab.measuring.difference import Difference
+from opencl_lab.operation import Curves, Operation, Option
 from opencl_lab.operations.dft.calls import CALLS
 from opencl_lab.operations.dft.problem import (
     NORMS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.operation import UNLIKE, Difference, largest_share
+from opencl_lab.measuring.difference import UNLIKE, Difference, largest_share
 
 __all__ = ["compare"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any
 
@@ -11,13 +10,20 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import c_type
-from opencl_lab.operation import UNLIKE, Difference, Operation, Option, largest_share
+from opencl_lab.measuring.difference import (
+    UNLIKE,
+    Difference,
+    errors_of,
+    growth,
+    largest_share,
+    over_parts,
+)
+from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, bind
 from opencl_lab.operations.gemm.references import blas_gemm, torch_gemm
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
-from opencl_lab.processes import default_threads
 from opencl_lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -30,6 +36,8 @@ from opencl_lab.reference.peers import from_host
 from opencl_lab.reference.threads import blas_threads, no_blas_control, torch_threads
 
 __all__ = ["GEMM", "Gemm"]
+
+Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 22
 """Elements that `Gemm.compare` looks at together."""
@@ -154,21 +162,15 @@ class Gemm(Operation[GemmProblem]):
     ) -> Difference:
         """Compare within the a-priori error bound of a sum of k products.
 
-        Whatever the order of the sum, its error is at most ``gamma |a| |b|`` with
-        ``gamma = k u / (1 - k u)`` and unit roundoff ``u`` (N. Higham, "Accuracy and
-        Stability of Numerical Algorithms", section 3.5). By Cauchy and Schwarz the
-        norms of the rows of a and of the columns of b bound ``|a| |b|``. A few
-        roundings are added for alpha, beta and the expected result, which in
-        float64 has this error too.
+        Whatever the order of the sum, its error is at most ``gamma |a| |b|``, see `growth`.
+        By Cauchy and Schwarz the norms of the rows of a and of the columns of b bound
+        ``|a| |b|``. A few roundings are added for alpha, beta and the expected result.
         """
         right, given = expected["result"], actual["result"]
         if given.shape != right.shape or given.dtype != right.dtype:
             return UNLIKE
-        limits = np.finfo(problem.dtype)
-        growth = (problem.depth + 4) * float(limits.eps) / 2
-        gamma = growth / (1 - growth) if growth < 0.5 else 2 * growth
-        if problem.dtype == np.float64:
-            gamma *= 2
+        terms = problem.depth + 4
+        gamma, least = growth(terms, problem.dtype), terms * float(np.finfo(problem.dtype).tiny)
         rows, columns = np.zeros(problem.m), np.zeros(problem.n)
         if problem.depth:
             with np.errstate(invalid="ignore", over="ignore"):
@@ -177,42 +179,21 @@ class Gemm(Operation[GemmProblem]):
                 columns = np.sqrt(np.einsum("ij,ij->j", b, b))
         if problem.beta:
             rows = 2 * rows  # |beta c| is at most |result| + |alpha a b|
-        step = max(1, CHUNK // max(problem.n, 1))
-        parts = [slice(first, first + step) for first in range(0, problem.m, step)]
 
-        def of_part(part: slice) -> tuple[float, float, float]:
+        def of_part(part: slice) -> tuple[Array, Array, float]:
+            reference = right[part].astype(np.float64)
+            error, relative = errors_of(reference, given[part].astype(np.float64))
             with np.errstate(invalid="ignore", over="ignore"):
-                sums = gamma * np.outer(rows[part], columns)
-                bound = sums + (problem.depth + 4) * float(limits.tiny)
-                return _largest(right[part], given[part], bound, gamma)
+                sums = gamma * np.outer(rows[part], columns) + least
+                # What the expected result itself may lack comes on top.
+                return error, relative, largest_share(error, sums + gamma * np.abs(reference))
 
-        with ThreadPoolExecutor(default_threads()) as threads:
-            worst = [
-                max(values)
-                for values in zip((0.0, 0.0, 0.0), *threads.map(of_part, parts), strict=True)
-            ]
-        return Difference(worst[0], worst[1], error_over_bound=worst[2])
+        step = max(1, CHUNK // max(problem.n, 1))
+        parts = (slice(first, first + step) for first in range(0, problem.m, step))
+        return over_parts(parts, of_part)
 
 
-def _largest(
-    right: np.ndarray[Any, Any], given: np.ndarray[Any, Any], bound: Any, gamma: float
-) -> tuple[float, float, float]:
-    """Return the largest absolute and relative error of some rows, and that over the bound.
-
-    `bound` is that of the sums; what the expected result itself may lack comes on top.
-    """
-    reference, value = right.astype(np.float64), given.astype(np.float64)
-    error = np.abs(reference - value)
-    error[(reference == value) | (np.isnan(reference) & np.isnan(value))] = 0
-    error[np.isnan(error)] = np.inf
-    size = np.abs(reference)
-    relative = error / (size + 1e-12)
-    relative[np.isnan(relative)] = np.inf
-    shares = largest_share(error, bound + gamma * size)
-    return float(np.max(error, initial=0)), float(np.max(relative, initial=0)), shares
-
-
-def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[np.ndarray[Any, Any], ...]:
+def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[Array, ...]:
     """Return op(a) and op(b) in float64."""
     a = inputs["a"].T if problem.trans_a else inputs["a"]
     b = inputs["b"].T if problem.trans_b else inputs["b"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.measuring.difference import Difference
+from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.select.calls import SEARCH_CALLS
 from opencl_lab.operations.select.functions import of_one_type
 from opencl_lab.operations.select.problem import SearchProblem

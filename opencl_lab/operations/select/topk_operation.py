@@ -11,7 +11,8 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.operation import UNLIKE, Difference, Operation, Option
+from opencl_lab.measuring.difference import UNLIKE, Difference
+from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.select.calls import TOPK_CALLS
 from opencl_lab.operations.select.problem import TopkProblem
 from opencl_lab.operations.select.references import (

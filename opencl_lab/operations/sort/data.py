@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.kernels import host_c_type
-from opencl_lab.operation import UNLIKE, Difference
+from opencl_lab.measuring.difference import UNLIKE, Difference, errors_of
 
 __all__ = ["ORDERS", "arranged", "c_defines", "exact", "random_keys"]
 
@@ -82,11 +82,7 @@ def exact(right: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> Differenc
         return UNLIKE
     if np.array_equal(right, given, equal_nan=right.dtype.kind == "f"):
         return Difference.exact(0.0, 0.0, True)
-    with np.errstate(invalid="ignore"):
-        reference = right.astype(np.float64)
-        difference = np.abs(reference - given.astype(np.float64))
-        difference[(right == given) | ((right != right) & (given != given))] = 0
-        relative = difference / (np.abs(reference) + 1e-12)
+    difference, relative = errors_of(right.astype(np.float64), given.astype(np.float64))
     return Difference.exact(float(np.max(difference)), float(np.max(relative)), False)
 
 

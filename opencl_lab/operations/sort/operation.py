@@ -12,7 +12,8 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
-from opencl_lab.operation import Difference, Operation, Option
+from opencl_lab.measuring.difference import Difference
+from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.sort.calls import CALLS
 from opencl_lab.operations.sort.data import ORDERS, c_defines, exact, random_keys
 from opencl_lab.operations.sort.file import sort_file
