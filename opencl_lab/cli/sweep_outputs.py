@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from rich.console import Console
 
 from opencl_lab.cli.common import print_json, settings, write_files
 from opencl_lab.cli.points import Sweep
 from opencl_lab.cli.results import write_json, write_text
-from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.lines import Series
 from opencl_lab.comparison.plots import (
     plot_efficiency,
     plot_speedup,
@@ -29,14 +29,11 @@ from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.measuring.roofline import stored_peaks
 
-__all__ = ["PLOTS", "RESULTS", "Series", "SweepOutputs"]
+__all__ = ["PLOTS", "RESULTS", "SweepOutputs"]
 
 RESULTS = ("results.csv", "results.json", "table.txt")
 FILE_WIDTH = 140  # of tables in text files
 PLOTS = ("time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png")
-
-Series: TypeAlias = Sequence[tuple[int, list[Measurement]]]
-"""Sizes with the rows of each."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_plot",
+    "draw_grid",
     "large_number",
     "legend_beside",
     "plain_number",
@@ -116,6 +117,13 @@ def _minor_label(axes: Axes, unit: str, write: Callable[[float], str], value: fl
     shown = "2346" if high < 10 * low else "25" if high < 50 * low else ""
     text = write(value)
     return f"{text}{unit}" if text.strip("0.")[0] in shown else ""
+
+
+def draw_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
+    """Draw pale lines below all else, and no frame above and to the right."""
+    axes.grid(True, axis=axis, which="major", color="0.9")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def legend_beside(axes: Axes) -> None:

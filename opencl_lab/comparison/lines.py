@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from opencl_lab.comparison.drawing import draw_grid
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover
 
@@ -90,8 +91,7 @@ def draw_lines(
         axes.plot(sizes, middles, label=text, gid=group_name(name, sizes), **style)
         axes.fill_between(sizes, lows, highs, color=style["color"], alpha=0.15, linewidth=0)
     _size_axis(axes, [size for size, _ in series if size > 0])
-    axes.grid(True, which="major", color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
+    draw_grid(axes)
 
 
 def _points(

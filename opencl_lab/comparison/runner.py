@@ -226,14 +226,15 @@ def compare(
         Such as ``"sort"``.
     algorithms : str or sequence of str
         Names, ``"auto"`` (the one the library would take) or ``"all"``.
-    against : str or sequence of str
-        Names of references, ``"all"`` or ``"none"``, as is an empty list. All are also those
-        that have their data on the device; None leaves them out.
+    against : str or sequence of str, optional
+        Names of references; ``"none"`` or an empty list for none; ``"all"`` with those that have
+        their data on the device; None for those with data on the host that are installed.
     repeats : int, optional
-        Timed rows of calls of each implementation; None for as many as make the spread small.
+        Timed rows of calls of each implementation: exactly so many, unless `time_limit` ends
+        them. None for at least 5 of each, and more until the spread of all is small.
     time_limit : float, optional
-        Seconds after which rows end, though each implementation gets one; by default 10 without
-        `repeats`, and no limit with it.
+        Seconds for all timed rows, though each implementation makes at least one. By default 10
+        where `repeats` is None, else no limit.
     seed : int
         Seed of the data.
     threads : int, optional

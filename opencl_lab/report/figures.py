@@ -107,7 +107,7 @@ def _workers_figures(
     shares: dict[str, str] = {}
     for workers, items in series:
         for row in items:
-            share = (row.speedup or 0.0) / workers
+            share = row.efficiency or 0.0
             lines.setdefault(row.implementation, []).append((workers, share))
             text = f"{row.implementation}, workers = {workers}: efficiency {100 * share:.0f} %"
             shares[group_name(row.implementation, (workers,))] = text

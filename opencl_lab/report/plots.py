@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opencl_lab.comparison.drawing import legend_beside, plain_scale, saved_figure
+from opencl_lab.comparison.drawing import draw_grid, legend_beside, plain_scale, saved_figure
 from opencl_lab.comparison.plots import OPENCL, OTHER, group_name
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def plot_efficiency_by_workers(
         axes.set_ylim(0, 1.1 * max(1.0, highest))
         axes.set_xlabel("workers")
         axes.set_ylabel("efficiency: speed-up over one worker, per worker")
-        _style(axes)
+        draw_grid(axes)
         legend_beside(axes)
 
     saved_figure(path, draw, WIDTH, HEIGHT)
@@ -83,8 +83,7 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
         axes.axvline(1, color="0.5", linewidth=1, linestyle="--")
         axes.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
         axes.set_xlabel("new time over old time: left of 1 is faster now")
-        axes.grid(True, axis="x", which="major", color="0.9")
-        axes.spines[["top", "right"]].set_visible(False)
+        draw_grid(axes, "x")
         legend_beside(axes)
 
     saved_figure(path, draw, WIDTH, 1.4 + 0.36 * len(rows))
@@ -124,13 +123,7 @@ def plot_search(path: Path, trials: Sequence[Trial], default: float | None) -> N
         plain_scale(axes)
         axes.set_xlabel("configurations in the order of the search")
         axes.set_ylabel("kernel time in ms")
-        _style(axes)
+        draw_grid(axes)
         legend_beside(axes)
 
     saved_figure(path, draw, WIDTH, HEIGHT)
-
-
-def _style(axes: Axes) -> None:
-    axes.grid(True, which="major", color="0.9")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opencl_lab.comparison.drawing import check_plot, legend_beside, plain_scale, set_title
+from opencl_lab.comparison.drawing import (
+    check_plot,
+    draw_grid,
+    legend_beside,
+    plain_scale,
+    set_title,
+)
 from opencl_lab.comparison.plots import (
     OPENCL,
     OTHER,
@@ -166,6 +172,4 @@ def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Ev
 
 def _style(axes: Axes) -> None:
     plain_scale(axes)
-    axes.grid(True, axis="y", which="major", color="0.9")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    draw_grid(axes, "y")
