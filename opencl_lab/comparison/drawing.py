@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_plot",
-    "draw_grid",
     "large_number",
     "legend_beside",
+    "pale_grid",
     "plain_number",
     "plain_scale",
     "saved_figure",
@@ -119,7 +119,7 @@ def _minor_label(axes: Axes, unit: str, write: Callable[[float], str], value: fl
     return f"{text}{unit}" if text.strip("0.")[0] in shown else ""
 
 
-def draw_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
+def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
     """Draw pale lines below all else, and no frame above and to the right."""
     axes.grid(True, axis=axis, which="major", color="0.9")
     axes.set_axisbelow(True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opencl_lab.comparison.drawing import draw_grid
+from opencl_lab.comparison.drawing import pale_grid
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover
 
@@ -91,7 +91,7 @@ def draw_lines(
         axes.plot(sizes, middles, label=text, gid=group_name(name, sizes), **style)
         axes.fill_between(sizes, lows, highs, color=style["color"], alpha=0.15, linewidth=0)
     _size_axis(axes, [size for size, _ in series if size > 0])
-    draw_grid(axes)
+    pale_grid(axes)
 
 
 def _points(

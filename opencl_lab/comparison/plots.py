@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.drawing import (
-    draw_grid,
     large_number,
     legend_beside,
+    pale_grid,
     plain_scale,
     saved_figure,
     set_title,
@@ -106,7 +106,7 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
             axes.plot(curves.points, values, linewidth=0.8, label=name)
         axes.set_xlabel(curves.x_label)
         axes.set_ylabel(curves.y_label)
-        draw_grid(axes)
+        pale_grid(axes)
         if len(curves.values) > 1:
             legend_beside(axes)
         set_title(axes, title, 7)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.drawing import (
-    draw_grid,
     legend_beside,
+    pale_grid,
     plain_number,
     plain_scale,
     saved_figure,
@@ -62,7 +62,7 @@ def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks:
         axes.set_ylim(min(y for _, y in placed) / 2, 2 * max(top, *(y for _, y in placed)))
         axes.set_xlabel("arithmetic intensity of the problem in flops per byte")
         axes.set_ylabel(f"GFLOP/s by total time; larger marks: larger {size_name}")
-        draw_grid(axes)
+        pale_grid(axes)
         legend_beside(axes)
         set_title(axes, title, WIDTH - 1)
 

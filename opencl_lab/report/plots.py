@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opencl_lab.comparison.drawing import draw_grid, legend_beside, plain_scale, saved_figure
+from opencl_lab.comparison.drawing import legend_beside, pale_grid, plain_scale, saved_figure
 from opencl_lab.comparison.plots import OPENCL, OTHER, group_name
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def plot_efficiency_by_workers(
         axes.set_ylim(0, 1.1 * max(1.0, highest))
         axes.set_xlabel("workers")
         axes.set_ylabel("efficiency: speed-up over one worker, per worker")
-        draw_grid(axes)
+        pale_grid(axes)
         legend_beside(axes)
 
     saved_figure(path, draw, WIDTH, HEIGHT)
@@ -83,7 +83,7 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
         axes.axvline(1, color="0.5", linewidth=1, linestyle="--")
         axes.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
         axes.set_xlabel("new time over old time: left of 1 is faster now")
-        draw_grid(axes, "x")
+        pale_grid(axes, "x")
         legend_beside(axes)
 
     saved_figure(path, draw, WIDTH, 1.4 + 0.36 * len(rows))
@@ -123,7 +123,7 @@ def plot_search(path: Path, trials: Sequence[Trial], default: float | None) -> N
         plain_scale(axes)
         axes.set_xlabel("configurations in the order of the search")
         axes.set_ylabel("kernel time in ms")
-        draw_grid(axes)
+        pale_grid(axes)
         legend_beside(axes)
 
     saved_figure(path, draw, WIDTH, HEIGHT)

@@ -23,6 +23,7 @@ __all__ = [
     "crossing",
     "each_point",
     "fastest",
+    "level",
     "orders",
     "ratios",
     "times_of",
@@ -45,6 +46,11 @@ def each_point(results: Sequence[PartResult]) -> Iterator[tuple[Point, Sequence[
 def times_of(rows: Sequence[Measurement]) -> dict[str, Times]:
     """Return the total times of the rows that are right."""
     return {row.implementation: row.total_ms for row in rows if row.ok and row.total_ms}
+
+
+def level(one: Times, other: Times) -> bool:
+    """Return whether the intervals overlap, so that neither is the faster one for certain."""
+    return one.is_level_with(other)
 
 
 def _ours(rows: Sequence[Measurement]) -> list[Measurement]:
@@ -123,12 +129,12 @@ def _fastest_of(rows: Sequence[Measurement]) -> str:
         return "only one side was measured"
     pair = sorted((_first(ours), _first(others)), key=lambda item: item[1].median)
     (ahead, least), (behind, more) = pair
-    if least.is_level_with(more):
+    if level(least, more):
         text = f"{ahead} and {behind} are level within noise, {_taking(least)} and {_taking(more)}"
     else:
         text = f"{ahead} takes {_taking(least)}, {behind} {_taking(more)}, "
         text += f"which is {_ratio(more, least)} as long"
-    if "c:seq" in others and behind != "c:seq" and not least.is_level_with(others["c:seq"]):
+    if "c:seq" in others and behind != "c:seq" and not level(least, others["c:seq"]):
         text += f"; sequential C takes {_ratio(others['c:seq'], least)} as long as {ahead}"
     return text
 
@@ -144,7 +150,7 @@ def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
             if not ours or not others:
                 continue
             (_, mine), (name, theirs) = _first(ours), _first(others)
-            if mine.is_level_with(theirs):
+            if level(mine, theirs):
                 even.append(f"{point} ({name})")
             else:
                 found.append(f"{theirs.median / mine.median:.3g} ({point}, {name})")
@@ -218,7 +224,7 @@ def ratios(
             times = times_of(rows)
             if fast not in times or slow not in times:
                 continue
-            if times[fast].is_level_with(times[slow]):
+            if level(times[fast], times[slow]):
                 even.append(str(point))
             else:
                 found.append(f"{times[slow].median / times[fast].median:.3g} ({point})")
@@ -252,7 +258,7 @@ def _of_orders(times: Sequence[tuple[Times, str]]) -> str:
     """Say which order takes longer. Orders were measured one after the other, not in turns."""
     ordered = sorted(times, key=lambda item: item[0].median)
     (low, first), (high, last) = ordered[0], ordered[-1]
-    if low.is_level_with(high) or high.median < LEVEL * low.median:
+    if level(low, high) or high.median < LEVEL * low.median:
         shown = dict.fromkeys(f"{value.median:.3g}" for value in (low, high))
         return f"takes about the same time for all orders, {' to '.join(shown)} ms"
     return (

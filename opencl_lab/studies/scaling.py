@@ -9,7 +9,7 @@ from opencl_lab.device import Device
 from opencl_lab.measuring.roofline import stored_peaks
 from opencl_lab.measuring.samples import Times
 from opencl_lab.processes import default_threads
-from opencl_lab.studies.answers import each_point
+from opencl_lab.studies.answers import each_point, level
 from opencl_lab.studies.descriptor import PartResult
 from opencl_lab.wording import counted, size_text
 
@@ -54,7 +54,7 @@ def by_workers(
 def _best(reference: str, found: Mapping[int, Times]) -> str:
     """Say how many workers are fastest: all numbers whose times are level with the least."""
     least = min(found.values(), key=lambda times: times.median)
-    even = sorted(workers for workers, times in found.items() if times.is_level_with(least))
+    even = sorted(workers for workers, times in found.items() if level(times, least))
     if len(even) == 1:
         return f"{reference} is fastest with {counted(even[0], 'worker')}"
     names = f"{', '.join(map(str, even[:-1]))} or {even[-1]}"
@@ -65,9 +65,10 @@ def _efficiency(found: Mapping[int, Times]) -> str:
     """Say what is left of the efficiency with most workers, and why that may be little."""
     most = max(found)
     one, all_of_them = found[1], found[most]
-    least, greatest = one.over(all_of_them)
+    least = one.interval[0] / all_of_them.interval[1] / most
+    greatest = one.interval[1] / all_of_them.interval[0] / most
     efficiency = one.median / all_of_them.median / most
-    if least <= most <= greatest:
+    if least <= 1 <= greatest:
         return f"efficiency stays at 100 % within noise with {most}"
     change = "falls to" if efficiency < 1 else "is"
     text = f"efficiency {change} {100 * efficiency:.0f} % with {most}"
@@ -95,7 +96,7 @@ def local_memory(
             continue
         plain = found
         best = min(staged.values(), key=lambda times: times.median)
-        apart = not reads.is_level_with(best)
+        apart = not level(reads, best)
         wins += apart and best.median < reads.median
         losses += apart and best.median > reads.median
         others = ", ".join(f"{name} {times.median:.3g} ms" for name, times in staged.items())
@@ -121,7 +122,7 @@ def _doing(row: Measurement) -> Times | None:
 
 
 def _verdict(reads: Times, best: Times) -> str:
-    if reads.is_level_with(best):
+    if level(reads, best):
         return "level with plain reads within noise"
     return f"{reads.median / best.median:.2f} times as fast as plain reads"
 

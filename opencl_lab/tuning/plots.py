@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.drawing import (
     check_plot,
-    draw_grid,
     legend_beside,
+    pale_grid,
     plain_scale,
     set_title,
 )
@@ -172,4 +172,4 @@ def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Ev
 
 def _style(axes: Axes) -> None:
     plain_scale(axes)
-    draw_grid(axes, "y")
+    pale_grid(axes, "y")

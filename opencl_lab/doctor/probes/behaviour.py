@@ -80,14 +80,16 @@ def event_timing(device: Device) -> Answers:
 
     def measure(rounds: int) -> tuple[float, float]:
         cl.enqueue_copy(session.queue, buffer, x)
-        return session.times(lambda: spin(session.queue, x.shape, (wg,), buffer, np.uint32(rounds)))
+        arguments = session.queue, x.shape, (wg,), buffer, np.uint32(rounds)
+        event, host = session.times(lambda: spin(*arguments))
+        return host, event
 
     yield {"trying": "a launch of 20 ms"}
     rounds, host = 64, 0.0
     measure(rounds)  # compiles
     while host < 0.02 and rounds < 1 << 30:
         rounds *= 4
-        _, host = measure(rounds)
+        host, _ = measure(rounds)
     timed = [measure(rounds) for _ in range(5)]
     result = np.empty_like(x)
     cl.enqueue_copy(session.queue, result, buffer)
@@ -97,8 +99,8 @@ def event_timing(device: Device) -> Answers:
         if left & 1:
             scale, shift = scale * power % 2**32, (shift * power + offset) % 2**32
         power, offset, left = power * power % 2**32, offset * (power + 1) % 2**32, left >> 1
-    ratio = float(np.median([event / host for event, host in timed]))
-    milliseconds = float(np.median([host for _, host in timed])) * 1e3
+    ratio = float(np.median([event / host for host, event in timed]))
+    milliseconds = float(np.median([host for host, _ in timed])) * 1e3
     detail = f"events show {ratio:.2f} of the host's {milliseconds:.1f} ms"
     try:
         check(result, x * np.uint32(scale) + np.uint32(shift))
