@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from planted import make
 
-from opencl_lab.measuring.difference import Difference, largest_share, shares_of_bound
+from opencl_lab.measuring.difference import (
+    Difference,
+    errors_of,
+    growth,
+    largest_share,
+    over_parts,
+    shares_of_bound,
+)
 from opencl_lab.operations.conv2d import expected_fft, tolerance
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
@@ -147,3 +154,28 @@ def test_shares_of_bounds_have_no_nan():
     assert largest_share(np.array([1.0, 3.0]), 2.0) == 1.5
     assert not Difference(0.0, 0.0, error_over_bound=np.nan).ok
     assert not Difference(0.0, 0.0, error_over_bound=None).ok
+
+
+def test_errors_of_values_that_are_no_numbers_and_of_those_that_wrap_around():
+    right = np.array([1.0, np.nan, np.nan, np.inf, np.inf, 2.0, 0.0])
+    given = np.array([1.5, np.nan, 1.0, np.inf, -np.inf, np.nan, 0.0])
+    absolute, relative = errors_of(right, given)
+    assert absolute.tolist() == [0.5, 0, np.inf, 0, np.inf, np.inf, 0]
+    assert relative.tolist() == pytest.approx([0.5, 0, np.inf, 0, np.inf, np.inf, 0])
+    wrapped, _ = errors_of(np.array([255.0, 3.0]), np.array([0.0, 5.0]), 256.0)
+    assert wrapped.tolist() == [1, 2]
+
+
+def test_parts_of_a_result_count_all(rng):
+    errors = rng.random((40, 3))
+    found = over_parts(range(40), lambda part: (errors[part], 2 * errors[part], 3.0 * part))
+    assert (found.max_abs, found.max_rel) == (errors.max(), 2 * errors.max())
+    assert found.error_over_bound == 3.0 * 39
+    assert over_parts((), lambda part: (errors, errors, 1.0)).ok
+
+
+@pytest.mark.parametrize("terms", [1, 1000, 1 << 24])
+def test_sums_may_be_off_by_more_the_more_terms_they_have(terms):
+    narrow, wide = (growth(terms, np.dtype(kind)) for kind in ("float32", "float64"))
+    assert narrow >= terms * 2.0**-24
+    assert wide == pytest.approx(2 * terms * 2.0**-53)  # the right result is off, too

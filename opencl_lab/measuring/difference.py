@@ -113,10 +113,12 @@ def errors_of(right: Array, given: Array, period: float | None = None) -> tuple[
         absolute = np.abs(right - given)
         if period is not None:
             absolute = np.minimum(absolute, period - absolute)
-        absolute[(right == given) | (np.isnan(right) & np.isnan(given))] = 0
+        same = (right == given) | (np.isnan(right) & np.isnan(given))
+        absolute[same] = 0
         absolute[np.isnan(absolute)] = np.inf
         relative = absolute / (np.abs(right) + 1e-12)
         relative[np.isnan(relative)] = np.inf
+        relative[same] = 0
     return absolute, relative
 
 

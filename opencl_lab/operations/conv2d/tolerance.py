@@ -73,12 +73,13 @@ class _Bounds:
 
         Only those are looked at whose errors may have a larger share than any found before.
         """
+        known = self._known
         with np.errstate(invalid="ignore", over="ignore"):
             fixed = self.least + self.narrow * np.abs(reference)
             # A sum of magnitudes is no less than the sum, unless that wrapped around.
             sums = np.abs(reference) if self.floating else 0.0
             shares = shares_of_bound(error, fixed + self.gamma * sums)
-            (places,) = np.nonzero(shares > self._known)
+            (places,) = np.nonzero(shares > known)
             if places.size and self.gamma:
                 many = places.size > FEW * error.size
                 sums = self._sums[first + places] if many else self._each(first + places)
