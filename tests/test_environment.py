@@ -324,7 +324,7 @@ def test_other_documents_do_not():
     assert "environment" not in json.loads(oclab("devices", "--json").stdout)
 
 
-def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device):
+def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device, undrawn):
     monkeypatch.setattr(load, "busy", lambda before, now: "the machine is busy: so and so")
     commands = (("sort", "--n", 300, *QUICK), ("bench", "sort", "--sizes", 300, *QUICK))
     for number, command in enumerate(commands):
