@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyopencl as cl
@@ -123,6 +124,19 @@ def overlay(private_data, tmp_path, monkeypatch):
 def task():
     """A task for a device that is not there, for recorded runs."""
     return make_task("gemm", algorithm="tiled", device=GPU, size=512)
+
+
+# ---------------------------------------------------------------------- plots
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Plots are prepared as ever and then files without a picture: pixels take the most time."""
+
+    def save(self, path, **options):
+        Path(path).write_bytes(b"a plot")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", save)
 
 
 # ------------------------------------------------------------ Intel's runtime

@@ -131,8 +131,9 @@ def test_variables_of_the_loader_are_followed(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_works_is_loaded(device: Device) -> None:
-    works = [tool for tool in installation() if tool.detail.endswith(("platforms: 1", "forms: 2"))]
-    assert works and works[0].verdict == "ok" and not works[0].advice
+    tools = installation()
+    works = [tool for tool in tools if tool.detail.endswith(("platforms: 1", "forms: 2"))]
+    assert works and works[0].verdict == "ok" and not works[0].advice, tools
 
 
 def test_the_doctor_without_a_patient(

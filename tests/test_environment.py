@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 from ctypes import c_uint
 from types import SimpleNamespace
 
@@ -101,7 +102,8 @@ def test_only_our_processors_count(monkeypatch, tmp_path):
 
 def test_the_time_of_this_process_is_counted():
     first = load.sample()
-    while load.sample().time < first.time + 0.1:
+    begin = time.process_time()  # on a busy machine a second may pass without this process
+    while time.process_time() < begin + 0.05:
         pass
     second = load.sample()
     assert second.own > first.own
@@ -324,7 +326,7 @@ def test_other_documents_do_not():
     assert "environment" not in json.loads(oclab("devices", "--json").stdout)
 
 
-def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device):
+def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device, undrawn):
     monkeypatch.setattr(load, "busy", lambda before, now: "the machine is busy: so and so")
     commands = (("sort", "--n", 300, *QUICK), ("bench", "sort", "--sizes", 300, *QUICK))
     for number, command in enumerate(commands):

@@ -187,7 +187,7 @@ def test_arguments_of_clblast(options, device, monkeypatch):
 
 
 @pytest.mark.skipif(clblast.no_clblast() is not None, reason="no libclblast")
-@pytest.mark.parametrize("options", GEMMS)
+@pytest.mark.parametrize("options", [*GEMMS[:16:5], *GEMMS[16:]])  # each way at least once
 def test_real_clblast(options, device):
     assert judged(GEMM, resident(GEMM, "clblast"), device, **options).ok
 

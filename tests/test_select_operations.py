@@ -113,6 +113,16 @@ def test_wrong_numbers_of_keys_and_counts_are_seen():
     assert not UNIQUE.compare(problem, inputs, expected, moved).ok
 
 
+@pytest.mark.parametrize("right", [False, True])
+def test_wrong_places_in_sorted_keys_are_seen(right):
+    problem, inputs, expected = made(SEARCHSORTED, n=300, m=50, right=right)
+    assert SEARCHSORTED.compare(problem, inputs, expected, expected).ok
+    for place in (0, 25, 49):
+        moved = expected["places"].copy()
+        moved.reshape(-1)[place] += 1
+        assert not SEARCHSORTED.compare(problem, inputs, expected, {"places": moved}).ok
+
+
 def test_generated_keys_have_so_many_different_ones():
     for options, least, most in (
         ({}, 60, 100),

@@ -10,7 +10,10 @@ from sort_checks import SMALL, bits, stable_order
 
 import opencl_lab as ol
 from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.sort import check
+from opencl_lab.operations.sort.check import find_fault
 from opencl_lab.operations.sort.operation import ORDERS, SORT
+from opencl_lab.operations.sort.out_of_core import InMemory
 from opencl_lab.operations.sort.problem import SortProblem
 
 # -------------------------------------------------------------- the operation
@@ -154,3 +157,53 @@ def test_sorting_twice_changes_nothing(keys, queue):
     np.testing.assert_array_equal(bits(once), bits(twice))
     order = ol.argsort(once, queue=queue, **SMALL)
     np.testing.assert_array_equal(order, np.arange(keys.size))
+
+
+# ---------------------------------------------------- results found right or wrong in parts
+
+
+class _Changed(InMemory):
+    """Keys of which some bytes are others than they were."""
+
+    def __init__(self, array, changes):
+        array = array.copy()
+        for place, key in changes.items():
+            array[place] = key
+        super().__init__(array)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({(0, 5): 100_000}, "not in order"),
+        ({(2, 0): 0}, "other keys"),
+        ({(1, 299): 10_000}, "other keys"),
+        ({(1, 100): 399, (1, 101): 402}, "other keys"),  # of the same sum
+        ({(1, 127): 428, (1, 128): 427}, "not in order"),  # at the edge of a block
+        ({(0, 299): 300, (1, 0): 299}, "other keys"),  # in order, and from another row
+    ],
+)
+@pytest.mark.parametrize("block", [128, 300, 650, 1 << 18])
+def test_faults_of_a_result_are_found(block, changes, words, monkeypatch):
+    monkeypatch.setattr(check, "BLOCK", block)
+    right = np.arange(900, dtype=np.int32).reshape(3, 300)
+    problem = SortProblem(300, right.dtype, 3)
+    looked = []
+    given = InMemory(np.ascontiguousarray(right[:, ::-1]))
+    fault = find_fault(problem, given, _Changed(right, changes), looked.append)
+    if words is None:
+        assert fault is None and sum(looked) == 900
+    else:
+        assert words in fault
+
+
+def test_sums_tell_what_neighbours_do_not():
+    # Sorted, of the same plain sum, and other keys.
+    given, result = np.array([[1, 5, 6]], np.int8), np.array([[2, 4, 6]], np.int8)
+    problem = SortProblem(3, given.dtype)
+    assert "other keys" in find_fault(problem, InMemory(given), InMemory(result))
+    zeros = np.array([[0.0, -0.0]], np.float32)
+    assert find_fault(SortProblem(2, zeros.dtype), InMemory(zeros), InMemory(zeros)) is None
+    plain = np.array([[0.0, 0.0]], np.float32)
+    assert find_fault(SortProblem(2, zeros.dtype), InMemory(zeros), InMemory(plain)) is not None

@@ -15,12 +15,11 @@ import opencl_lab as ol
 from opencl_lab import processes
 from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.sort import check, out_of_core, part_sizes
-from opencl_lab.operations.sort.check import find_fault
+from opencl_lab.operations.sort import out_of_core, part_sizes
 from opencl_lab.operations.sort.codes import codes, last_key
 from opencl_lab.operations.sort.multiway_split import Samples
 from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.out_of_core import InMemory, sort_array
+from opencl_lab.operations.sort.out_of_core import sort_array
 from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.runtime import streams
@@ -354,50 +353,3 @@ def test_indices_and_values_do_not_go_in_parts_and_say_so(call, device, own_queu
         call(np.zeros(1 << 19, np.int32), queue=queue)
     assert "\n" not in str(caught.value)
     assert (ol.sort(np.ones(1 << 19, np.int32), queue=queue) == 1).all()
-
-
-class _Changed(InMemory):
-    """Keys of which some bytes are others than they were."""
-
-    def __init__(self, array, changes):
-        array = array.copy()
-        for place, key in changes.items():
-            array[place] = key
-        super().__init__(array)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, None),
-        ({(0, 5): 100_000}, "not in order"),
-        ({(2, 0): 0}, "other keys"),
-        ({(1, 299): 10_000}, "other keys"),
-        ({(1, 100): 399, (1, 101): 402}, "other keys"),  # of the same sum
-        ({(1, 127): 428, (1, 128): 427}, "not in order"),  # at the edge of a block
-        ({(0, 299): 300, (1, 0): 299}, "other keys"),  # in order, and from another row
-    ],
-)
-@pytest.mark.parametrize("block", [128, 300, 650, 1 << 18])
-def test_faults_of_a_result_are_found(block, changes, words, monkeypatch):
-    monkeypatch.setattr(check, "BLOCK", block)
-    right = np.arange(900, dtype=np.int32).reshape(3, 300)
-    problem = SortProblem(300, right.dtype, 3)
-    looked = []
-    given = InMemory(np.ascontiguousarray(right[:, ::-1]))
-    fault = find_fault(problem, given, _Changed(right, changes), looked.append)
-    if words is None:
-        assert fault is None and sum(looked) == 900
-    else:
-        assert words in fault
-
-
-def test_sums_tell_what_neighbours_do_not():
-    # Sorted, of the same plain sum, and other keys.
-    given, result = np.array([[1, 5, 6]], np.int8), np.array([[2, 4, 6]], np.int8)
-    problem = SortProblem(3, given.dtype)
-    assert "other keys" in find_fault(problem, InMemory(given), InMemory(result))
-    zeros = np.array([[0.0, -0.0]], np.float32)
-    assert find_fault(SortProblem(2, zeros.dtype), InMemory(zeros), InMemory(zeros)) is None
-    plain = np.array([[0.0, 0.0]], np.float32)
-    assert find_fault(SortProblem(2, zeros.dtype), InMemory(zeros), InMemory(plain)) is not None

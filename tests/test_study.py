@@ -106,6 +106,7 @@ def test_a_study_writes_everything(tmp_path, monkeypatch, capsys):
             assert (folder / f"{part}-{plot}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_workers_and_what_cannot_run_are_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(mpi, "find_mpiexec", lambda: None)
     bad = ("tiled", "TILE=7", {"TILE": 7})
@@ -144,6 +145,7 @@ def interrupt():
     raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_study_keeps_what_was_measured_and_says_so(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "dft", {"n": 16}, {"n": 32}, {"n": 48})
     two = {"dft": STUDIES["dft"], "gemm": STUDIES["gemm"]}
@@ -178,6 +180,7 @@ def test_an_interrupt_before_the_first_point_leaves_an_earlier_run_alone(tmp_pat
     assert (folder / "summary.txt").read_text() == "of an earlier run"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "sort", {"n": 10}, {"n": 20}, {"n": 30})
     now = [0.0]
@@ -202,6 +205,7 @@ def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monk
     assert "Not measured: sorted at n=20; n=30.\n  Not measured: reversed at n=10; n=20" in said
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_study_that_ends_in_time_is_complete(tmp_path, monkeypatch):
     small(monkeypatch, "dft", {"n": 16})
     arguments = ["study", "dft", "--out", str(tmp_path), "--repeats", "1", "--time-limit", "600"]
@@ -230,6 +234,7 @@ def test_peers_have_parts_for_each_kind_of_device(kind, device):
             assert sizes == sorted(sizes) and any(size & (size - 1) for size in sizes)
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("resident", [False, True])
 def test_peers_are_measured_where_the_data_are(resident, tmp_path, monkeypatch, device):
     small(monkeypatch, "peers", {"n": 300})

@@ -150,6 +150,7 @@ def test_efficiency_is_shown_of_ours_and_of_several_workers(tmp_path, figures):
     assert axes.lines[1].get_color() == looks["c:omp x2"]["color"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_plot_that_does_not_belong_to_the_results_is_removed(tmp_path, capsys):
     for name in ("roofline.png", "efficiency.png"):
         (tmp_path / name).write_bytes(b"of an earlier run")
@@ -193,6 +194,7 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
     assert found["implementation"] == "opencl:fft"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
     from opencl_lab.comparison.runner import run_comparison
 

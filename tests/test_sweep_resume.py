@@ -18,6 +18,8 @@ from opencl_lab.plan import Work
 
 QUICK = ("--repeats", "1", "--against", "c:seq")
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def measured(monkeypatch):

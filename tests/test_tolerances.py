@@ -15,7 +15,7 @@ from opencl_lab.measuring.difference import (
 from opencl_lab.operations.conv2d import expected_fft, tolerance
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.operations.dft.operation import DFT, TOLERANCE
 from opencl_lab.registry import get_operation
 
 CASES = {
@@ -121,6 +121,16 @@ def test_the_share_of_a_convolution_is_the_largest_of_all_values(few, transforms
         assert 0.05 < largest < 20
 
 
+def test_products_are_judged_in_all_of_their_parts(monkeypatch):
+    monkeypatch.setattr("opencl_lab.operations.gemm.operation.CHUNK", 100)
+    judge, right = judged("gemm", {"m": 30, "n": 20, "k": 10})
+    for row in (0, 14, 29):
+        changed = right.copy()
+        changed[row, 7] += 1
+        found = judge(changed)
+        assert not found.ok and found.max_abs == pytest.approx(1, rel=1e-5)
+
+
 def test_transforms_are_judged_each_by_its_norm():
     problem = DFT.problem(**DFT.with_defaults({"n": 16, "batch": 2}))
     right = np.ones((2, 16, 1), np.complex64)
@@ -129,6 +139,7 @@ def test_transforms_are_judged_each_by_its_norm():
     found = DFT.compare(problem, {}, {"spectrum": right}, {"spectrum": given})
     assert found.rel_l2 == pytest.approx(1e-3 / 4, rel=1e-3)
     tolerance_of_all = found.rel_l2 / found.error_over_bound
+    assert tolerance_of_all == pytest.approx(TOLERANCE["complex64"])
     given[1, 0] = 1 + 4 * tolerance_of_all * 0.9
     assert DFT.compare(problem, {}, {"spectrum": right}, {"spectrum": given}).ok
     given[1, 0] = 1 + 4 * tolerance_of_all * 1.1
@@ -144,6 +155,8 @@ def test_own_operations_fill_the_share(rng):
     operation._tolerance = 0.0
     assert operation.compare(None, {}, right, given).error_over_bound == np.inf
     assert operation.compare(None, {}, right, right).error_over_bound == 0
+    more = {"last": np.arange(3)}  # the worst of all outputs counts
+    assert operation.compare(None, {}, right | more, given | more).error_over_bound == np.inf
 
 
 def test_shares_of_bounds_have_no_nan():

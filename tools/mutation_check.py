@@ -2,13 +2,13 @@
 
     python tools/mutation_check.py [--only TEXT ...] [--list] [--tests FOLDER]
 
-Each fault of `faults.py` is put into a copy of the working tree, where the tests that should
-notice it run until the first failure. Of each fault it tells which test noticed, after how many
-seconds. The exit status is 1 if one was not noticed, and 2 if one could not be seeded, since the
-text that it replaces is not there any more, or if it ran no test.
+Each fault of `kernel_faults.py` and `lab_faults.py` is put into a copy of the working tree, where
+the tests that should notice it run until the first failure. Of each fault it tells which test
+noticed, after how many seconds. The exit status is 1 if one was not noticed, and 2 if one could not
+be seeded, since the text that it replaces is not there any more, or if it ran no test.
 
-Run it after tests were changed or left out; it takes about ten minutes. `--tests` takes them from
-elsewhere, to compare two states of them on the same sources.
+Run it after tests were changed or left out; it takes about fifteen minutes. `--tests` takes them
+from elsewhere, to compare two states of them on the same sources.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults import FAULTS, Fault
+from fault import Fault
+from kernel_faults import KERNEL_FAULTS
+from lab_faults import LAB_FAULTS
 
+FAULTS = (*KERNEL_FAULTS, *LAB_FAULTS)
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (".py", ".mako", ".c")
 PATIENCE = 900  # seconds

@@ -17,6 +17,8 @@ CLOCK_SLACK = 1.1
 """Events may claim so many times what the host's clock saw."""
 OVERHEAD_MS = 0.5
 """Milliseconds of a launch, at most, that its event does not see."""
+WAIT_MS = 5.0
+"""Milliseconds that every run may wait for processors that others keep busy."""
 UNSEEN = 10.0
 """Beyond that, the host's clock may show so many times what the events claim."""
 LEAST_SEEN, MOST_SEEN = 0.5, 1.02
@@ -62,7 +64,7 @@ def unseen(kernel_ms: float, host_ms: float, launches: int) -> str | None:
         Nothing but launches may be in the host's time, no copies for example.
     launches : int
     """
-    if host_ms - OVERHEAD_MS * (1 + launches) > UNSEEN * kernel_ms:
+    if host_ms - WAIT_MS - OVERHEAD_MS * (1 + launches) > UNSEEN * kernel_ms:
         return _disagreement(kernel_ms, host_ms)
     return None
 

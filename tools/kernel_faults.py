@@ -1,47 +1,16 @@
-"""The faults that `mutation_check.py` seeds: a text, what stands in its place, who must notice.
-
-A text is looked for in all files below a place, and must occur there `times` times; so files may be
-split and renamed. Where a template or a module changes its words, change them here, too.
-"""
+"""Faults in kernels, planners and the way of calls to them; see `fault.py`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fault import Fault
 
-__all__ = ["FAULTS", "Fault"]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One fault.
-
-    Parameters
-    ----------
-    name : str
-        What is wrong then.
-    place : str
-        A folder, or a file.
-    old, new : str
-        A text, and what is put in its place.
-    tests : str
-        Files below ``tests/`` that should notice, and after ``-k`` which of their tests.
-    times : int
-        How often the text occurs.
-    """
-
-    name: str
-    place: str
-    old: str
-    new: str
-    tests: str
-    times: int = 1
-
+__all__ = ["KERNEL_FAULTS"]
 
 SORT, GEMM, CONV = "clkernels/sort", "clkernels/gemm", "clkernels/conv2d"
 MATRIX = "test_matrix.py -k"
 SWEEP = f"{MATRIX} "  # by configurations other than the default one
 
-FAULTS = (
+KERNEL_FAULTS = (
     # ------------------------------------------------------------------- sort
     Fault(
         "radix, CPU: every pass sorts by the first digit",
@@ -304,45 +273,5 @@ FAULTS = (
         "device copies: elements are not moved around the end",
         "opencl_lab/runtime/copies.py", "shift % shape)", "0)",
         "test_fft*.py",
-    ),
-    # ------------------------------------------------------------------ measuring
-    Fault(
-        "rounds: the order of turns stays the same",
-        "opencl_lab/measuring/rounds.py", "order.sample(participants, len(participants))",
-        "list(participants)",
-        "test_measuring*.py test_tuning_tuner*.py",
-    ),
-    Fault(
-        "rounds: whoever is steady leaves the one beside it that is not",
-        "opencl_lab/measuring/rounds.py", "if any(_overlap(intervals[index], intervals[other]) ",
-        "if any(index == other ",
-        "test_measuring*.py",
-    ),
-    Fault(
-        "rounds: a slow one uses up the time of the others",
-        "opencl_lab/measuring/rounds.py", " or self._spent[index] + last <= own", "",
-        "test_measuring*.py",
-    ),
-    Fault(
-        "doubt: events may claim more than the host saw",
-        "opencl_lab/measuring/doubt.py", "kernel_ms <= CLOCK_SLACK * host_ms",
-        "kernel_ms <= CLOCK_SLACK * host_ms + 1e9",
-        "test_measuring*.py test_resident_calls*.py",
-    ),
-    # ------------------------------------------------------------------ tuner
-    Fault(
-        "tuner: the problem that no tile divides is not checked",
-        "opencl_lab/tuning/trial.py", "_check_case.check()", "_check_case.load()",
-        "test_tuning_sandbox*.py test_tuning_tuner*.py",
-    ),
-    Fault(
-        "tuner: what is written outside of outputs is not seen",
-        "opencl_lab/tuning/trial.py", "if damage is not None:", "if False:",
-        "test_tuning_sandbox*.py test_tuning_tuner*.py",
-    ),
-    Fault(
-        "tuner: a wrong result is right",
-        "opencl_lab/tuning/trial.py", "if not difference.ok:", "if False:",
-        "test_tuning_sandbox*.py test_tuning_tuner*.py",
     ),
 )  # fmt: skip

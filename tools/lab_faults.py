@@ -1,0 +1,184 @@
+"""Faults in what measures, judges and compares; see `fault.py`."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+__all__ = ["LAB_FAULTS"]
+
+LAB_FAULTS = (
+    # ------------------------------------------------------------------ measuring
+    Fault(
+        "rounds: the order of turns stays the same",
+        "opencl_lab/measuring/rounds.py", "order.sample(participants, len(participants))",
+        "list(participants)",
+        "test_measuring*.py test_tuning_tuner*.py",
+    ),
+    Fault(
+        "rounds: whoever is steady leaves the one beside it that is not",
+        "opencl_lab/measuring/rounds.py", "if any(_overlap(intervals[index], intervals[other]) ",
+        "if any(index == other ",
+        "test_measuring*.py",
+    ),
+    Fault(
+        "rounds: a slow one uses up the time of the others",
+        "opencl_lab/measuring/rounds.py", " or self._spent[index] + last <= own", "",
+        "test_measuring*.py",
+    ),
+    Fault(
+        "doubt: events may claim more than the host saw",
+        "opencl_lab/measuring/doubt.py", "kernel_ms <= CLOCK_SLACK * host_ms",
+        "kernel_ms <= CLOCK_SLACK * host_ms + 1e9",
+        "test_measuring*.py test_resident_calls*.py",
+    ),
+    Fault(
+        "rounds: nobody asks whether the budget is over",
+        "opencl_lab/measuring/rounds.py", "if self._budget is None:", "if True:",
+        "test_measuring*.py",
+    ),
+    Fault(
+        "rounds: an interval twice as wide is steady",
+        "opencl_lab/measuring/rounds.py", "<= 2 * STEADY * median", "<= 4 * STEADY * median",
+        "test_measuring*.py",
+    ),
+    Fault(
+        "doubt: time that events do not see is never doubted",
+        "opencl_lab/measuring/doubt.py", "> UNSEEN * kernel_ms", "> 1e9 * kernel_ms",
+        "test_measuring*.py test_resident_calls*.py",
+    ),
+    Fault(
+        "environment: what this process does itself makes the machine busy",
+        "opencl_lab/measuring/load.py", " - (now.own - before.own)", "",
+        "test_environment*.py -k others",
+    ),
+    Fault(
+        "environment: a quota leaves a container all processors",
+        "opencl_lab/measuring/load.py", "(1 - SHARE) * granted", "(1 - SHARE) * processors",
+        "test_environment*.py -k quota",
+    ),
+    # ----------------------------------------------------- errors over their bounds
+    Fault(
+        "bounds: what is NaN has no error",
+        "opencl_lab/operation.py", "shares[np.isnan(shares)] = np.inf",
+        "shares[np.isnan(shares)] = 0",
+        "test_tolerances*.py",
+    ),
+    Fault(
+        "bounds: gemm, the last rows of a result count alone",
+        "opencl_lab/operations/gemm/operation.py",
+        "*threads.map(of_part, parts)", "*threads.map(of_part, parts[-1:])",
+        "test_tolerances*.py",
+    ),
+    Fault(
+        "bounds: conv2d, the first part of a result that differs is the worst",
+        "opencl_lab/operations/conv2d/tolerance.py",
+        "np.nonzero(shares > known)", "np.nonzero(shares > known + 1e9)",
+        "test_tolerances*.py",
+    ),
+    Fault(
+        "bounds: dft, the tolerance counts twice",
+        "opencl_lab/operations/dft/tolerance.py", "tolerance * size)", "2 * tolerance * size)",
+        "test_tolerances*.py",
+    ),
+    Fault(
+        "bounds: own operations, only the last output is judged",
+        "opencl_lab/tuning/custom.py",
+        "worst = max(worst, largest_share(far, self._tolerance * magnitude))",
+        "worst = largest_share(far, self._tolerance * magnitude)",
+        "test_tolerances*.py",
+    ),
+    Fault(
+        "topk: places of other libraries may be the same twice",
+        "opencl_lab/operations/select/topk_operation.py",
+        "(ordered[:, 1:] != ordered[:, :-1]).all()", "True", "test_select_operations*.py",
+    ),
+    Fault(
+        "topk: the values at the places of other libraries are not looked at",
+        "opencl_lab/operations/select/topk_operation.py",
+        'np.take_along_axis(inputs["keys"], places, axis=-1)', 'expected["values"]',
+        "test_select_operations*.py",
+    ),
+    Fault(
+        "unique: counts are not compared",
+        "opencl_lab/operations/select/unique_operation.py",
+        'names = ("values", "counts") if problem.counts else ("values",)', 'names = ("values",)',
+        "test_select_operations*.py",
+    ),
+    Fault(
+        "searchsorted: places are compared with themselves",
+        "opencl_lab/operations/select/searchsorted_operation.py",
+        'exact(expected["places"], actual["places"])', 'exact(actual["places"], actual["places"])',
+        "test_select_operations*.py",
+    ),
+    # ------------------------------------------------------- sweeps and their comparison
+    Fault(
+        "sweeps: the finished sizes of another sweep are taken over",
+        "opencl_lab/comparison/unfinished.py", "if head == self._head:", 'if "sweep" in head:',
+        "test_sweep_resume*.py",
+    ),
+    Fault(
+        "sweeps: other options of the problem are the same sweep",
+        "opencl_lab/cli/points.py", '"options": dict(self.options),', "",
+        "test_sweep_resume*.py",
+    ),
+    Fault(
+        "sweeps: finished sizes of other kernel parameters are taken over",
+        "opencl_lab/comparison/unfinished.py",
+        'record["configs"] != json.loads(json.dumps(configs))', "False",
+        "test_sweep_resume*.py",
+    ),
+    Fault(
+        "patience: a time does not grow with the size",
+        "opencl_lab/comparison/patience.py", "return steps(new) / max(steps(old), 1)",
+        "return 1.0",
+        "test_sweep_patience*.py",
+    ),
+    Fault(
+        "patience: a guess over a wide gap is believed",
+        "opencl_lab/comparison/patience.py", "if uncertain and growth > WIDE:", "if False:",
+        "test_sweep_patience*.py",
+    ),
+    Fault(
+        "crossovers: bisected from the first size on, not from the last before",
+        "opencl_lab/comparison/crossover_search.py",
+        "_between(before[-1], above)", "_between(before[0], above)",
+        "test_crossover_search*.py",
+    ),
+    Fault(
+        "crossovers: the greatest size is not looked at",
+        "opencl_lab/comparison/crossover_search.py",
+        "return greatest if above is not None else", "return None if above is not None else",
+        "test_crossover_search*.py",
+    ),
+    Fault(
+        "compared runs: rows of ours that are missing are no regression",
+        "opencl_lab/comparison/changes.py", "return bool(self.missing) or any(", "return any(",
+        "test_changes*.py",
+    ),
+    Fault(
+        "compared runs: a size that lost all of its rows is not missing",
+        "opencl_lab/comparison/changes.py", " or _lists(new, row))", ")",
+        "test_changes*.py",
+    ),
+    Fault(
+        "compared runs: three runs and three tell the slower one",
+        "opencl_lab/comparison/changes.py", " > CHANCE:", " > 0.2:",
+        "test_changes*.py",
+    ),
+    # ------------------------------------------------------------------ tuner
+    Fault(
+        "tuner: the problem that no tile divides is not checked",
+        "opencl_lab/tuning/trial.py", "_check_case.check()", "_check_case.load()",
+        "test_tuning_sandbox*.py test_tuning_tuner*.py",
+    ),
+    Fault(
+        "tuner: what is written outside of outputs is not seen",
+        "opencl_lab/tuning/trial.py", "if damage is not None:", "if False:",
+        "test_tuning_sandbox*.py test_tuning_tuner*.py",
+    ),
+    Fault(
+        "tuner: a wrong result is right",
+        "opencl_lab/tuning/trial.py", "if not difference.ok:", "if False:",
+        "test_tuning_sandbox*.py test_tuning_tuner*.py",
+    ),
+)  # fmt: skip
