@@ -175,8 +175,8 @@ class Gemm(Operation[GemmProblem]):
         if problem.depth:
             with np.errstate(invalid="ignore", over="ignore"):
                 a, b = _factors(problem, inputs)
-                rows = np.abs(problem.alpha) * np.sqrt(np.einsum("ij,ij->i", a, a))
-                columns = np.sqrt(np.einsum("ij,ij->j", b, b))
+                rows = np.abs(problem.alpha) * _norms(a)
+                columns = _norms(b.T)
         if problem.beta:
             rows = 2 * rows  # |beta c| is at most |result| + |alpha a b|
 
@@ -191,6 +191,15 @@ class Gemm(Operation[GemmProblem]):
         step = max(1, CHUNK // max(problem.n, 1))
         parts = (slice(first, first + step) for first in range(0, problem.m, step))
         return over_parts(parts, of_part)
+
+
+def _norms(matrix: Array) -> Array:
+    """Return the norms of rows; scaled, as squares overflow where norms do not."""
+    largest = float(np.max(np.abs(matrix), initial=0))
+    scale = largest if 1e150 < largest < np.inf else 1.0
+    scaled = matrix if scale == 1 else matrix / scale
+    norms: Array = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return norms
 
 
 def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[Array, ...]:
