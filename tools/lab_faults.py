@@ -59,14 +59,14 @@ LAB_FAULTS = (
     # ----------------------------------------------------- errors over their bounds
     Fault(
         "bounds: what is NaN has no error",
-        "opencl_lab/operation.py", "shares[np.isnan(shares)] = np.inf",
+        "opencl_lab/measuring/difference.py", "shares[np.isnan(shares)] = np.inf",
         "shares[np.isnan(shares)] = 0",
         "test_tolerances*.py",
     ),
     Fault(
         "bounds: gemm, the last rows of a result count alone",
         "opencl_lab/operations/gemm/operation.py",
-        "*threads.map(of_part, parts)", "*threads.map(of_part, parts[-1:])",
+        "over_parts(parts, of_part)", "over_parts(list(parts)[-1:], of_part)",
         "test_tolerances*.py",
     ),
     Fault(
