@@ -165,7 +165,7 @@ def test_a_plot_that_does_not_belong_to_the_results_is_removed(tmp_path, capsys)
 
 
 def test_the_command_searches_crossovers(tmp_path, capsys):
-    command = ["bench", "gemm", "--crossover", "--sizes", "8,200", "--repeats", "5"]
+    command = ["bench", "gemm", "--crossover", "--sizes", "8,200", "--repeats", "1"]
     assert main([*command, "--against", "c:seq,c:omp", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "from which size on the device is faster" in out and "sizes measured" in out
