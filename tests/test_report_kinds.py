@@ -16,7 +16,7 @@ from opencl_lab.plan import Work
 from opencl_lab.report.chapters import chapter_of, sections_of
 from opencl_lab.report.devices import across_devices
 from opencl_lab.report.environment import machines_of
-from opencl_lab.report.summary import summary_of
+from opencl_lab.report.summary import summary_of, times_text, troubles_of
 from opencl_lab.report.sweeps import sweeps_of
 from opencl_lab.report.thinning import MOST_LINES, MOST_SIZES, thinned
 
@@ -38,8 +38,8 @@ def test_times_that_overlap_are_level(tmp_path):
     winners, end, *rest = summary_of(one)
     assert winners == "Fastest by total time: opencl:a, numpy and c:omp (level within noise)."
     assert end == (
-        "opencl:a takes 2.2 ms, level within noise with numpy (1.05 times) and c:omp (1.1 times); "
-        "the next, c:seq, 9 times as long."
+        "opencl:a takes 2.2 ms, level within noise with numpy (1.05 times) and c:omp (1.10 times); "
+        "the next, c:seq, 9.00 times as long."
     )
     assert not rest  # five runs are enough to speak of noise
 
@@ -53,7 +53,30 @@ def test_a_winner_is_one_that_leads_or_is_level_at_all_sizes_of_a_range(tmp_path
     ]
     problem = {"operation": "sort", "sizes": list(factors)}
     (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", problem=problem, results=rows)))
-    assert summary_of(one)[0] == "Fastest by total time: opencl:a up to 4, c:seq at 8 (n)."
+    said = "opencl:a up to 4 (level with others at 1 and 2), c:seq at 8 (n)"
+    assert summary_of(one)[0] == f"Fastest by total time: {said}."
+
+
+def test_what_was_not_measured_to_the_end_is_said_once_and_claims_no_more(tmp_path):
+    rows = []
+    for n, seconds in ((10, 0), (100, 0), (1000, 7.5), (10000, 80)):
+        reason = f"a run would take about {seconds:g} s; --against c:seq runs it"
+        absent = row("c:seq", samples=(), status="unavailable", reason=reason)
+        last = absent if seconds else slower(9, "c:seq")
+        rows += [{"n": n, **item.as_row()} for item in (row("opencl:a"), last)]
+    problem = {"operation": "sort", "sizes": [10, 100, 1000, 10000]}
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", problem=problem, results=rows)))
+    assert [str(item) for item in troubles_of(one)] == [
+        "c:seq was not measured at n = 1,000 and 10,000: "
+        "a run would take about 7.5 to 80 s; --against c:seq runs it"
+    ]
+    crossing = "opencl:a is faster than c:seq (measured up to 100) wherever both ran."
+    assert crossing in " ".join(summary_of(one))
+
+
+def test_ratios_say_how_exactly_they_are_known():
+    said = ["1.000", "1.004", "1.50", "9.99", "41.9"]
+    assert [times_text(ratio) for ratio in (1, 1.004, 1.5, 9.99, 41.9)] == said
 
 
 def test_few_runs_are_called_few(tmp_path):
