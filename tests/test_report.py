@@ -100,7 +100,8 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
 def test_sentences_are_drawn_from_the_rows(tmp_path):
     (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
     winners, end, crossings = summary_of(one)
-    assert winners == "Fastest by total time: c:seq at 100, opencl:radix from 1,000 on (level with others at 10,000) (n)."
+    said = "c:seq at 100, opencl:radix from 1,000 on (level with others at 10,000) (n)"
+    assert winners == f"Fastest by total time: {said}."
     assert end == (
         "At n = 10,000, opencl:radix takes 220 ms, level within noise with numpy (1.10 times); "
         "the next, c:seq, 10 times as long."

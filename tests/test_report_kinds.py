@@ -1,5 +1,6 @@
 """What a page says of documents beside sweeps: machines, searches, two runs, several devices."""
 
+import html
 import json
 import time
 
@@ -10,14 +11,15 @@ from test_report import EVIL, checked
 
 from opencl_lab.cli import main
 from opencl_lab.comparison.stored import read_results
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.measuring.samples import Times
 from opencl_lab.plan import Work
 from opencl_lab.report.chapters import chapter_of, sections_of
 from opencl_lab.report.devices import across_devices
-from opencl_lab.report.environment import machines_of
+from opencl_lab.report.environment import device_names, machines_of
 from opencl_lab.report.summary import summary_of, times_text, troubles_of
-from opencl_lab.report.sweeps import sweeps_of
+from opencl_lab.report.sweeps import find_results, sweeps_of
 from opencl_lab.report.thinning import MOST_LINES, MOST_SIZES, thinned
 
 
@@ -229,13 +231,79 @@ def test_devices_are_set_side_by_side(tmp_path):
     assert across.table.heads == ["n", "implementation", "Some device, ms", "A GPU, ms"]
     shown = {tuple(cell.text for cell in cells) for cells in across.table.rows}
     assert ("100", "opencl:radix", "220", "440") in shown
-    assert ("1,000", "opencl:merge", "", "2200") in shown
+    assert ("100", "opencl (the fastest)", "220", "220") in shown
+    assert not any(size == "1,000" for size, *_ in shown)  # of one device alone
     (figure,) = across.figures("x")
     assert {name for _, name in figure.legend} >= {"opencl:Some device", "opencl:A GPU"}
     assert not across_devices(results[:1])  # nothing to compare with
     assert main(["report", str(tmp_path), "--quiet"]) == 0
     words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
     assert "Across devices" in words and "3 experiments" in words
+
+
+def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
+    there = [
+        {"n": n, **row("opencl:radix@device", data="device", algorithm="radix").as_row()}
+        for n in (10, 100)
+    ]
+    problem = {"operation": "sort", "sizes": [10, 100]}
+    sweep(tmp_path / "a.json", problem=problem, results=there, device={**DEVICE, "name": "A GPU"})
+    many(tmp_path / "b.json", (10, 100), "opencl:radix", "c:omp")
+    large = {**DEVICE, "compute_units": 16}
+    many(tmp_path / "c.json", (10, 100), "c:omp", "opencl:radix", device=large)
+    results = [read_results(tmp_path / f"{name}.json") for name in "abc"]
+    names = device_names(results)
+    assert names == ["A GPU", "Some device, 2 compute units", "Some device, 16 compute units"]
+    (across,) = across_devices(results, names)
+    said, alone = across.text
+    assert said == (
+        "At n = 100, Some device, 2 compute units takes 220 ms (radix); Some device, 16 compute "
+        "units takes 2.00 times as long (radix); each with the fastest algorithm there."
+    )
+    assert alone == "With the data on the device only: A GPU."
+    (figure,) = across.figures("x")
+    assert len(figure.legend) == 3 and "opencl:A GPU@device" in {name for _, name in figure.legend}
+    assert across.table.heads[2:] == [f"{name}, ms" for name in names[1:]]
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    assert "OpenCL is fastest in 1 of 2 comparisons with others." in words
+
+
+def test_commands_stand_in_the_order_in_which_they_ran(tmp_path):
+    for name, started in (("a", "2026-01-02"), ("b", "2026-01-01")):
+        arguments = ["bench", "sort", "--n", "10", "--json", "--seed", str(ord(name))]
+        environment = {"started": f"{started}T00:00:00+00:00"}
+        sweep(tmp_path / f"{name}.json", row(), arguments=arguments, environment=environment)
+    given = json.loads((tmp_path / "a.json").read_text())
+    compared = {"compared": {"old": {"path": "b.json"}, "new": {"path": "a.json"}}, "results": []}
+    given |= compared | {"arguments": ["bench", "--compare", "b.json", "a.json", "--json"]}
+    given["results"] = [{"implementation": "opencl:radix", "verdict": "faster", "ratio": 0.5}]
+    (tmp_path / "0.json").write_text(json.dumps(given))
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    last = html.unescape(page[page.index('id="commands"') :])
+    places = [last.index(f"> {name}.json") for name in ("b", "a", "0")]
+    assert places == sorted(places)
+
+
+def test_all_studies_in_one_document_are_read(tmp_path):
+    (one,) = [json.loads(sweep(tmp_path / "a.json", row(), slower(2, "c:seq")).read_text())]
+    answer = {"question": "Which one?", "answer": ["This one."]}
+    studies = [
+        {"study": name, "scale": "small", "answers": [answer], "results": one["results"]}
+        for name in ("gemm", "sort")
+    ]
+    del one["results"], one["problem"]
+    (tmp_path / "a.json").write_text(json.dumps({**one, "studies": studies}))
+    found, skipped = find_results(tmp_path)
+    assert [item.operation for item in found] == ["gemm", "sort"] and not skipped
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    assert words.count("Study gemm (small)") == 2 and words.count("This one.") == 2
+    listed = {**one, "studies": [{"name": "gemm"}]}
+    (tmp_path / "a.json").write_text(json.dumps(listed))
+    with pytest.raises(InvalidProblem, match="has no measured rows"):
+        find_results(tmp_path)
 
 
 def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):

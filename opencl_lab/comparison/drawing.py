@@ -40,7 +40,7 @@ TITLE_POINTS = 10  # size of titles
 HIGHER = 1.15  # how much higher a plot of a page is, since it has a legend neither beside nor in it
 
 ASIDE = 10.0  # inches at the right and below, for the legend that a page cuts out
-LABEL = 42  # letters of an axis' label that are as long as a plot of a page is high
+LABEL = 30  # letters of an axis' label that are as long as a plot of a page is high
 
 _page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None)
 """The width in inches and the least size of letters of the plots of a page; None elsewhere."""

@@ -8,27 +8,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opencl_lab.comparison.measure import Measurement, Side
-from opencl_lab.comparison.sweep import Crossover, crossovers
+from opencl_lab.comparison.sweep import Crossover, Verdict, crossovers, verdict
 from opencl_lab.comparison.table import number
 from opencl_lab.report.sweeps import Sweep
 from opencl_lab.wording import counted
 
-__all__ = ["Trouble", "are_level", "size_range", "summary_of", "times_text", "troubles_of"]
+__all__ = [
+    "SIDES",
+    "Trouble",
+    "are_level",
+    "size_range",
+    "standings_of",
+    "summary_of",
+    "times_text",
+    "troubles_of",
+]
 
 SHOWN_SIZES = 4  # that are named one by one
 SHOWN_NAMES = 3
 MOST_RANGES = 6  # of sizes with a winner each, before only their numbers are said
 FEWEST_RUNS = 4  # of each: those of equal speed lie apart by luck in less than one of twenty cases
 MOST_TROUBLES = 20
+SIDES: tuple[Side, ...] = ("host", "device")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def summary_of(sweep: Sweep) -> list[str]:
     """Return what the rows say of speed."""
     sentences = []
-    for side in ("host", "device"):
+    for side in SIDES:
         sentences += _of_side(sweep, side)
     return sentences or ["Nothing was measured with a right result."]
+
+
+def standings_of(sweep: Sweep) -> list[Verdict]:
+    """Return how the fastest of ours stands against the fastest other at the largest size.
+
+    One for each side of the data on which both were measured.
+    """
+    found: list[Verdict] = []
+    for side in SIDES:
+        last = next((x for _, rows in reversed(sweep.series) if (x := _ranked(rows, side))), [])
+        ours = next((row for row in last if row.kind == "opencl"), None)
+        other = next((row for row in last if row.kind != "opencl"), None)
+        if ours is not None and other is not None:
+            assert ours.total_ms is not None and other.total_ms is not None
+            found.append(verdict(ours.total_ms, other.total_ms))
+    return found
 
 
 def _of_side(sweep: Sweep, side: Side) -> list[str]:
