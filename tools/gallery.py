@@ -33,6 +33,7 @@ PAGE = ROOT / "docs/gallery.md"
 WIDTH, COLOURS = 1200, 64  # of the pictures that are kept: pixels, and how many differ
 RATE = 8000  # samples per second
 SCREEN = (1440, 900)  # pixels of a window of the browser: wide enough for two plots
+EDGE = 16  # pixels of the page around what is shown of it
 FIRST_PLOTS = """(() => {
   const boxes = [...document.querySelectorAll("figure")].map((x) => x.getBoundingClientRect());
   const row = boxes.filter((box) => box.top === boxes[0].top);
@@ -214,7 +215,13 @@ def take_screenshot(page: Path, target: Path) -> None:
     try:
         window.open(page, *SCREEN)
         x, y, width, height = window.run(FIRST_PLOTS)
-        window.screenshot(target, {"x": x, "y": y, "width": width, "height": height})
+        clip = {
+            "x": x - EDGE,
+            "y": y - EDGE,
+            "width": width + 2 * EDGE,
+            "height": height + 2 * EDGE,
+        }
+        window.screenshot(target, clip)
     finally:
         window.close()
 
