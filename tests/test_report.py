@@ -100,9 +100,10 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
 def test_sentences_are_drawn_from_the_rows(tmp_path):
     (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
     winners, end, crossings = summary_of(one)
-    assert winners == "Fastest by total time: c:seq at 100, opencl:radix from 1,000 on (n)."
+    said = "c:seq at 100, opencl:radix from 1,000 on (level with others at 10,000) (n)"
+    assert winners == f"Fastest by total time: {said}."
     assert end == (
-        "At n = 10,000, opencl:radix takes 220 ms, level within noise with numpy (1.1 times); "
+        "At n = 10,000, opencl:radix takes 220 ms, level within noise with numpy (1.10 times); "
         "the next, c:seq, 10 times as long."
     )
     assert "opencl:radix is faster than c:seq from about" in crossings
@@ -275,3 +276,21 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
     assert content["read"] == [str(path)] and content["output"] == str(page)
     assert content["arguments"] == ["report", str(path), "-o", str(page), "--json"]
     checked(page.read_text(encoding="utf-8"))
+
+
+def test_plots_of_a_page_have_one_size_and_names_take_no_room(tmp_path):
+    long = "opencl:" + "a-long-name-" * 4
+    path = write_sweep(tmp_path / "a.json", name=long)
+    (one,) = sweeps_of(read_results(path))
+    figures = figures_of(one, "x")
+    boxes = {re.search(r'viewBox="([^"]*)"', figure.svg).group(1) for figure in figures}
+    assert len(figures) > 1 and len(boxes) == 1
+    width = float(boxes.pop().split()[2])
+    for figure in figures:
+        ends = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', figure.svg)]
+        assert width * 0.85 < max(ends) < width  # the plot is as wide as its box
+        assert all("<path" in sample or "<use" in sample for sample, _ in figure.legend)
+        sizes = [float(size) for size in re.findall(r"font-size:([\d.]+)px", figure.svg)]
+        assert sizes and min(sizes) >= 11
+        lines = [sample for sample, name in figure.legend if name == "numpy"]
+        assert "stroke-width" in lines[0] and re.search(r' d="M[^"]*L', lines[0])

@@ -1,5 +1,6 @@
 """What a page says of documents beside sweeps: machines, searches, two runs, several devices."""
 
+import html
 import json
 import time
 
@@ -10,14 +11,15 @@ from test_report import EVIL, checked
 
 from opencl_lab.cli import main
 from opencl_lab.comparison.stored import read_results
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.measuring.samples import Times
 from opencl_lab.plan import Work
 from opencl_lab.report.chapters import chapter_of, sections_of
 from opencl_lab.report.devices import across_devices
-from opencl_lab.report.environment import machines_of
-from opencl_lab.report.summary import summary_of
-from opencl_lab.report.sweeps import sweeps_of
+from opencl_lab.report.environment import device_names, machines_of
+from opencl_lab.report.summary import summary_of, times_text, troubles_of
+from opencl_lab.report.sweeps import find_results, sweeps_of
 from opencl_lab.report.thinning import MOST_LINES, MOST_SIZES, thinned
 
 
@@ -38,8 +40,8 @@ def test_times_that_overlap_are_level(tmp_path):
     winners, end, *rest = summary_of(one)
     assert winners == "Fastest by total time: opencl:a, numpy and c:omp (level within noise)."
     assert end == (
-        "opencl:a takes 2.2 ms, level within noise with numpy (1.05 times) and c:omp (1.1 times); "
-        "the next, c:seq, 9 times as long."
+        "opencl:a takes 2.2 ms, level within noise with numpy (1.05 times) and c:omp (1.10 times); "
+        "the next, c:seq, 9.00 times as long."
     )
     assert not rest  # five runs are enough to speak of noise
 
@@ -53,7 +55,30 @@ def test_a_winner_is_one_that_leads_or_is_level_at_all_sizes_of_a_range(tmp_path
     ]
     problem = {"operation": "sort", "sizes": list(factors)}
     (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", problem=problem, results=rows)))
-    assert summary_of(one)[0] == "Fastest by total time: opencl:a up to 4, c:seq at 8 (n)."
+    said = "opencl:a up to 4 (level with others at 1 and 2), c:seq at 8 (n)"
+    assert summary_of(one)[0] == f"Fastest by total time: {said}."
+
+
+def test_what_was_not_measured_to_the_end_is_said_once_and_claims_no_more(tmp_path):
+    rows = []
+    for n, seconds in ((10, 0), (100, 0), (1000, 7.5), (10000, 80)):
+        reason = f"a run would take about {seconds:g} s; --against c:seq runs it"
+        absent = row("c:seq", samples=(), status="unavailable", reason=reason)
+        last = absent if seconds else slower(9, "c:seq")
+        rows += [{"n": n, **item.as_row()} for item in (row("opencl:a"), last)]
+    problem = {"operation": "sort", "sizes": [10, 100, 1000, 10000]}
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", problem=problem, results=rows)))
+    assert [str(item) for item in troubles_of(one)] == [
+        "c:seq was not measured at n = 1,000 and 10,000: "
+        "a run would take about 7.5 to 80 s; --against c:seq runs it"
+    ]
+    crossing = "opencl:a is faster than c:seq (measured up to 100) wherever both ran."
+    assert crossing in " ".join(summary_of(one))
+
+
+def test_ratios_say_how_exactly_they_are_known():
+    said = ["1.000", "1.004", "1.50", "9.99", "41.9"]
+    assert [times_text(ratio) for ratio in (1, 1.004, 1.5, 9.99, 41.9)] == said
 
 
 def test_few_runs_are_called_few(tmp_path):
@@ -206,13 +231,79 @@ def test_devices_are_set_side_by_side(tmp_path):
     assert across.table.heads == ["n", "implementation", "Some device, ms", "A GPU, ms"]
     shown = {tuple(cell.text for cell in cells) for cells in across.table.rows}
     assert ("100", "opencl:radix", "220", "440") in shown
-    assert ("1,000", "opencl:merge", "", "2200") in shown
+    assert ("100", "opencl (the fastest)", "220", "220") in shown
+    assert not any(size == "1,000" for size, *_ in shown)  # of one device alone
     (figure,) = across.figures("x")
     assert {name for _, name in figure.legend} >= {"opencl:Some device", "opencl:A GPU"}
     assert not across_devices(results[:1])  # nothing to compare with
     assert main(["report", str(tmp_path), "--quiet"]) == 0
     words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
     assert "Across devices" in words and "3 experiments" in words
+
+
+def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
+    there = [
+        {"n": n, **row("opencl:radix@device", data="device", algorithm="radix").as_row()}
+        for n in (10, 100)
+    ]
+    problem = {"operation": "sort", "sizes": [10, 100]}
+    sweep(tmp_path / "a.json", problem=problem, results=there, device={**DEVICE, "name": "A GPU"})
+    many(tmp_path / "b.json", (10, 100), "opencl:radix", "c:omp")
+    large = {**DEVICE, "compute_units": 16}
+    many(tmp_path / "c.json", (10, 100), "c:omp", "opencl:radix", device=large)
+    results = [read_results(tmp_path / f"{name}.json") for name in "abc"]
+    names = device_names(results)
+    assert names == ["A GPU", "Some device, 2 compute units", "Some device, 16 compute units"]
+    (across,) = across_devices(results, names)
+    said, alone = across.text
+    assert said == (
+        "At n = 100, Some device, 2 compute units takes 220 ms (radix); Some device, 16 compute "
+        "units takes 2.00 times as long (radix); each with the fastest algorithm there."
+    )
+    assert alone == "With the data on the device only: A GPU."
+    (figure,) = across.figures("x")
+    assert len(figure.legend) == 3 and "opencl:A GPU@device" in {name for _, name in figure.legend}
+    assert across.table.heads[2:] == [f"{name}, ms" for name in names[1:]]
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    assert "OpenCL is fastest in 1 of 2 comparisons with others." in words
+
+
+def test_commands_stand_in_the_order_in_which_they_ran(tmp_path):
+    for name, started in (("a", "2026-01-02"), ("b", "2026-01-01")):
+        arguments = ["bench", "sort", "--n", "10", "--json", "--seed", str(ord(name))]
+        environment = {"started": f"{started}T00:00:00+00:00"}
+        sweep(tmp_path / f"{name}.json", row(), arguments=arguments, environment=environment)
+    given = json.loads((tmp_path / "a.json").read_text())
+    compared = {"compared": {"old": {"path": "b.json"}, "new": {"path": "a.json"}}, "results": []}
+    given |= compared | {"arguments": ["bench", "--compare", "b.json", "a.json", "--json"]}
+    given["results"] = [{"implementation": "opencl:radix", "verdict": "faster", "ratio": 0.5}]
+    (tmp_path / "0.json").write_text(json.dumps(given))
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    last = html.unescape(page[page.index('id="commands"') :])
+    places = [last.index(f"> {name}.json") for name in ("b", "a", "0")]
+    assert places == sorted(places)
+
+
+def test_all_studies_in_one_document_are_read(tmp_path):
+    (one,) = [json.loads(sweep(tmp_path / "a.json", row(), slower(2, "c:seq")).read_text())]
+    answer = {"question": "Which one?", "answer": ["This one."]}
+    studies = [
+        {"study": name, "scale": "small", "answers": [answer], "results": one["results"]}
+        for name in ("gemm", "sort")
+    ]
+    del one["results"], one["problem"]
+    (tmp_path / "a.json").write_text(json.dumps({**one, "studies": studies}))
+    found, skipped = find_results(tmp_path)
+    assert [item.operation for item in found] == ["gemm", "sort"] and not skipped
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    assert words.count("Study gemm (small)") == 2 and words.count("This one.") == 2
+    listed = {**one, "studies": [{"name": "gemm"}]}
+    (tmp_path / "a.json").write_text(json.dumps(listed))
+    with pytest.raises(InvalidProblem, match="has no measured rows"):
+        find_results(tmp_path)
 
 
 def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):

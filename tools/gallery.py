@@ -32,12 +32,16 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/gallery.md"
 WIDTH, COLOURS = 1200, 64  # of the pictures that are kept: pixels, and how many differ
 RATE = 8000  # samples per second
-SCREEN = (1200, 660)  # pixels of a window of the browser
-TOP_OF_PLOTS = """(() => {
-  const plot = document.querySelector("svg[role=img], figure svg, svg");
-  const part = plot && (plot.closest("section") || plot);
-  return part ? part.getBoundingClientRect().top + window.scrollY : 0;
+SCREEN = (1440, 900)  # pixels of a window of the browser: wide enough for two plots
+EDGE = 16  # pixels of the page around what is shown of it
+FIRST_PLOTS = """(() => {
+  const boxes = [...document.querySelectorAll("figure")].map((x) => x.getBoundingClientRect());
+  const row = boxes.filter((box) => box.top === boxes[0].top);
+  const all = document.querySelector("figure").closest("section").getBoundingClientRect();
+  const height = Math.max(...row.map((box) => box.bottom)) - all.top;
+  return [all.left + window.scrollX, all.top + window.scrollY, all.width, height];
 })()"""
+"""The first section with a plot, to the end of its first row of plots: left, top, width, height."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +213,15 @@ def take_screenshot(page: Path, target: Path) -> None:
         raise Missing("report: there is no Chromium")
     window = browser.Browser(found)
     try:
-        width, height = SCREEN
-        window.open(page, width, height)
-        top = window.run(TOP_OF_PLOTS)
-        window.screenshot(target, {"x": 0, "y": top, "width": width, "height": height})
+        window.open(page, *SCREEN)
+        x, y, width, height = window.run(FIRST_PLOTS)
+        clip = {
+            "x": x - EDGE,
+            "y": y - EDGE,
+            "width": width + 2 * EDGE,
+            "height": height + 2 * EDGE,
+        }
+        window.screenshot(target, clip)
     finally:
         window.close()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,9 +18,12 @@ from opencl_lab.paths import check_target, write_target
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.transforms import Bbox
 
 __all__ = [
+    "ASIDE",
     "check_plot",
+    "drawn_for_page",
     "large_number",
     "legend_beside",
     "pale_grid",
@@ -33,6 +38,34 @@ FORMATS = (".png", ".svg", ".pdf", ".jpg")
 PLOT_BYTES = 1 << 17  # about as many as a plot takes
 
 TITLE_POINTS = 10  # size of titles
+HIGHER = 1.15  # how much higher a plot of a page is, since it has a legend neither beside nor in it
+
+ASIDE = 10.0  # inches at the right and below, for the legend that a page cuts out
+LABEL = 30  # letters of an axis' label that are as long as a plot of a page is high
+
+_page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None)
+"""The width in inches and the least size of letters of the plots of a page; None elsewhere."""
+
+
+@contextmanager
+def drawn_for_page(inches: float, points: float) -> Iterator[None]:
+    """Make all plots as wide, however long the names in their legends are.
+
+    So letters have one size in all of them. Legends lie beside and below, within a canvas that is
+    `ASIDE` inches wider and higher; the plot is at its top left.
+
+    Parameters
+    ----------
+    inches : float
+        The width.
+    points : float
+        The least size of letters.
+    """
+    token = _page.set((inches, points))
+    try:
+        yield
+    finally:
+        _page.reset(token)
 
 
 def check_plot(path: Path) -> None:
@@ -74,8 +107,31 @@ def saved_figure(
         draw(below.add_subplot())
     else:
         draw(figure.add_subplot())
+    page = _page.get()
+    canvas = None if page is None else _fit_page(figure, *page)
     with write_target(path) as temporary:
-        figure.savefig(temporary)
+        figure.savefig(temporary, bbox_inches=canvas)
+
+
+def _fit_page(figure: Figure, inches: float, points: float) -> Bbox:
+    """Scale a drawn figure to a page, where letters keep their size; return its canvas."""
+    from matplotlib.transforms import Bbox
+
+    width, height = figure.get_size_inches()
+    height *= HIGHER * inches / width
+    figure.set_size_inches(inches, height)
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.set_in_layout(False)
+        for text in axes.texts:
+            text.set_fontsize(max(points, text.get_fontsize()))
+        axes.tick_params(axis="y", which="minor", labelsize=points)
+        label = axes.get_ylabel()
+        if len(label) > LABEL:
+            halves = textwrap.fill(label, len(label) // 2 + 4)
+            axes.set_ylabel(label.replace(" (", "\n(", 1) if " (" in label else halves)
+    return Bbox([[0, -ASIDE], [inches + ASIDE, height]])
 
 
 def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:

@@ -18,7 +18,7 @@ from opencl_lab.measuring.samples import Times
 from opencl_lab.plan import Work
 from opencl_lab.tuned.renamed import renamed_config
 
-__all__ = ["Result", "Results", "measurement_of", "read_results", "times_of"]
+__all__ = ["Result", "Results", "measurement_of", "parts_of", "read_results", "times_of"]
 
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
@@ -129,6 +129,26 @@ def read_results(path: Path) -> Results:
         raise InvalidProblem(
             f"{path} has the schema {schema}, this opencl_lab reads {SCHEMA}: take a newer one"
         )
+    return _results_of(path, content)
+
+
+def parts_of(results: Results) -> list[Results]:
+    """Return the studies in what `oclab study all --json` printed; of other documents itself.
+
+    Raises
+    ------
+    InvalidProblem
+        If a study is damaged.
+    """
+    studies = results.content.get("studies")
+    if not isinstance(studies, list):
+        return [results]
+    common = {name: value for name, value in results.content.items() if name != "studies"}
+    found = [study for study in studies if isinstance(study, dict) and "results" in study]
+    return [_results_of(results.path, {**common, **study}) for study in found] or [results]
+
+
+def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
     rows = content.get("results", [])
     try:
         if not isinstance(rows, list):

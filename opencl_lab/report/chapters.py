@@ -109,7 +109,15 @@ def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") ->
     warnings += [f"When it was measured: {busy}"] if busy else []
     source = source_of(results, folder)
     return Chapter(
-        anchor, title, subtitle, sections, warnings, source, command_of(results), study, device
+        anchor,
+        title,
+        subtitle,
+        sections,
+        warnings,
+        source,
+        command_of(results, folder),
+        study,
+        device,
     )
 
 

@@ -7,19 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from opencl_lab.comparison.measure import Measurement
+from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.plots import plot_times
 from opencl_lab.comparison.stored import Results
 from opencl_lab.comparison.table import number
 from opencl_lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.report.environment import device_text
 from opencl_lab.report.figures import tips_of
-from opencl_lab.report.summary import are_level
+from opencl_lab.report.summary import SIDES, are_level, times_text
 from opencl_lab.report.svg import Figure, figure_of
 from opencl_lab.report.sweeps import Sweep, sweeps_of
 from opencl_lab.report.thinning import thinned
 
 __all__ = ["Across", "across_devices"]
+
+FASTEST = "opencl (the fastest)"
 
 
 @dataclass(frozen=True)
@@ -36,82 +38,125 @@ class Across:
     @property
     def text(self) -> list[str]:
         """What the fastest of ours takes on each device, where all have the largest size."""
-        common = set.intersection(*(set(rows) for rows in map(_fastest, self.sweeps.values())))
+        said = [text for side in SIDES if (text := self._compared(side))]
+        alone = [name for name, sweep in self.sweeps.items() if not _fastest(sweep, "host")]
+        if alone and len(alone) < len(self.sweeps):
+            said.append(f"With the data on the device only: {', '.join(alone)}.")
+        return said or ["No size was measured on two of these devices in the same way."]
+
+    def _compared(self, side: Side) -> str:
+        """Compare devices at the largest size that all with rows of this side have."""
+        fastest = {name: rows for name, x in self.sweeps.items() if (rows := _fastest(x, side))}
+        common = set.intersection(*map(set, fastest.values())) if len(fastest) > 1 else set()
         if not common:
-            return ["No size was measured on all of these devices."]
+            return ""
         size = max(common)
-        found = [(_fastest(sweep)[size], device) for device, sweep in self.sweeps.items()]
-        found.sort(key=lambda item: _milliseconds(item[0]))
+        found = sorted(((rows[size], name) for name, rows in fastest.items()), key=_by_time)
         least = _milliseconds(found[0][0])
         where = f"At {self.sweep.axis} = {size:,}, " if self.sweep.varied else ""
+        where += "with the data on the device, " if side == "device" else ""
         parts = []
         for index, (row, device) in enumerate(found):
             took = f"takes {number(_milliseconds(row), 3)} ms"
             if index and are_level(row, found[0][0]):
                 took = "is level within noise"
             elif index and least:
-                took = f"takes {number(_milliseconds(row) / least, 3)} times as long"
+                took = f"takes {times_text(_milliseconds(row) / least)} times as long"
             parts.append(f"{device} {took} ({row.algorithm})")
-        return [f"{where}{'; '.join(parts)}; each with the fastest algorithm there."]
+        return f"{where}{'; '.join(parts)}; each with the fastest algorithm there."
 
     def figures(self, prefix: str) -> list[Figure]:
-        """Draw the time of the fastest of ours, a line for each device."""
+        """Draw the time of the fastest of ours, a line for each device and side of the data."""
         if not self.sweep.varied:
             return []
         joined: dict[int, list[Measurement]] = {}
+        there = False
         for device, sweep in self.sweeps.items():
-            for size, row in _fastest(sweep).items():
-                named = replace(row, implementation=f"opencl:{device}")
-                joined.setdefault(size, []).append(named)
+            for side in SIDES:
+                for size, row in _fastest(sweep, side).items():
+                    name = f"opencl:{device}" + "@device" * (side == "device")
+                    joined.setdefault(size, []).append(replace(row, implementation=name))
+                    there = there or side == "device"
         series, remark = thinned(sorted(joined.items()))
         if not series:
             return []
         axis = self.sweep.axis
         draw = partial(plot_times, series=series, size_name=axis, title="")
-        caption = "The fastest OpenCL algorithm on each device" + (f" ({remark})" * bool(remark))
+        caption = "The fastest OpenCL algorithm on each device"
+        caption += "; dashed: with the data on the device" * there
+        caption += f" ({remark})" * bool(remark)
         return [figure_of(draw, f"{prefix}-devices", tips_of(series, axis), caption)]
 
     @property
     def table(self) -> PageTable:
-        """Total times by size and implementation, a column for each device."""
+        """Total times by size and implementation, a column for each device.
+
+        Rows that one device alone has are left out, if others are left.
+        """
         found: dict[tuple[int, str, str], dict[str, Measurement]] = {}
         for device, sweep in self.sweeps.items():
             for size, rows in sweep.series:
                 for row in rows:
-                    found.setdefault((size, row.label, row.kind), {})[device] = row
+                    key = (size, row.implementation, row.kind)
+                    found.setdefault(key, {})[device] = row
+            for side in SIDES:
+                name = FASTEST + "@device" * (side == "device")
+                for size, row in _fastest(sweep, side).items():
+                    found.setdefault((size, name, "opencl"), {})[device] = row
+        shared = {key: rows for key, rows in found.items() if len(rows) > 1}
+        own = {key: rows for key, rows in found.items() if not key[1].startswith(FASTEST)}
         cells = [
             [
                 *([Cell(f"{size:,}", size)] if self.sweep.varied else []),
                 Cell(name, style=kind),
                 *(_time(rows.get(device)) for device in self.sweeps),
             ]
-            for (size, name, kind), rows in sorted(found.items(), key=lambda item: item[0][0])
+            for (size, name, kind), rows in sorted((shared or own).items(), key=_by_size)
         ]
         sizes = [self.sweep.axis] if self.sweep.varied else []
         heads = [*sizes, "implementation", *(f"{device}, ms" for device in self.sweeps)]
-        return table_without_empty(heads, cells, "Medians of the total time of a call.")
+        caption = "Medians of the total time of a call."
+        if len(shared) < len(own):
+            caption += " What one device alone has is in its chapter." * bool(shared)
+        return table_without_empty(heads, cells, caption)
 
 
-def across_devices(documents: Sequence[Results]) -> list[Across]:
-    """Return the sweeps that were made on several devices; of one device the last document's."""
+def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> list[Across]:
+    """Return the sweeps that were made on several devices; of one device the last document's.
+
+    Parameters
+    ----------
+    documents : sequence of Results
+    names : sequence of str
+        What the device of each is called; by default its name.
+    """
     groups: dict[str, dict[str, Sweep]] = {}
-    for results in documents:
-        device = device_text(results)
+    for results, device in zip(documents, names or map(device_text, documents), strict=True):
         for sweep in sweeps_of(results) if device else []:
             key = json.dumps([sweep.title, sweep.varied, sweep.fixed], sort_keys=True, default=str)
             groups.setdefault(key, {})[device] = sweep
     return [Across(sweeps) for sweeps in groups.values() if len(sweeps) > 1]
 
 
-def _fastest(sweep: Sweep) -> dict[int, Measurement]:
-    """Return the fastest right row of OpenCL by size, from data on the host."""
+def _fastest(sweep: Sweep, side: Side) -> dict[int, Measurement]:
+    """Return the fastest right row of OpenCL by size, from data on one side."""
     found = {}
     for size, rows in sweep.series:
-        ours = [row for row in rows if row.kind == "opencl" and row.ok and row.data == "host"]
+        ours = [row for row in rows if row.kind == "opencl" and row.ok and row.data == side]
         timed = [row for row in ours if row.total_ms is not None]
         if timed:
             found[size] = min(timed, key=_milliseconds)
     return found
+
+
+def _by_time(item: tuple[Measurement, str]) -> float:
+    return _milliseconds(item[0])
+
+
+def _by_size(item: tuple[tuple[int, str, str], object]) -> tuple[int, bool]:
+    """Return the order of a row in the table: by size, what is fastest of ours before all."""
+    (size, name, _), _ = item
+    return size, not name.startswith(FASTEST)
 
 
 def _milliseconds(row: Measurement) -> float:
@@ -124,4 +169,4 @@ def _time(row: Measurement | None) -> Cell:
         return Cell("")
     if not row.ok or row.total_ms is None:
         return Cell(row.status, style="absent" if row.status == "unavailable" else "failed")
-    return number_cell(row.total_ms.median)
+    return replace(number_cell(row.total_ms.median), tip=row.label)

@@ -47,11 +47,17 @@ def source_of(results: Results, folder: Path) -> str:
     return str(results.path.relative_to(folder))
 
 
-def command_of(results: Results) -> str:
-    """Return the command that wrote a document, as a shell takes it; of old ones what is known."""
+def command_of(results: Results, folder: Path) -> str:
+    """Return the command that wrote a document, as a shell takes it; of old ones what is known.
+
+    A document that was printed goes to its file below the folder.
+    """
     arguments = results.content.get("arguments")
     if isinstance(arguments, list) and arguments:
-        return shlex.join(["oclab", *map(str, arguments)])
+        words = list(map(str, arguments))
+        file = f" > {shlex.quote(source_of(results, folder))}"
+        written = any(word == "--out" or word.startswith("--out=") for word in words)
+        return shlex.join(["oclab", *words]) + file * ("--json" in words and not written)
     words = ["oclab", results.command]
     sizes = results.mapping("problem").get("sizes")
     if isinstance(sizes, list):

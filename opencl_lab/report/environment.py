@@ -10,7 +10,7 @@ from opencl_lab.comparison.stored import Results
 from opencl_lab.report.cells import Cell, PageTable, table_without_empty
 from opencl_lab.wording import size_text
 
-__all__ = ["Machine", "busy_text", "device_text", "machines_of"]
+__all__ = ["Machine", "busy_text", "device_names", "device_text", "machines_of"]
 
 DEVICE = {
     "name": "device",
@@ -20,8 +20,8 @@ DEVICE = {
     "version": "OpenCL",
     "c_version": "OpenCL C",
     "compute_units": "compute units",
-    "clock": "clock in MHz",
-    "global_memory": "memory",
+    "clock": "device clock in MHz",
+    "global_memory": "device memory",
 }
 BYTES = ("global_memory", "memory_bytes")
 OF_A_RUN = ("started", "load", "busy", "gpu", "gpu_end", "git")
@@ -55,6 +55,21 @@ def device_text(results: Results) -> str:
     return str(results.device.get("name") or "")
 
 
+def device_names(documents: Sequence[Results]) -> list[str]:
+    """Return the name of the device of each document, with what tells two of one name apart."""
+    names = [device_text(results) for results in documents]
+    for field, text in (("compute_units", "{} compute units"), ("driver", "driver {}")):
+        values: dict[str, set[str]] = {}
+        for name, results in zip(names, documents, strict=True):
+            values.setdefault(name, set()).add(str(results.device.get(field) or ""))
+        names = [
+            f"{name}, {text.format(value)}" if len(values[name]) > 1 and value and name else name
+            for name, results in zip(names, documents, strict=True)
+            for value in [results.device.get(field)]
+        ]
+    return names
+
+
 def busy_text(results: Results) -> str:
     """Return in words that others used the machine when a run began; empty if not."""
     return str(results.mapping("environment").get("busy") or "")
@@ -76,7 +91,8 @@ def machines_of(documents: Sequence[tuple[str, Results]]) -> list[Machine]:
 def _facts(results: Results) -> list[tuple[str, str]]:
     """Return what is the same for all runs on a machine."""
     device, environment = results.device, results.mapping("environment")
-    facts = [(text, _text(name, device.get(name))) for name, text in DEVICE.items()]
+    # A clock of 0 MHz is one that the driver does not tell.
+    facts = [(text, _text(name, device.get(name) or None)) for name, text in DEVICE.items()]
     facts.append(("opencl_lab", results.version))
     fixed = {name: value for name, value in environment.items() if name not in OF_A_RUN}
     gpu = environment.get("gpu")
@@ -111,7 +127,10 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]
 def _runs(runs: Sequence[tuple[str, Results]]) -> PageTable:
     """Return when and in what state of the machine each run was made, as far as it is known."""
     heads = ["document", "started", "commit", "load", *GPU.values()]
-    return table_without_empty(heads, [_run(source, results) for source, results in runs])
+    rows = [_run(source, results) for source, results in runs]
+    # Several studies of one document are one run.
+    distinct = [row for index, row in enumerate(rows) if row not in rows[:index]]
+    return table_without_empty(heads, distinct)
 
 
 def _run(source: str, results: Results) -> list[Cell]:

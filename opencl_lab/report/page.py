@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,8 +16,10 @@ from opencl_lab._version import __version__
 from opencl_lab.comparison.stored import Results
 from opencl_lab.report.chapters import Chapter, chapter_across, chapter_of
 from opencl_lab.report.devices import across_devices
-from opencl_lab.report.documents import is_comparison, is_search, source_of
-from opencl_lab.report.environment import busy_text, device_text, machines_of
+from opencl_lab.report.documents import command_of, is_comparison, is_search, source_of
+from opencl_lab.report.environment import busy_text, device_names, device_text, machines_of
+from opencl_lab.report.summary import standings_of
+from opencl_lab.report.sweeps import sweeps_of
 from opencl_lab.template import render
 from opencl_lab.wording import counted
 
@@ -47,17 +50,19 @@ def page_of(
     progress : callable, optional
     """
     chapters: list[Chapter] = []
-    several = len(set(filter(None, map(device_text, documents)))) > 1
-    for index, results in enumerate(documents):
+    devices = device_names(documents)
+    several = len(set(filter(None, devices))) > 1
+    for index, (results, device) in enumerate(zip(documents, devices, strict=True)):
         progress(index, len(documents), source_of(results, folder))
-        chapters.append(chapter_of(results, folder, f"s{index}", device_text(results) * several))
-    across = across_devices([item for item in documents if _is_measured(item)])
+        chapters.append(chapter_of(results, folder, f"s{index}", device * several))
+    measured = [pair for pair in zip(documents, devices, strict=True) if _is_measured(pair[0])]
+    across = across_devices([item for item, _ in measured], [name for _, name in measured])
     if across:
         chapters.insert(0, chapter_across(across, "across"))
     named = [(source_of(item, folder), item) for item in documents]
     script = HOME.joinpath("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    again = dict.fromkeys(chapter.command for chapter in chapters if chapter.command)
+    again = dict.fromkeys(command_of(item, folder) for item in sorted(documents, key=_order))
     source = render(
         str(HOME.joinpath("page.html.mako")),
         {
@@ -79,6 +84,11 @@ def page_of(
     return source.text
 
 
+def _order(results: Results) -> tuple[bool, str]:
+    """Return when a document was written: what a comparison reads is there before."""
+    return is_comparison(results), str(results.mapping("environment").get("started") or "")
+
+
 def _is_measured(results: Results) -> bool:
     """Return whether the rows of a document are measured implementations."""
     return not is_comparison(results) and not is_search(results)
@@ -90,12 +100,14 @@ def _lead(documents: Sequence[Results], chapters: Sequence[Chapter]) -> str:
     failed = [row for row in measured if not row.ok]
     absent = [row for row in failed if row.status == "unavailable"]
     experiments = sum(len(chapter.sections) for chapter in chapters)
+    ours = _standings([item for item in documents if _is_measured(item)])
     text = f"{counted(experiments, 'experiment')} with {counted(len(measured), 'row')}"
     text += f" on {where}." if where else "."
     if len(failed) > len(absent):
         text += f" {counted(len(failed) - len(absent), 'row')} failed."
     elif measured:
         text += " Every result that was measured was right."
+    text += ours
     if absent:
         text += f" {counted(len(absent), 'row')} could not be measured, as the sections say."
     busy = sum(bool(busy_text(item)) for item in documents)
@@ -105,3 +117,19 @@ def _lead(documents: Sequence[Results], chapters: Sequence[Chapter]) -> str:
     if partial:
         text += f" {counted(partial, 'run')} ended early."
     return text
+
+
+def _standings(documents: Sequence[Results]) -> str:
+    """Say in how many sweeps OpenCL is fastest at the largest size; nothing without others."""
+    found = [standing for item in documents for sweep in sweeps_of(item)
+             for standing in standings_of(sweep)]  # fmt: skip
+    if not found:
+        return ""
+    counts = Counter(found)
+    text = f" At the largest size, OpenCL is fastest in {counts['faster']}"
+    text += f" of {counted(len(found), 'comparison')} with others"
+    return (
+        text
+        + f", and level within noise in {counts['level']}." * bool(counts["level"])
+        + ("." * (not counts["level"]))
+    )

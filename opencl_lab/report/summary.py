@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opencl_lab.comparison.measure import Measurement, Side
-from opencl_lab.comparison.sweep import Crossover, crossovers
+from opencl_lab.comparison.sweep import Crossover, Verdict, crossovers, verdict
 from opencl_lab.comparison.table import number
 from opencl_lab.report.sweeps import Sweep
 from opencl_lab.wording import counted
 
-__all__ = ["Trouble", "are_level", "size_range", "summary_of", "troubles_of"]
+__all__ = [
+    "SIDES",
+    "Trouble",
+    "are_level",
+    "size_range",
+    "standings_of",
+    "summary_of",
+    "times_text",
+    "troubles_of",
+]
 
 SHOWN_SIZES = 4  # that are named one by one
 SHOWN_NAMES = 3
 MOST_RANGES = 6  # of sizes with a winner each, before only their numbers are said
 FEWEST_RUNS = 4  # of each: those of equal speed lie apart by luck in less than one of twenty cases
 MOST_TROUBLES = 20
+SIDES: tuple[Side, ...] = ("host", "device")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def summary_of(sweep: Sweep) -> list[str]:
     """Return what the rows say of speed."""
     sentences = []
-    for side in ("host", "device"):
+    for side in SIDES:
         sentences += _of_side(sweep, side)
     return sentences or ["Nothing was measured with a right result."]
+
+
+def standings_of(sweep: Sweep) -> list[Verdict]:
+    """Return how the fastest of ours stands against the fastest other at the largest size.
+
+    One for each side of the data on which both were measured.
+    """
+    found: list[Verdict] = []
+    for side in SIDES:
+        last = next((x for _, rows in reversed(sweep.series) if (x := _ranked(rows, side))), [])
+        ours = next((row for row in last if row.kind == "opencl"), None)
+        other = next((row for row in last if row.kind != "opencl"), None)
+        if ours is not None and other is not None:
+            assert ours.total_ms is not None and other.total_ms is not None
+            found.append(verdict(ours.total_ms, other.total_ms))
+    return found
 
 
 def _of_side(sweep: Sweep, side: Side) -> list[str]:
@@ -75,6 +103,7 @@ def _winners(sweep: Sweep, series: Sequence[tuple[int, list[Measurement]]]) -> s
     leaders = [(size, _leaders(ranked)) for size, ranked in series]
     if not sweep.varied:
         return _lead_text(leaders[0][1])
+    alone = {size: names[0] for size, names in leaders if len(names) == 1}
     ranges: list[tuple[list[str], list[int]]] = []
     for size, names in leaders:
         common = [name for name in ranges[-1][0] if name in names] if ranges else []
@@ -83,7 +112,8 @@ def _winners(sweep: Sweep, series: Sequence[tuple[int, list[Measurement]]]) -> s
         else:
             ranges.append((names, [size]))
     if len(ranges) == 1:
-        return f"{_lead_text(ranges[0][0])} at every size"
+        (names, sizes) = ranges[0]
+        return f"{_lead_text(names)} at every size{_shared(names, sizes, alone)}"
     if len(ranges) > MOST_RANGES:
         counts = Counter(names[0] for _, names in leaders)
         parts = [f"{name} at {count} of {len(leaders)} sizes" for name, count in counts.items()]
@@ -91,8 +121,18 @@ def _winners(sweep: Sweep, series: Sequence[tuple[int, list[Measurement]]]) -> s
     parts = []
     for index, (names, sizes) in enumerate(ranges):
         last = index == len(ranges) - 1
-        parts.append(f"{_lead_text(names)} {_where(sizes, not index, last)}")
+        where = _where(sizes, not index, last)
+        parts.append(f"{_lead_text(names)} {where}{_shared(names, sizes, alone)}")
     return f"{', '.join(parts)} ({sweep.axis})"
+
+
+def _shared(names: Sequence[str], sizes: Sequence[int], alone: Mapping[int, str]) -> str:
+    """Say where others are level with the only one that leads, or is level, in all of a range."""
+    level = [size for size in sizes if size not in alone]
+    if len(names) > 1 or not level:
+        return ""
+    where = "throughout" if len(level) == len(sizes) else f"at {size_range(level)}"
+    return f" (level with others {where})"
 
 
 def _lead_text(names: Sequence[str]) -> str:
@@ -133,7 +173,13 @@ def _at_the_end(sweep: Sweep, size: int, ranked: Sequence[Measurement]) -> str:
 
 def _ratio(row: Measurement, first: Measurement) -> str:
     ratio = _milliseconds(row) / _milliseconds(first) if _milliseconds(first) else 1.0
-    return f"{number(ratio, 3)} times"
+    return f"{times_text(ratio)} times"
+
+
+def times_text(ratio: float) -> str:
+    """Return how many times as long: 1.00 rather than 1, and where that is all 1.004."""
+    digits = 3 if abs(ratio - 1) < 0.01 else 2
+    return f"{ratio:.{digits}f}" if 0.1 <= ratio < 9.995 else number(ratio, 3)
 
 
 def _beside(row: Measurement, first: Measurement) -> str:
@@ -164,10 +210,11 @@ def _crossings(sweep: Sweep, ours: Measurement) -> list[str]:
     slower = [i for i in found if i.size is None and not i.level]
     parts = []
     if later:
-        starts = (f"{item.reference} from {_size(item)} on" for item in later)
+        starts = (f"{item.reference} from {_size(item)} on{_as_far(item)}" for item in later)
         parts.append(f"is faster than {_listed(list(starts))}")
     if always:
-        parts.append(f"is faster than {_names(always)} at every size")
+        at = "at every size" if all(i.up_to is None for i in always) else "wherever both ran"
+        parts.append(f"is faster than {_names(always)} {at}")
     if level:
         parts.append(f"is within noise of {_names(level)} at the largest")
     if slower:
@@ -182,11 +229,20 @@ def _size(item: Crossover) -> str:
     if item.size is not None and item.size.is_integer():
         return f"{item.size:,.0f}"
     text = item.size_text
-    return f"about {int(text):,}" if text.isdecimal() else f"about {text}"
+    return (
+        f"about {round(float(text)):,}"
+        if item.size is not None and item.size > 9
+        else f"about {text}"
+    )
 
 
 def _names(items: Sequence[Crossover]) -> str:
-    return _listed([item.reference for item in items])
+    return _listed([f"{item.reference}{_as_far(item)}" for item in items])
+
+
+def _as_far(item: Crossover) -> str:
+    """Say up to which size both were measured, where that is not the largest."""
+    return "" if item.up_to is None else f" (measured up to {item.up_to:,})"
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -207,15 +263,16 @@ class Trouble:
 
 def troubles_of(sweep: Sweep) -> list[Trouble]:
     """Return what failed or was not there, each reason once with the sizes where it was so."""
-    found: dict[tuple[str, str, str], list[int]] = {}
+    found: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
     for size, rows in sweep.series:
         for row in rows:
             if not row.ok:
-                key = row.implementation, row.status, row.reason
-                found.setdefault(key, []).append(size)
+                key = row.implementation, row.status, NUMBER.sub("#", row.reason)
+                found.setdefault(key, []).append((size, row.reason))
     every = len(sweep.series)
     troubles = []
-    for (name, status, reason), sizes in found.items():
+    for (name, status, _), items in found.items():
+        sizes, reason = [size for size, _ in items], _one_reason([text for _, text in items])
         where = f" at {sweep.axis} = {size_range(sizes)}" if len(set(sizes)) < every else ""
         what = "was not measured" if status == "unavailable" else f"failed ({status})"
         text = f"{name} {what}{where}" + (f": {reason}" if reason else "")
@@ -225,6 +282,13 @@ def troubles_of(sweep: Sweep) -> list[Trouble]:
         return troubles
     rest = any(item.failed for item in troubles[MOST_TROUBLES:])
     return [*troubles[:MOST_TROUBLES], Trouble(f"and {more} more, as the table says", rest)]
+
+
+def _one_reason(reasons: Sequence[str]) -> str:
+    """Return reasons that differ in numbers only as one, each number from the first to the last."""
+    first, last = (NUMBER.findall(reasons[index]) for index in (0, -1))
+    spans = (a if a == b else f"{a} to {b}" for a, b in zip(first, last, strict=True))
+    return NUMBER.sub(lambda _: next(spans), reasons[0])
 
 
 def size_range(sizes: Sequence[int]) -> str:

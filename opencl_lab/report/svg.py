@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tempfile
 import warnings
@@ -14,16 +13,19 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from opencl_lab.comparison.drawing import ASIDE, drawn_for_page
 from opencl_lab.comparison.plots import group_name
 
 __all__ = ["Figure", "figure_of"]
+
+INCHES = 5.8  # a plot is shown about as wide on a phone, half as wide again on a large screen
+LEAST_FONT = 11.0  # points; what is smaller cannot be read
 
 STYLE: Any = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "oclab",  # the same page for the same data
     "text.parse_math": False,  # names are no formulas
-    "font.size": 13.5,  # a plot is often shown smaller than it is drawn
-    "axes.labelsize": 11.5,
+    "font.size": LEAST_FONT,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
@@ -44,7 +46,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
 REACH = "7"  # radius in points within which a mark shows its tooltip
 HANDLE = 24  # points from the left of a line in a legend to its name, at 8 points
-LEAST_FONT = 10.0  # in units of the plot; what is smaller cannot be read
 SHIFTED = re.compile(r"url\(#([^)]*)\)")
 
 
@@ -70,7 +71,8 @@ def figure_of(
         path = Path(folder, "plot.svg")
         with matplotlib.rc_context(STYLE), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # letters that its fonts lack; the browser has others
-            draw(path)
+            with drawn_for_page(INCHES, LEAST_FONT):
+                draw(path)
         root = ElementTree.parse(path).getroot()
     for item in root.findall(f"{SVG}metadata"):
         root.remove(item)
@@ -81,6 +83,8 @@ def figure_of(
         if item.get("id", "").startswith("marks|"):
             _add_tips(item, tips)
     legend = _take_legend(root)
+    *_, height = map(float, root.get("viewBox", "").split())
+    root.set("viewBox", f"0 0 {72 * INCHES:g} {height - 72 * ASIDE:g}")
     for item in root.iter():
         _adapt(item, prefix)
     for name in ("width", "height", "version"):
@@ -101,13 +105,12 @@ def _markup(root: ElementTree.Element) -> Markup:
 
 
 def _take_legend(root: ElementTree.Element) -> list[tuple[ElementTree.Element, str]]:
-    """Cut the legend off at the right, and return a sample of each line with its name."""
+    """Cut out the legend, and return a sample of each line with its name."""
     found: list[tuple[ElementTree.Element, str]] = []
     for parent in list(root.iter(f"{SVG}g")):
         for group in parent.findall(f"{SVG}g"):
             if not group.get("id", "").startswith("legend"):
                 continue
-            left = math.inf
             handles: list[ElementTree.Element] = []
             for item in group.findall(f"{SVG}g"):
                 text = item.find(f".//{SVG}text")
@@ -115,7 +118,6 @@ def _take_legend(root: ElementTree.Element) -> list[tuple[ElementTree.Element, s
                     handles.append(item)
                     continue
                 x, y = float(text.get("x", "0")), float(text.get("y", "0"))
-                left = min(left, x - HANDLE)
                 box = f"{x - HANDLE:g} {y - 8:g} {HANDLE - 4:g} 10"
                 sample = ElementTree.Element(f"{SVG}svg", {"viewBox": box, "aria-hidden": "true"})
                 sample.extend(handles)
@@ -123,8 +125,6 @@ def _take_legend(root: ElementTree.Element) -> list[tuple[ElementTree.Element, s
                 handles = []
             if found:
                 parent.remove(group)
-                height = root.get("viewBox", "").split()[-1]
-                root.set("viewBox", f"0 0 {left:g} {height}")
     return found
 
 

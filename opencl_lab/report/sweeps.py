@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.stored import Result, Results, read_results
+from opencl_lab.comparison.stored import Result, Results, parts_of, read_results
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.report.documents import is_search
 
@@ -67,13 +67,13 @@ def find_results(place: Path) -> tuple[list[Results], list[str]]:
     found, skipped = [], []
     for path in paths:
         try:
-            results = read_results(path)
+            parts = parts_of(read_results(path))
         except InvalidProblem as error:
             skipped.append(error.sentence)
             continue
-        if results.rows or calls_of(results) or is_search(results):
-            found.append(results)
-        else:
+        kept = [x for x in parts if x.rows or calls_of(x) or is_search(x)]
+        found += kept
+        if not kept:
             skipped.append(f"{path} has no measured rows")
     if not found:
         why = "; ".join(skipped[:3]) + ("; ..." if len(skipped) > 3 else "")
