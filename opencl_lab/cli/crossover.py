@@ -107,7 +107,9 @@ def _measure(
     point = sweep.point(size)
     request = replace(sweep.request, skip=patience.skip(size))
     if references is not None:
-        request = replace(request, against=references, lenient=True)
+        # Those that nobody named do not become named here.
+        lenient = request.lenient or not point.schedule.references.by_name
+        request = replace(request, against=references, lenient=lenient)
     step = len(statuses)  # nobody knows how many there will be
     comparison = run_comparison(
         sweep.chosen,
