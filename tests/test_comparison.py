@@ -79,13 +79,14 @@ def test_crossover(ours, theirs, expected):
 @pytest.mark.parametrize(
     ("medians", "spread", "size", "level", "said"),
     [
-        ((4, 1, 0.5), 1.2, math.sqrt(1000), (), "from 31.6 on"),
+        ((4, 1, 0.5), 1.2, math.sqrt(1000), (), "from about 31.6 on"),
         ((4, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level within noise at 100"),
         ((1.9, 1.8, 0.5), 1.2, 1000, (10, 100), "at 10, 100"),
         ((0.5, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level"),
-        ((4, 0.5, 1.9), 1.2, None, (1000,), "are level within noise at 1000"),
+        ((4, 0.5, 1.9), 1.2, None, (1000,), "y only at 100, level within noise at 1000"),
+        ((9, 8, 4), 1.2, None, (), "opencl:x stays slower than opencl:y"),
         ((4, 2.1, 1.9), 1.2, None, (100, 1000), "are level within noise at 100, 1000"),
-        ((0.5, 1.9, 4), 1.2, None, (), "stays slower"),
+        ((0.5, 1.9, 4), 1.2, None, (), "is faster than opencl:y only at 10"),
     ],
 )
 def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tmp_path):
