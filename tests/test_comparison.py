@@ -107,6 +107,19 @@ def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tm
     assert drawn.count("over opencl:y, level before") == (size is not None and bool(level))
 
 
+@pytest.mark.parametrize(
+    ("median", "said"),
+    [
+        (1, "opencl:x is faster than numpy at 7"),
+        (4, "opencl:x is slower than numpy at 7"),
+        (2, "opencl:x and numpy are level within noise at 7"),
+    ],
+)
+def test_one_size_says_nothing_about_others(median, said):
+    one = [(7, [row("opencl:x", median), row("numpy", 2)])]
+    assert [str(item) for item in crossovers(one)] == [said]
+
+
 def test_nothing_to_do_is_no_crossover():
     series = [(size, [row("opencl:x", 4 - size), row("numpy", 2.5)]) for size in (0, 1, 2)]
     (found,) = crossovers(series)

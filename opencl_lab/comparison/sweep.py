@@ -32,6 +32,7 @@ class Crossover:
     `ahead` has the measured sizes at which it is faster where it is not faster for good.
 
     `up_to` is the largest size at which both were measured, where that is not the largest of all.
+    `at` is the only size at which both were: what is said is about that one.
     """
 
     implementation: str
@@ -40,8 +41,12 @@ class Crossover:
     level: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
     up_to: int | None = None
+    at: int | None = None
 
     def __str__(self) -> str:
+        if self.at is not None and not self.level:
+            word = "slower" if self.size is None else "faster"
+            return f"{self.implementation} is {word} than {self.reference} at {self.at}"
         return self._sentence() + f", as measured up to {self.up_to}" * (self.up_to is not None)
 
     def _sentence(self) -> str:
@@ -98,7 +103,8 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
     def crossing(name: str, other: str) -> Crossover:
         both = pairs(name, other)
         up_to = both[-1].size
-        return Crossover(name, other, *_crossing(both), up_to if up_to < largest else None)
+        at = up_to if len(both) == 1 else None
+        return Crossover(name, other, *_crossing(both), up_to if up_to < largest else None, at)
 
     found = []
     for one, two in combinations(algorithms, 2):
