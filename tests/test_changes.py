@@ -174,7 +174,7 @@ ENVIRONMENT = {
             {"gpu": {"clock_mhz": 700, "max_clock_mhz": 1200, "performance_state": "P0"}},
             ["GPU's max clock mhz differs: 1980, then 1200", "start differs: 1500 MHz, then 700"],
         ),
-        ({"busy": "other processes took 3.1 of 2 processors"}, ["new.json: other processes"]),
+        ({"busy": "other processes took 3.1 of 2 processors"}, ["warning: other processes"]),
         ({"packages": 3, "gpu": "x", "variables": []}, ["packages differ", "OMP_NUM_THREADS"]),
     ],
 )
@@ -247,9 +247,10 @@ def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "1 row of OpenCL missing in the new run" in out and "0 regressions" in out
     assert main(["bench", "--compare", old, written("b.json", [rows[0], *rows[2:]])]) == 0
+    assert f"only in {old}: c:seq (n=9)\n" in capsys.readouterr().out
     # Sizes that the new run does not have: another sweep, or one that was interrupted.
     assert main(["bench", "--compare", old, written("c.json", rows[2:])]) == 0
-    capsys.readouterr()
+    assert f"only in {old}: opencl:radix, c:seq (n=9)\n" in capsys.readouterr().out
     part = written("d.json", rows[:2], complete=False)
     assert main(["bench", "--compare", old, part]) == 0
     assert "part of a sweep, which was interrupted" in capsys.readouterr().err

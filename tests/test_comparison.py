@@ -79,13 +79,14 @@ def test_crossover(ours, theirs, expected):
 @pytest.mark.parametrize(
     ("medians", "spread", "size", "level", "said"),
     [
-        ((4, 1, 0.5), 1.2, math.sqrt(1000), (), "from 31.6 on"),
+        ((4, 1, 0.5), 1.2, math.sqrt(1000), (), "from about 31.6 on"),
         ((4, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level within noise at 100"),
         ((1.9, 1.8, 0.5), 1.2, 1000, (10, 100), "at 10, 100"),
         ((0.5, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level"),
-        ((4, 0.5, 1.9), 1.2, None, (1000,), "are level within noise at 1000"),
+        ((4, 0.5, 1.9), 1.2, None, (1000,), "y only at 100, level within noise at 1000"),
+        ((9, 8, 4), 1.2, None, (), "opencl:x stays slower than opencl:y"),
         ((4, 2.1, 1.9), 1.2, None, (100, 1000), "are level within noise at 100, 1000"),
-        ((0.5, 1.9, 4), 1.2, None, (), "stays slower"),
+        ((0.5, 1.9, 4), 1.2, None, (), "is faster than opencl:y only at 10"),
     ],
 )
 def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tmp_path):
@@ -104,6 +105,19 @@ def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tm
     drawn = (tmp_path / "x.svg").read_text()
     assert drawn.count("opencl:x from") == (size is not None)
     assert drawn.count("over opencl:y, level before") == (size is not None and bool(level))
+
+
+@pytest.mark.parametrize(
+    ("median", "said"),
+    [
+        (1, "opencl:x is faster than numpy at 7"),
+        (4, "opencl:x is slower than numpy at 7"),
+        (2, "opencl:x and numpy are level within noise at 7"),
+    ],
+)
+def test_one_size_says_nothing_about_others(median, said):
+    one = [(7, [row("opencl:x", median), row("numpy", 2)])]
+    assert [str(item) for item in crossovers(one)] == [said]
 
 
 def test_nothing_to_do_is_no_crossover():

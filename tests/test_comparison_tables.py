@@ -44,7 +44,7 @@ def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, monkeypatch):
     (x, y) = rings[0].get_data()
     assert x[0] == pytest.approx(size) and y[0] == pytest.approx(size / 4e-3, rel=1e-3)
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert f"1: opencl:x from {crossovers(series)[0].size_text}, over numpy" in labels
+    assert f"1: opencl:x from about {crossovers(series)[0].size_text}, over numpy" in labels
     plot_throughput(tmp_path / "y.svg", [(0, [row(status="runtime")])], "n", "nothing")
 
 

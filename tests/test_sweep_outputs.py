@@ -10,12 +10,14 @@ from comparison_rows import row
 
 from opencl_lab.cli import main
 from opencl_lab.cli.crossover import range_of
+from opencl_lab.cli.points import patience_of
 from opencl_lab.comparison.lines import styles
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import plot_efficiency, plot_times, share_of_worker
 from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.measuring.roofline import Peaks
+from opencl_lab.measuring.samples import Times
 from opencl_lab.plan import Work
 from opencl_lab.registry import get_operation, operations
 
@@ -94,6 +96,17 @@ def test_a_ceiling_left_of_all_marks_is_shown(tmp_path, figures, series):
     (low, bottom), (end, top) = line(axes, "within a cache: 1 TB/s")
     assert low == pytest.approx(0.2 / 3) and end == pytest.approx(0.2) and bottom < top == 200
     assert axes.get_xlim()[0] == pytest.approx(low)
+
+
+def test_one_size_is_in_the_middle_with_its_spread(tmp_path, figures):
+    times = Times(2.0, 1.0, 8.0, 5)
+    plot_times(tmp_path / "x.svg", [(64, [replace(row("numpy"), total_ms=times)])], "n", "title")
+    (axes,) = figures[0].axes
+    assert axes.get_xlim() == (32, 128)
+    spreads = [item.get_segments() for item in axes.collections if hasattr(item, "get_segments")]
+    assert [[[tuple(end) for end in part] for part in lines] for lines in spreads] == [
+        [[(64, 1), (64, 8)]]
+    ]
 
 
 def test_numbers_of_crossovers_at_one_size_stand_above_each_other(tmp_path, figures):
@@ -194,6 +207,32 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
     assert found["implementation"] == "opencl:fft"
 
 
+@pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
+def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypatch, against):
+    from opencl_lab.comparison.runner import run_comparison
+
+    limits = []
+
+    def patience(sweep, seconds):
+        limits.append(seconds)
+        return patience_of(sweep, seconds)
+
+    asked = []
+
+    def run(*given, **more):
+        asked.append(given[3])
+        return run_comparison(*given, **more)
+
+    monkeypatch.setattr("opencl_lab.cli.sweep.patience_of", patience)
+    monkeypatch.setattr("opencl_lab.cli.crossover.run_comparison", run)
+    command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
+    assert main(command) == main([*command, "--patience", "7"]) == 0
+    assert limits == [5, 7]
+    # Those that were named are run however long they take, as far as patience lets them.
+    assert {item.lenient for item in asked[1:] if item.against is not None} <= {not against, False}
+    assert any(item.lenient for item in asked) == (not against)
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
     from opencl_lab.comparison.runner import run_comparison
@@ -209,6 +248,8 @@ def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("opencl_lab.cli.crossover.run_comparison", run)
     command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
     assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
+    out = capsys.readouterr().out
+    assert "2 sizes measured; the search was stopped before its end" in out and "never" not in out
     content = json.loads((tmp_path / "crossover.json").read_text())
     assert content["complete"] is False and len(content["problem"]["sizes"]) == 2
 

@@ -77,10 +77,10 @@ def test_other_sizes_of_the_same_sweep_are_added(tmp_path, measured):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--seed", "3"), "with another options;"),
-        (("--order", "sorted"), "with another options;"),
-        (("--algorithm", "odd-even-merge"), "with another algorithms;"),
-        (("--patience", "3"), "with another patience;"),
+        (("--seed", "3"), "differs in options;"),
+        (("--order", "sorted"), "differs in options;"),
+        (("--algorithm", "odd-even-merge"), "differs in algorithms;"),
+        (("--patience", "3"), "differs in patience;"),
         (("--fresh",), ""),
     ],
 )
@@ -197,9 +197,19 @@ def test_what_is_no_such_file_is_replaced_and_that_is_said(tmp_path, content):
 def test_an_old_sweep_is_kept_until_the_new_one_has_a_size(tmp_path):
     stored(tmp_path).add(1, CONFIGS, 0, rows_of(1))
     other = stored(tmp_path, {**IDENTITY, "device": "y"})
-    assert "another device;" in other.afresh and stored(tmp_path).take(1, CONFIGS, "sort")
+    assert "differs in device;" in other.afresh and stored(tmp_path).take(1, CONFIGS, "sort")
     other.add(2, CONFIGS, 0, rows_of(2))
-    assert "another device" in stored(tmp_path).afresh
+    assert "differs in device" in stored(tmp_path).afresh
+
+
+def test_two_sweeps_at_the_same_time_take_over_nothing_of_each_other(tmp_path):
+    first, second = stored(tmp_path), stored(tmp_path, {**IDENTITY, "device": "y"})
+    first.add(1, CONFIGS, 0, rows_of(1))
+    second.add(2, CONFIGS, 0, rows_of(2))
+    first.add(3, CONFIGS, 0, rows_of(3))  # now within the file of the second
+    again = stored(tmp_path, {**IDENTITY, "device": "y"})
+    assert not again.afresh and again.take(2, CONFIGS, "sort")
+    assert again.take(1, CONFIGS, "sort") is None and again.take(3, CONFIGS, "sort") is None
 
 
 def test_a_disk_that_is_full_costs_no_sweep(tmp_path, monkeypatch):

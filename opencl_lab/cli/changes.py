@@ -47,7 +47,7 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     title = f"{after.operation}: {before.path} (old), {after.path} (new)"
     common = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)
     settings().show(_table(title, common, varied, changes.rows, threshold), OPTIONAL)
-    for where, names in ((before.path, changes.only_old), (after.path, changes.only_new)):
+    for where, names in ((before.path, changes.short_old), (after.path, changes.short_new)):
         for name in names:
             settings().say(f"only in {where}: {name}")
     counts = Counter(row.verdict for row in changes.rows)

@@ -26,6 +26,7 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
 from opencl_lab.paths import write_target
 from opencl_lab.solver import AUTO
+from opencl_lab.wording import counted
 
 __all__ = ["CROSSOVER_FILES", "bench_crossover", "range_of"]
 
@@ -107,7 +108,9 @@ def _measure(
     point = sweep.point(size)
     request = replace(sweep.request, skip=patience.skip(size))
     if references is not None:
-        request = replace(request, against=references, lenient=True)
+        # Those that nobody named do not become named here.
+        lenient = request.lenient or not point.schedule.references.by_name
+        request = replace(request, against=references, lenient=lenient)
     step = len(statuses)  # nobody knows how many there will be
     comparison = run_comparison(
         sweep.chosen,
@@ -148,7 +151,7 @@ def _print_and_write(
     if settings().json:
         print_json(content)
     else:
-        _print(sweep, search, found)
+        _print(sweep, search, found, complete)
     if folder is None:
         return 0
     table, data, plot = (folder / file for file in CROSSOVER_FILES)
@@ -198,7 +201,9 @@ def _write_table(path: Path, found: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(found)
 
 
-def _print(sweep: Sweep, search: CrossoverSearch, found: Sequence[Mapping[str, Any]]) -> None:
+def _print(
+    sweep: Sweep, search: CrossoverSearch, found: Sequence[Mapping[str, Any]], complete: bool
+) -> None:
     settings().say_device()
     option = sweep.chosen.size_option
     table = Table(title_justify="left", title_style="bold")
@@ -208,18 +213,21 @@ def _print(sweep: Sweep, search: CrossoverSearch, found: Sequence[Mapping[str, A
     for name in (f"faster from {option}", "within noise", "measured"):
         table.add_column(name, justify="right", no_wrap=True)
     for item in found:
-        table.add_row(*_cells(item))
+        table.add_row(*_cells(item, complete))
     settings().show(table, ("measured",))
     for line in _not_measured(search):
         settings().say(line)
-    sizes = len(search.series)
-    settings().say(f"{sizes} sizes measured, the closest within 5 %")
+    between = any(item["size"] not in (None, item["measured_from"]) for item in found)
+    close = ", the closest within 5 %" * (complete and between)
+    stopped = "; the search was stopped before its end" * (not complete)
+    settings().say(f"{counted(len(search.series), 'size')} measured{close}{stopped}")
 
 
-def _cells(item: Mapping[str, Any]) -> Iterator[Text]:
+def _cells(item: Mapping[str, Any], complete: bool) -> Iterator[Text]:
     """Yield the cells of a row of the table."""
     size, first, last = item["size"], item["measured_from"], item["measured_to"]
-    start = "never" if size is None else f"<= {first}" if size == first else item["size_text"]
+    never = "never" if complete else "not known"
+    start = never if size is None else f"<= {first}" if size == first else item["size_text"]
     ends = dict.fromkeys((item["level_from"], item["level_to"]))
     level = "..".join(map(str, ends)) if item["level"] else "-"
     for text in (item["implementation"], item["reference"], start, level, f"{first}..{last}"):

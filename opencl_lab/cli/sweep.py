@@ -21,7 +21,7 @@ from opencl_lab.cli.results import results_folder
 from opencl_lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
 from opencl_lab.cli.values import no_nan, whole_numbers
 from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.patience import Patience
+from opencl_lab.comparison.patience import UNNAMED, Patience
 from opencl_lab.comparison.runner import Comparison, StepReport, run_comparison
 from opencl_lab.comparison.unfinished import Finished, Unfinished
 from opencl_lab.operation import Operation
@@ -48,7 +48,8 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         callback=no_nan,
         metavar="S",
         help="Leave out references whose next call would take more than S seconds, by their "
-        "times at smaller sizes.  [default: 60 for those named by --against, else 5]",
+        "times at smaller sizes.  [default: 60 for those named by --against, else 5; 5 with "
+        "--crossover]",
     )
     @click.option(
         "--calls", is_flag=True, help="Measure what public calls cost, in rows, beside peers."
@@ -78,7 +79,9 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     if crossover:
         sweep = sweep_of(chosen, range_of(chosen, options, numbers), options, run)
         with _folder(out, CROSSOVER_FILES) as folder:
-            return bench_crossover(sweep, patience_of(sweep, patience), folder)
+            # What takes long is not what a search needs, even where it was named.
+            limit = UNNAMED if patience is None else patience
+            return bench_crossover(sweep, patience_of(sweep, limit), folder)
     assert numbers is not None
     sweep = sweep_of(chosen, numbers, options, run)
     if calls:

@@ -122,8 +122,9 @@ class Changes:
     """All rows of two runs.
 
     `missing` are those of `only_old` that are ours, of problems that the new run has measured:
-    what was left out of these. `warnings` are sentences about what else differs than the code
-    that was measured.
+    what was left out of these. `short_old` and `short_new` are `only_old` and `only_new` in short,
+    a line for each problem, by what distinguishes it from the others. `warnings` are sentences
+    about what else differs than the code that was measured.
     """
 
     rows: list[Change]
@@ -131,6 +132,8 @@ class Changes:
     only_new: list[str]
     missing: list[str]
     warnings: list[str]
+    short_old: list[str]
+    short_new: list[str]
 
     def regressed(self, threshold: float) -> bool:
         """Return whether a row of ours is a regression, or missing in the new run."""
@@ -158,11 +161,12 @@ def compare_results(old: Results, new: Results) -> Changes:
     waiting: dict[str, list[_Row]] = {}
     for row in before:
         waiting.setdefault(row.key(recorded), []).append(row)
-    changes, only_new = [], []
+    changes: list[Change] = []
+    added: list[_Row] = []
     for row in after:
         candidates = waiting.get(row.key(recorded), [])
         if not candidates:
-            only_new.append(str(row))
+            added.append(row)
             continue
         same = [item for item in candidates if item.config == row.config]
         partner = (same or candidates)[0]
@@ -181,7 +185,29 @@ def compare_results(old: Results, new: Results) -> Changes:
         and (row.problem(recorded) in measured or _lists(new, row))
     ]
     warnings = [*other_conditions(old, new), *_changed_references(changes)]
-    return Changes(changes, [str(row) for row in left], only_new, missing, warnings)
+    return Changes(
+        changes,
+        [str(row) for row in left],
+        [str(row) for row in added],
+        missing,
+        warnings,
+        _short([*before, *after], left),
+        _short([*before, *after], added),
+    )
+
+
+def _short(every: Sequence[_Row], rows: Sequence[_Row]) -> list[str]:
+    """Return a line for each problem, with what differs between `every` one, and its rows."""
+    differing = [
+        name
+        for name in dict.fromkeys(name for row in every for name in row.what)
+        if len({json.dumps(row.what.get(name)) for row in every}) > 1
+    ]
+    labels: dict[str, list[str]] = {}
+    for row in rows:
+        values = [f"{name}={row.what[name]}" for name in differing if name in row.what]
+        labels.setdefault(" ".join(values), []).append(row.measurement.label)
+    return [", ".join(names) + f" ({at})" * bool(at) for at, names in labels.items()]
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def other_conditions(old: Results, new: Results) -> list[str]:
             found.append(f"{results.path} is a part of a sweep, which was interrupted")
         busy = results.mapping("environment").get("busy")
         if busy and isinstance(busy, str):
-            found.append(f"{results.path}: {busy}")
+            found.append(f"{results.path} was measured under this warning: {busy}")
     return found
 
 

@@ -30,7 +30,7 @@ __all__ = [
 WIDTH = 9.0  # inches, of a plot over sizes
 ROW = 9.0  # points between rows of numbers above a diagram
 LETTER = 0.02  # width of one in a label, as a share of the axis
-LEAST_DISTANCE = 0.035  # between the labels of two sizes, as a share of the axis
+LEAST_DISTANCE = 0.045  # between the labels of two sizes, as a share of the axis
 MARKERS = "os^Dv*<>pPX"
 
 
@@ -89,6 +89,8 @@ def draw_lines(
         sizes, middles, lows, highs = zip(*points, strict=True)
         text = name if label is None else label(first[name])
         axes.plot(sizes, middles, label=text, gid=group_name(name, sizes), **style)
+        if len(sizes) == 1:  # where a band has no width
+            axes.vlines(sizes, lows, highs, color=style["color"], linewidth=1)
         axes.fill_between(sizes, lows, highs, color=style["color"], alpha=0.15, linewidth=0)
     _size_axis(axes, [size for size, _ in series if size > 0])
     pale_grid(axes)
@@ -120,6 +122,8 @@ def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
     axes.minorticks_off()
     if not sizes:
         return
+    if len(sizes) == 1:
+        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
     span = math.log(sizes[-1] / sizes[0]) or 1.0
     shown: list[int] = []
     for size in reversed(sizes):  # the largest matters most
@@ -172,7 +176,7 @@ def draw_rings(axes: Axes, series: Series, crossings: Sequence[Crossover], value
             va="bottom",
             fontsize=7,
         )
-        text = f"{number}: {crossing.implementation} from {crossing.size_text}"
+        text = f"{number}: {crossing.implementation} from {crossing.about}{crossing.size_text}"
         text += f", over {crossing.reference}" + ", level before" * bool(crossing.level)
         axes.plot([], [], linestyle=":", color="0.6", linewidth=0.8, label=text)
     return len(places)

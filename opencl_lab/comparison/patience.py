@@ -14,7 +14,7 @@ from opencl_lab.reference.peers import Resident, residents
 from opencl_lab.solver import Problem
 from opencl_lab.wording import duration
 
-__all__ = ["Patience", "Trial"]
+__all__ = ["UNNAMED", "Patience", "Trial"]
 
 UNNAMED = 5.0  # seconds of a call of a reference that nobody asked for by name
 NAMED = 60.0  # and of one that somebody did

@@ -29,23 +29,34 @@ class Crossover:
     `level` has the measured sizes just before where the runs of both overlap. Then nothing is
     interpolated: `size` is the first measured one from which it is faster.
 
+    `ahead` has the measured sizes at which it is faster where it is not faster for good.
+
     `up_to` is the largest size at which both were measured, where that is not the largest of all.
+    `at` is the only size at which both were: what is said is about that one.
     """
 
     implementation: str
     reference: str
     size: float | None
     level: tuple[int, ...] = ()
+    ahead: tuple[int, ...] = ()
     up_to: int | None = None
+    at: int | None = None
 
     def __str__(self) -> str:
+        if self.at is not None and not self.level:
+            word = "slower" if self.size is None else "faster"
+            return f"{self.implementation} is {word} than {self.reference} at {self.at}"
         return self._sentence() + f", as measured up to {self.up_to}" * (self.up_to is not None)
 
     def _sentence(self) -> str:
         names = f"{self.implementation} is faster than {self.reference}"
         level = "" if not self.level else f"level within noise at {', '.join(map(str, self.level))}"
+        more = f", {level}" if level else ""
         if self.size is not None:
-            return f"{names} from {self.size_text} on" + (f", {level}" if level else "")
+            return f"{names} from {self.about}{self.size_text} on{more}"
+        if self.ahead:
+            return f"{names} only at {', '.join(map(str, self.ahead))}{more}"
         if level:
             return f"{self.implementation} and {self.reference} are {level}"
         return f"{self.implementation} stays slower than {self.reference}"
@@ -55,8 +66,12 @@ class Crossover:
         """The size if it was measured, three digits of one that was interpolated."""
         if self.size is None:
             return ""
-        measured = float(self.size).is_integer()
-        return f"{self.size:.0f}" if measured else f"{float(f'{self.size:.3g}'):.7g}"
+        return f"{float(f'{self.size:.3g}'):.7g}" if self.about else f"{self.size:.0f}"
+
+    @property
+    def about(self) -> str:
+        """What stands before a size that was interpolated; nothing for one that was measured."""
+        return "" if self.size is None or float(self.size).is_integer() else "about "
 
 
 def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
@@ -88,7 +103,8 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
     def crossing(name: str, other: str) -> Crossover:
         both = pairs(name, other)
         up_to = both[-1].size
-        return Crossover(name, other, *_crossing(both), up_to if up_to < largest else None)
+        at = up_to if len(both) == 1 else None
+        return Crossover(name, other, *_crossing(both), up_to if up_to < largest else None, at)
 
     found = []
     for one, two in combinations(algorithms, 2):
@@ -126,15 +142,17 @@ def verdict(ours: Times, theirs: Times) -> Verdict:
     return "slower" if ours.is_above(theirs) else "level"
 
 
-def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...]]:
-    """Return from which size on the first is faster for good, and the level sizes before."""
+def _crossing(
+    pairs: Sequence[_Pair],
+) -> tuple[float | None, tuple[int, ...], tuple[int, ...]]:
+    """Return `size`, `level` and `ahead` of a `Crossover`."""
     first = next((i for i in range(len(pairs), 0, -1) if pairs[i - 1].verdict != "faster"), 0)
     start = next((i for i in range(first, 0, -1) if pairs[i - 1].verdict == "slower"), 0)
     level = tuple(pair.size for pair in pairs[start:first] if pair.verdict != "faster")
     if first == len(pairs):
-        return None, level
+        return None, level, tuple(pair.size for pair in pairs if pair.verdict == "faster")
     if first == 0 or level:
-        return float(pairs[first].size), level
+        return float(pairs[first].size), level, ()
     below, above = pairs[first - 1], pairs[first]
     share = math.log(below.ratio) / (math.log(below.ratio) - math.log(above.ratio))
-    return float(below.size * (above.size / below.size) ** share), ()
+    return float(below.size * (above.size / below.size) ** share), (), ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ __all__ = ["FILE", "Finished", "Unfinished"]
 
 FILE = "unfinished.jsonl"
 """In the folder of the results; a sweep that ends removes it."""
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Unfinished:
         self.path = folder / FILE
         self.afresh = self.trouble = ""
         self._head = json.loads(json.dumps({"sweep": VERSION, **identity}, default=str))
+        text = json.dumps(self._head, sort_keys=True)
+        self._mark = hashlib.sha256(text.encode()).hexdigest()[:16]
         self._records: dict[int, dict[str, Any]] = {}
         self._begun = self.path.exists() and not fresh
         if self._begun:
@@ -61,14 +64,16 @@ class Unfinished:
     def _read(self) -> None:
         head, *records = read_records(self.path) or [{}]
         if head == self._head:
-            self._records = {item["size"]: item for item in records if _is_finished(item)}
+            # Another sweep at the same time may have added sizes of its own.
+            ours = (item for item in records if item.get("of") == self._mark)
+            self._records = {item["size"]: item for item in ours if _is_finished(item)}
             return
         self._begun = False
         names = head.keys() | self._head.keys() if "sweep" in head else set()
         other = sorted(name for name in names if head.get(name) != self._head.get(name))
         self.afresh = f"{self.path} is of another sweep" if names else f"{self.path} is damaged"
         if other:
-            self.afresh += f", with another {', '.join(other)}"
+            self.afresh += f", which differs in {', '.join(other)}"
         self.afresh += "; all sizes are measured anew"
 
     def take(self, size: int, configs: Sequence[Any], operation: str) -> Finished | None:
@@ -90,6 +95,7 @@ class Unfinished:
     ) -> None:
         """Append a size and see it safely to the disk; trouble is only noted."""
         record = {
+            "of": self._mark,
             "size": size,
             "configs": configs,
             "status": status,

@@ -207,7 +207,8 @@ def _crossings(sweep: Sweep, ours: Measurement) -> list[str]:
     always = [i for i in found if i.size is not None and i.size <= least and not i.level]
     later = [i for i in found if i.size is not None and i not in always]
     level = [i for i in found if i.size is None and i.level]
-    slower = [i for i in found if i.size is None and not i.level]
+    ahead = [i for i in found if i.size is None and not i.level and i.ahead]
+    slower = [i for i in found if i.size is None and not i.level and not i.ahead]
     parts = []
     if later:
         starts = (f"{item.reference} from {_size(item)} on{_as_far(item)}" for item in later)
@@ -217,6 +218,8 @@ def _crossings(sweep: Sweep, ours: Measurement) -> list[str]:
         parts.append(f"is faster than {_names(always)} {at}")
     if level:
         parts.append(f"is within noise of {_names(level)} at the largest")
+    if ahead:
+        parts.append(f"is faster than {_names(ahead)}, but not at the largest")
     if slower:
         parts.append(f"stays slower than {_names(slower)}")
     if not parts:

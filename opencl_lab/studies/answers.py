@@ -100,13 +100,16 @@ def _with_device(rows: Sequence[Measurement]) -> list[Measurement]:
 def _crossing_text(found: Crossover, result: PartResult) -> str:
     ours, other, axis = found.implementation, found.reference, result.part.axis
     even = f"level within noise at {axis}={', '.join(map(str, found.level))}" * bool(found.level)
+    if found.ahead:
+        text = f"{ours} is faster than {other} only at {axis}={', '.join(map(str, found.ahead))}"
+        return f"{text}, {even}" if even else text
     if found.size is None and even:
         return f"{ours} and {other} are {even}"
     if found.size is None:
         return f"{ours} stays slower than {other} up to {axis}={result.series[-1][0]}"
     if found.size == result.series[0][0]:
         return f"{ours} is faster than {other} at every {axis}"
-    text = f"{ours} is faster than {other} from {axis}={found.size_text} on"
+    text = f"{ours} is faster than {other} from {found.about}{axis}={found.size_text} on"
     return f"{text}, {even}" if even else text
 
 
