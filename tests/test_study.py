@@ -122,7 +122,7 @@ def test_workers_and_what_cannot_run_are_said(tmp_path, monkeypatch, capsys):
     (note,) = content["notes"]
     assert "size=24: tiled is left out" in note and "TILE" in note
     said = (tmp_path / "dgemm" / "summary.txt").read_text()
-    assert note in said and "mpi:c did not run" in said and "c:omp x2 takes" in said
+    assert note in said and "mpi:c did not run" in said and "c:omp at size=24 takes" in said
     assert "Not run: mpi:c, no mpiexec" in said
     assert (tmp_path / "dgemm" / "dgemm-workers.png").exists()
 

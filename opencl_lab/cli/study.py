@@ -21,6 +21,7 @@ from opencl_lab.studies.descriptor import SCALES, PartResult, Study
 from opencl_lab.studies.outcome import Outcome, table_text
 from opencl_lab.studies.plots import remove_plots
 from opencl_lab.studies.run import run_study
+from opencl_lab.studies.scaling import machine_of
 from opencl_lab.wording import duration
 
 __all__ = ["study_command"]
@@ -110,8 +111,17 @@ def _measured(
                 parts[result.part.label] = result
         except KeyboardInterrupt as error:
             interrupt, stopped = error, "it was interrupted"
-    seconds = monotonic() - begin
-    return Outcome(study, scale, seed, device, list(parts.values()), seconds, stopped), interrupt
+    outcome = Outcome(
+        study,
+        scale,
+        seed,
+        device,
+        list(parts.values()),
+        monotonic() - begin,
+        stopped,
+        machine_of(device),
+    )
+    return outcome, interrupt
 
 
 def _list() -> None:

@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from opencl_lab.comparison.implementations import TOO_SLOW
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover, crossovers
-from opencl_lab.device import Device
 from opencl_lab.measuring.samples import Times
-from opencl_lab.studies.descriptor import PartResult, Point
-from opencl_lab.wording import counted
+from opencl_lab.studies.descriptor import Machine, PartResult, Point
+from opencl_lab.wording import counted, plain
 
 __all__ = [
     "DEVICE",
@@ -61,17 +61,21 @@ def _first(times: Mapping[str, Times]) -> tuple[str, Times]:
     return min(times.items(), key=lambda item: item[1].median)
 
 
-def _ratio(slow: Times, fast: Times) -> str:
-    return f"{slow.median / fast.median:.3g} times"
+def _longer(slow: Times, fast: Times, name: str = "") -> str:
+    """Say how much longer one takes than the other, which may be named."""
+    ratio = slow.median / fast.median
+    if ratio < LEVEL:
+        return f"{plain(100 * (ratio - 1), 2)} % longer{name and f' than {name}'}"
+    return f"{plain(ratio)} times as long{name and f' as {name}'}"
 
 
 def _taking(times: Times) -> str:
     """Return a time in milliseconds; where it was taken once, that nobody knows its spread."""
-    return f"{times.median:.3g} ms" + (" (one run)" if times.runs == 1 else "")
+    return f"{plain(times.median)} ms" + (" (one run)" if times.runs == 1 else "")
 
 
 def crossing(
-    results: Sequence[PartResult], device: Device, *, ours: str, others: Sequence[str]
+    results: Sequence[PartResult], machine: Machine, *, ours: str, others: Sequence[str]
 ) -> list[str]:
     """Say from which size on one of ours, or `DEVICE`, is faster than each of the others."""
     sentences = []
@@ -102,15 +106,31 @@ def _crossing_text(found: Crossover, result: PartResult) -> str:
     even = f"level within noise at {axis}={', '.join(map(str, found.level))}" * bool(found.level)
     if found.size is None and even:
         return f"{ours} and {other} are {even}"
+    if found.size is None and (ahead := _ahead(found, result)):
+        return f"{ours} is faster than {other} at {axis}={ahead}, but not from there on"
     if found.size is None:
-        return f"{ours} stays slower than {other} up to {axis}={result.series[-1][0]}"
+        return (
+            f"{ours} is never faster than {other} beyond noise, up to {axis}={result.series[-1][0]}"
+        )
     if found.size == result.series[0][0]:
-        return f"{ours} is faster than {other} at every {axis}"
-    text = f"{ours} is faster than {other} from {axis}={found.size_text} on"
+        return f"{ours} is faster than {other} at every {axis} measured"
+    about = "" if found.size in dict(result.series) else "about "
+    text = f"{ours} is faster than {other} from {about}{axis}={found.size_text} on"
     return f"{text}, {even}" if even else text
 
 
-def fastest(results: Sequence[PartResult], device: Device) -> list[str]:
+def _ahead(found: Crossover, result: PartResult) -> str:
+    """Return the sizes at which ours is the faster one for certain."""
+    sizes = []
+    for size, rows in result.series:
+        times = times_of(_with_device(rows))
+        pair = times.get(found.implementation), times.get(found.reference)
+        if pair[0] and pair[1] and pair[1].is_above(pair[0]):
+            sizes.append(str(size))
+    return ", ".join(sizes)
+
+
+def fastest(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Name the fastest at the largest size of each part, of the device and of the others."""
     sentences = []
     for result in results:
@@ -133,13 +153,13 @@ def _fastest_of(rows: Sequence[Measurement]) -> str:
         text = f"{ahead} and {behind} are level within noise, {_taking(least)} and {_taking(more)}"
     else:
         text = f"{ahead} takes {_taking(least)}, {behind} {_taking(more)}, "
-        text += f"which is {_ratio(more, least)} as long"
+        text += f"which is {_longer(more, least)}"
     if "c:seq" in others and behind != "c:seq" and not level(least, others["c:seq"]):
-        text += f"; sequential C takes {_ratio(others['c:seq'], least)} as long as {ahead}"
+        text += f"; sequential C takes {_longer(others['c:seq'], least, ahead)}"
     return text
 
 
-def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
+def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Set the best other library against the fastest of ours, at each point of each part."""
     sentences = []
     for result in results:
@@ -153,7 +173,7 @@ def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
             if level(mine, theirs):
                 even.append(f"{point} ({name})")
             else:
-                found.append(f"{theirs.median / mine.median:.3g} ({point}, {name})")
+                found.append(f"{plain(theirs.median / mine.median)} ({point}, {name})")
         if found:
             text = "the fastest other takes this many times as long as the device"
             sentences.append(f"{result.part.name}: {text}: {'; '.join(found)}.")
@@ -164,7 +184,7 @@ def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
     return sentences or [NOTHING]
 
 
-def all_right(results: Sequence[PartResult], device: Device) -> list[str]:
+def all_right(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Count the rows that are right, and name the others."""
     run = [(point, row) for point, rows in each_point(results) for row in rows]
     wrong = [(p, row) for p, row in run if not row.ok and row.status != "unavailable"]
@@ -175,11 +195,18 @@ def all_right(results: Sequence[PartResult], device: Device) -> list[str]:
 
 
 def _absent(run: Sequence[tuple[Point, Measurement]]) -> list[str]:
-    """Say what was not run and why, and at which points if it ran at others."""
+    """Say what was not run and why, and at which points if it ran at others.
+
+    What would have taken too long is named together, a sentence for each point.
+    """
     points: dict[tuple[str, str], list[str]] = {}
+    slow: dict[str, list[str]] = {}
     ran = {row.implementation for _, row in run if row.status != "unavailable"}
     for point, row in run:
-        if row.status == "unavailable":
+        if row.status == "unavailable" and row.reason.startswith(TOO_SLOW):
+            seconds = row.reason.removeprefix(TOO_SLOW).partition(";")[0].strip()
+            slow.setdefault(str(point), []).append(f"{row.implementation} about {seconds}")
+        elif row.status == "unavailable":
             points.setdefault((row.implementation, row.reason), []).append(str(point))
     several = {name for name, _ in points if sum(name == other for other, _ in points) > 1}
     return [
@@ -187,11 +214,14 @@ def _absent(run: Sequence[tuple[Point, Measurement]]) -> list[str]:
         + (f" at {'; '.join(dict.fromkeys(where))}" if name in ran | several else "")
         + f", {reason}."
         for (name, reason), where in sorted(points.items())
+    ] + [
+        f"Not run at {point}, as one run would take long: {', '.join(names)}."
+        for point, names in slow.items()
     ]
 
 
 def within(
-    results: Sequence[PartResult], device: Device, *, largest: float, relative: bool
+    results: Sequence[PartResult], machine: Machine, *, largest: float, relative: bool
 ) -> list[str]:
     """Say whether the differences from the expected result stay below a limit."""
     kind = "relative" if relative else "absolute"
@@ -214,7 +244,7 @@ def within(
 
 
 def ratios(
-    results: Sequence[PartResult], device: Device, *, pairs: Sequence[tuple[str, str]]
+    results: Sequence[PartResult], machine: Machine, *, pairs: Sequence[tuple[str, str]]
 ) -> list[str]:
     """Say how many times as long the second of each pair takes, at each point."""
     sentences = []
@@ -227,7 +257,7 @@ def ratios(
             if level(times[fast], times[slow]):
                 even.append(str(point))
             else:
-                found.append(f"{times[slow].median / times[fast].median:.3g} ({point})")
+                found.append(f"{plain(times[slow].median / times[fast].median)} ({point})")
         if found:
             sentences.append(f"{slow} takes this many times as long as {fast}: {'; '.join(found)}.")
         if even:
@@ -235,7 +265,7 @@ def ratios(
     return sentences or [NOTHING]
 
 
-def orders(results: Sequence[PartResult], device: Device) -> list[str]:
+def orders(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Compare the times of all orders of keys at the largest size, of each implementation."""
     common = [{str(point): times_of(rows) for point, rows in result.rows} for result in results]
     points = [p for p in (common[0] if common else ()) if all(p in found for found in common)]
@@ -259,9 +289,9 @@ def _of_orders(times: Sequence[tuple[Times, str]]) -> str:
     ordered = sorted(times, key=lambda item: item[0].median)
     (low, first), (high, last) = ordered[0], ordered[-1]
     if level(low, high) or high.median < LEVEL * low.median:
-        shown = dict.fromkeys(f"{value.median:.3g}" for value in (low, high))
+        shown = dict.fromkeys(plain(value.median) for value in (low, high))
         return f"takes about the same time for all orders, {' to '.join(shown)} ms"
     return (
-        f"takes {low.median:.3g} ms for {first} keys and {high.median:.3g} ms for {last} ones, "
-        f"{_ratio(high, low)} as long"
+        f"takes {plain(low.median)} ms for {first} keys and {plain(high.median)} ms for {last} "
+        f"ones, which is {_longer(high, low)}"
     )
