@@ -226,6 +226,24 @@ def test_what_was_not_run_is_said_once_and_where():
     ]
 
 
+def test_one_reason_is_said_once():
+    def failing(name, status, reason):
+        return Measurement(name, "c", name, status, reason)
+
+    rows = {
+        size: [
+            *(failing(name, "unavailable", "no compiler") for name in ("c:seq", "c:omp")),
+            failing("opencl:x", "compile", "no linker"),
+        ]
+        for size in (8, 16)
+    }
+    assert answers.all_right([result(rows)], MADE_UP) == [
+        "0 of 2 measured rows passed.",
+        "opencl:x at size=8; opencl:x at size=16: compile, no linker.",
+        "Not run: c:omp, c:seq, no compiler.",
+    ]
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_answers_say_something_of_nothing(name):
     outcome = Outcome(

@@ -190,7 +190,11 @@ def all_right(results: Sequence[PartResult], machine: Machine) -> list[str]:
     wrong = [(p, row) for p, row in run if not row.ok and row.status != "unavailable"]
     right = sum(row.ok for _, row in run)
     sentences = [f"{right} of {counted(right + len(wrong), 'measured row')} passed."]
-    sentences += [f"{row.implementation} at {p}: {row.status}, {row.reason}." for p, row in wrong]
+    same: dict[str, list[str]] = {}
+    for point, row in wrong:
+        said = f"{row.status}, {row.reason}"
+        same.setdefault(said, []).append(f"{row.implementation} at {point}")
+    sentences += [f"{'; '.join(rows)}: {said}." for said, rows in same.items()]
     return sentences + _absent(run)
 
 
@@ -209,12 +213,12 @@ def _absent(run: Sequence[tuple[Point, Measurement]]) -> list[str]:
         elif row.status == "unavailable":
             points.setdefault((row.implementation, row.reason), []).append(str(point))
     several = {name for name, _ in points if sum(name == other for other, _ in points) > 1}
-    return [
-        f"Not run: {name}"
-        + (f" at {'; '.join(dict.fromkeys(where))}" if name in ran | several else "")
-        + f", {reason}."
-        for (name, reason), where in sorted(points.items())
-    ] + [
+    same: dict[tuple[str, str], list[str]] = {}
+    for (name, reason), where in sorted(points.items()):
+        at = f" at {'; '.join(dict.fromkeys(where))}" if name in ran | several else ""
+        same.setdefault((at, reason), []).append(name)
+    said = [f"Not run: {', '.join(names)}{at}, {reason}." for (at, reason), names in same.items()]
+    return said + [
         f"Not run at {point}, as one run would take long: {', '.join(names)}."
         for point, names in slow.items()
     ]
