@@ -166,6 +166,15 @@ def test_the_device_is_the_fastest_of_ours_at_each_size():
     ]
 
 
+def test_kernels_are_compared_beside_calls():
+    rows = [row("opencl:x", 4.0, 0.5, kernel_ms=1.0), row("opencl:y", 4.0, 0.5, kernel_ms=3.0)]
+    pairs = (("opencl:x", "opencl:y"),)
+    assert answers.ratios([result({8: rows})], MADE_UP, pairs=pairs) == [
+        "opencl:y and opencl:x are level within noise at size=8.",
+        "In kernels: opencl:y takes this many times as long as opencl:x: 3.00 (size=8).",
+    ]
+
+
 def test_what_was_faster_at_some_sizes_only_is_said():
     series = {
         8: [row("opencl:x", 1.0), row("c:seq", 2.0)],

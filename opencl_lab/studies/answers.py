@@ -6,7 +6,7 @@ Times whose intervals overlap are level: nobody is called the faster one then.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from opencl_lab.comparison.implementations import TOO_SLOW
@@ -250,23 +250,41 @@ def within(
 def ratios(
     results: Sequence[PartResult], machine: Machine, *, pairs: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Say how many times as long the second of each pair takes, at each point."""
-    sentences = []
+    """Say how many times as long the second of each pair takes, at each point.
+
+    Of algorithms on the device the kernels are compared, too: calls copy what they work on.
+    """
+    sentences: list[str] = []
     for fast, slow in pairs:
-        found, even = [], []
-        for point, rows in each_point(results):
-            times = times_of(rows)
-            if fast not in times or slow not in times:
-                continue
-            if level(times[fast], times[slow]):
-                even.append(str(point))
-            else:
-                found.append(f"{plain(times[slow].median / times[fast].median)} ({point})")
-        if found:
-            sentences.append(f"{slow} takes this many times as long as {fast}: {'; '.join(found)}.")
-        if even:
-            sentences.append(f"{slow} and {fast} are level within noise at {'; '.join(even)}.")
+        sentences += _pair(results, fast, slow, times_of)
+        sentences += (f"In kernels: {said}" for said in _pair(results, fast, slow, _kernels_of))
     return sentences or [NOTHING]
+
+
+def _kernels_of(rows: Sequence[Measurement]) -> dict[str, Times]:
+    return {row.implementation: row.kernel_times for row in rows if row.ok and row.kernel_times}
+
+
+def _pair(
+    results: Sequence[PartResult],
+    fast: str,
+    slow: str,
+    times_in: Callable[[Sequence[Measurement]], dict[str, Times]],
+) -> Iterator[str]:
+    """Compare two implementations at each point where both have times."""
+    found, even = [], []
+    for point, rows in each_point(results):
+        times = times_in(rows)
+        if fast not in times or slow not in times:
+            continue
+        if level(times[fast], times[slow]):
+            even.append(str(point))
+        else:
+            found.append(f"{plain(times[slow].median / times[fast].median)} ({point})")
+    if found:
+        yield f"{slow} takes this many times as long as {fast}: {'; '.join(found)}."
+    if even:
+        yield f"{slow} and {fast} are level within noise at {'; '.join(even)}."
 
 
 def orders(results: Sequence[PartResult], machine: Machine) -> list[str]:
