@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_of", "counted", "duration", "size_text"]
+__all__ = ["bytes_of", "counted", "duration", "plain", "size_text"]
 
 UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -10,6 +10,14 @@ UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 def counted(number: int, one: str, many: str = "") -> str:
     """Return how many there are, such as ``1 file``; `many` is `one` with an s by default."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """Return a number as it stands in a sentence: 1,740 and not 1.74e+03; 2.00, 0.533, 0.0123."""
+    text = f"{value:#.{digits}g}"
+    if abs(float(text)) >= 1000:
+        text = f"{float(text):,.0f}"
+    return text.removesuffix(".")
 
 
 def size_text(nbytes: float) -> str:

@@ -132,6 +132,18 @@ def test_busy_and_incomplete_runs_are_marked(tmp_path):
     assert "Others used the machine during 1 run. 1 run ended early." in words
 
 
+def test_a_study_that_ended_early_names_what_it_lacks(tmp_path):
+    missing = [{"part": "sort", "n": 10}, {"part": "sort", "n": 20}, {"part": "fft", "n": 8}]
+    more = {"study": "sort", "stopped": "it was interrupted", "missing": missing}
+    path = sweep(tmp_path / "a.json", row(), complete=False, **more)
+    (warning,) = chapter_of(read_results(path), tmp_path, "s0").warnings
+    assert warning.endswith(
+        "It was interrupted. Not measured: sort at n=10; n=20. Not measured: fft at n=8."
+    )
+    damaged = sweep(tmp_path / "b.json", row(), complete=False, missing=["x", 3], stopped=1)
+    assert "Not measured" not in chapter_of(read_results(damaged), tmp_path, "s0").warnings[0]
+
+
 def test_a_roofline_needs_peaks_and_arithmetic(tmp_path):
     work, peaks = Work(2e9, 1e8), Peaks(flops32=1e12, copy_bytes=5e10)
     path = many(tmp_path / "a.json", (100, 1000), "opencl:blocked", "blas", work=work)

@@ -17,7 +17,7 @@ from opencl_lab.registry import get_operation
 from opencl_lab.studies import answers
 from opencl_lab.studies import run as study_run
 from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.descriptor import SCALES, Point
+from opencl_lab.studies.descriptor import SCALES, Machine, Point
 from opencl_lab.studies.printed import printed_figures
 from opencl_lab.studies.run import run_study, workers_of_scale
 
@@ -123,7 +123,7 @@ def test_workers_and_what_cannot_run_are_said(tmp_path, monkeypatch, capsys):
     (note,) = content["notes"]
     assert "size=24: tiled is left out" in note and "TILE" in note
     said = (tmp_path / "dgemm" / "summary.txt").read_text()
-    assert note in said and "mpi:c did not run" in said and "c:omp x2 takes" in said
+    assert note in said and "mpi:c did not run" in said and "c:omp at size=24 takes" in said
     assert "Not run: mpi:c, no mpiexec" in said
     assert (tmp_path / "dgemm" / "dgemm-workers.png").exists()
 
@@ -165,8 +165,23 @@ def test_an_interrupted_study_keeps_what_was_measured_and_says_so(tmp_path, monk
     summary = (folder / "summary.txt").read_text()
     assert "This study is not complete.\n  It was interrupted.\n" in summary
     assert "Not measured: dft at n=32; n=48." in summary
+    table = (folder / "table.txt").read_text()
+    assert table.startswith("It was interrupted.\nNot measured: dft at n=32; n=48.\n")
     assert {path.name for path in folder.glob("*.png")} == {*content["plots"], "mine.png"}
     assert not (tmp_path / "gemm").exists()
+
+
+def test_an_interrupt_while_plots_are_drawn_leaves_no_old_ones(tmp_path, monkeypatch, capsys):
+    small(monkeypatch, "dft", {"n": 16})
+    two = {"dft": STUDIES["dft"], "gemm": STUDIES["gemm"]}
+    monkeypatch.setattr("opencl_lab.cli.study.STUDIES", two)
+    monkeypatch.setattr("opencl_lab.studies.plots.plot_times", lambda *args, **given: interrupt())
+    folder = tmp_path / "dft"
+    folder.mkdir()
+    (folder / "dft-time.png").write_text("of an earlier run")
+    assert main(["study", "all", "--out", str(tmp_path), "--repeats", "1"]) == 130
+    assert "not begun: gemm" in capsys.readouterr().out
+    assert {path.name for path in folder.iterdir()} == set(FILES)
 
 
 def test_an_interrupt_before_the_first_point_leaves_an_earlier_run_alone(tmp_path, monkeypatch):
@@ -259,8 +274,11 @@ def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch, device):
     monkeypatch.setattr("opencl_lab.operations.gemm.operation.Gemm.compare", lambda *args: wrong)
     *_, last = run_study(STUDIES["gemm"], "small", device, repeats=1)
     assert last.status == 1
-    said = answers.all_right([last], device)
-    assert said[0] == "0 of 2 measured rows passed." and "c:seq at size=8: correctness" in said[1]
+    said = answers.all_right([last], Machine())
+    assert (
+        said[0] == "0 of 2 measured rows passed."
+        and "c:seq at size=8; blas at size=8: correctness" in said[1]
+    )
 
 
 def test_printed_figures_stand_beside_ours(tmp_path, monkeypatch, capsys):

@@ -14,44 +14,44 @@ from opencl_lab.measuring.samples import Times
 from opencl_lab.plan import Work
 from opencl_lab.studies import answers, scaling
 from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.descriptor import Point
+from opencl_lab.studies.descriptor import Machine, Point
 from opencl_lab.studies.outcome import Outcome
 
-MADE_UP = Device("made up", "cpu")
+MADE_UP = Machine()
 
 
-def test_answers_about_workers(monkeypatch):
-    monkeypatch.setattr(scaling, "default_threads", lambda: 2)
+def test_answers_about_workers():
+    two = Machine(processors=2)
     rows = [
         row(f"c:omp x{count}", time, algorithm="c:omp", workers=count)
-        for count, time in ((1, 80.0), (2, 50.0), (4, 40.0))
+        for count, time in ((1, 1740.0), (2, 1050.0), (4, 870.0))
     ]
     later = [row("c:omp x4", 99.0, algorithm="c:omp", workers=4)]  # one worker took too long
-    said = scaling.by_workers(
-        [result({8: rows, 16: later})], MADE_UP, references=("c:omp", "mpi:c")
-    )
-    assert "size=8: c:omp x2 takes 50 ms, speed-up 1.60, efficiency 80 %." in said
-    assert (
-        "fastest with 4 workers; efficiency falls to 50 % with 4, as 4 share 2 processors"
-        in said[3]
-    )
-    assert said[4] == "mpi:c did not run, so there is no answer."
+    said = scaling.by_workers([result({8: rows, 16: later})], two, references=("c:omp", "mpi:c"))
+    assert said == [
+        "c:omp at size=8 takes 1,740 ms with 1 worker, 1,050 ms with 2, 870 ms with 4.",
+        "Its speed-up is 1.66 with 2, 2.00 with 4.",
+        "Its efficiency is 83 % with 2, 50 % with 4; 4 share 2 processors.",
+        "It is fastest with 4 workers.",
+        "mpi:c did not run, so there is no answer.",
+    ]
+    many = Machine(processors=8)
     quick = [
         row(f"c:omp x{count}", time, algorithm="c:omp", workers=count)
         for count, time in ((1, 10.0), (2, 4.0))
     ]
-    said = scaling.by_workers([result({8: quick})], MADE_UP, references=("c:omp",))
-    assert said[-1] == "c:omp is fastest with 2 workers; efficiency is 125 % with 2."
+    said = scaling.by_workers([result({8: quick})], many, references=("c:omp",))
+    assert said[2:] == ["Its efficiency is 125 % with 2.", "It is fastest with 2 workers."]
     even = [
         row(f"c:omp x{count}", time, 0.1, algorithm="c:omp", workers=count)
         for count, time in ((1, 10.0), (2, 4.8), (4, 4.5), (8, 9.0))
     ]
-    said = scaling.by_workers([result({8: even[:2]})], MADE_UP, references=("c:omp",))
-    assert said[-1].endswith("efficiency stays at 100 % within noise with 2.")
-    said = scaling.by_workers([result({8: even})], MADE_UP, references=("c:omp",))
-    assert said[-1].startswith("c:omp is fastest with 2 or 4 workers, level within noise; eff")
-    said = scaling.by_workers([result({8: quick[:1]})], MADE_UP, references=("c:omp",))
-    assert len(said) == 1 and "efficiency 100 %" in said[0]
+    said = scaling.by_workers([result({8: even[:2]})], many, references=("c:omp",))
+    assert said[2].endswith("104 % with 2; within noise that is 100 % with 2.")
+    said = scaling.by_workers([result({8: even})], many, references=("c:omp",))
+    assert said[-1] == "It is fastest with 2 or 4 workers, level within noise."
+    said = scaling.by_workers([result({8: quick[:1]})], many, references=("c:omp",))
+    assert said == ["c:omp at size=8 takes 10.0 ms with 1 worker."]
 
 
 @pytest.mark.parametrize(
@@ -70,33 +70,44 @@ def test_answers_about_local_memory(tiled, verdict):
         for size, plain, time in zip((8, 16), (10.0, 20.0), tiled, strict=True)
     }
 
-    class Handle:
-        local_mem_type = 1
-        global_mem_cache_size = 2 << 20
-
-    gpu = replace(MADE_UP, kind="gpu", local_memory=48 << 10, handle=Handle())
+    gpu = Machine(local_memory=48 << 10, own_local_memory=True, cache_bytes=2 << 20)
     names = {"basic": "opencl:naive", "local": "opencl:tiled", "element_bytes": 8}
     said = scaling.local_memory([result(rows)], gpu, **names)
     assert said[0].startswith(verdict) and "memory of its own here, 48 KiB per group" in said[0]
     assert "3 MiB exceeds the cache of 2 MiB" in said[1] and len(said) == 4
     ratio = 20 / tiled[1]
-    shown = "level with plain reads" if ratio == 1 else f"{ratio:.2f} times as fast"
+    shown = "level with plain reads" if ratio == 1 else f"{ratio:#.3g} times as fast"
     assert shown in said[3]
     assert "ordinary memory" in scaling.local_memory([result(rows)], MADE_UP, **names)[0]
     assert scaling.local_memory([result({})], gpu, **names) == ["Nothing was measured."]
 
 
-def test_what_plain_reads_ask_for_is_set_against_memory(monkeypatch):
+def test_what_plain_reads_ask_for_is_set_against_memory():
     rows = [
         row("opencl:naive", 9.0, kernel_ms=2.0, work=Work(flops=1e9, bytes=1e6)),
         row("opencl:tiled", 9.0, kernel_ms=1.0),
     ]
     names = {"basic": "opencl:naive", "local": "opencl:tiled", "element_bytes": 8}
-    for copies, verdict in ((1e12, "so caches serve them"), (9e12, "which memory could serve")):
-        monkeypatch.setattr(scaling, "stored_peaks", lambda device, c=copies: Peaks(copy_bytes=c))
-        said = scaling.local_memory([result({8: rows})], MADE_UP, **names)
-        asked = f"Plain reads ask for 4e+03 GB/s there, and memory copies {copies / 1e9:.3g}"
+    for copies, shown, verdict in (
+        (1e12, "1,000", "so caches serve the rest"),
+        (9e12, "9,000", "enough for all of them"),
+    ):
+        machine = Machine(copy_bytes=copies)
+        said = scaling.local_memory([result({8: rows})], machine, **names)
+        asked = f"Plain reads ask for 4,000 GB/s there; memory copies {shown} GB/s"
         assert said[1] == f"{asked}, {verdict}."
+
+
+def test_a_device_says_what_answers_need(monkeypatch):
+    class Handle:
+        local_mem_type = 1
+        global_mem_cache_size = 2 << 20
+
+    monkeypatch.setattr(scaling, "stored_peaks", lambda device: Peaks(copy_bytes=1e12))
+    monkeypatch.setattr(scaling, "default_threads", lambda: 3)
+    gpu = Device("made up", "gpu", local_memory=48 << 10, handle=Handle())
+    assert scaling.machine_of(gpu) == Machine(48 << 10, True, 2 << 20, 1e12, 3)
+    assert not scaling.machine_of(replace(gpu, kind="cpu", handle=Handle())).own_local_memory
 
 
 def test_answers_about_differences():
@@ -126,18 +137,19 @@ def test_answers_about_times():
     assert said[0] == "opencl:x is faster than c:seq from about size=12.7 on."
     assert "no answer" in said[1]
     (said,) = answers.fastest([one], MADE_UP)
-    assert "size=32: opencl:x takes 1 ms, blas 3 ms, which is 3 times as long" in said
-    assert "sequential C takes 4 times as long as opencl:x" in said
+    assert "size=32: opencl:x takes 1.00 ms, blas 3.00 ms, which is 3.00 times as long" in said
+    assert "sequential C takes 4.00 times as long as opencl:x" in said
     (said,) = answers.ratios([one], MADE_UP, pairs=(("opencl:x", "c:seq"),))
-    assert said.endswith("0.5 (size=8); 4 (size=32).")
+    assert said.endswith("0.500 (size=8); 4.00 (size=32).")
     (said,) = answers.beside_best([one], MADE_UP)
-    assert said.endswith("as long as the device: 0.5 (size=8, c:seq); 3 (size=32, blas).")
+    assert said.endswith("as long as the device: 0.500 (size=8, c:seq); 3.00 (size=32, blas).")
     other = result({32: [row("opencl:x", 3.0), row("c:seq", 4.1)]}, "reversed")
     said = answers.orders([replace(one, part=replace(one.part, name="random")), other], MADE_UP)
     assert (
-        "opencl:x takes 1 ms for random keys and 3 ms for reversed ones, 3 times as long" in said[0]
+        "opencl:x takes 1.00 ms for random keys and 3.00 ms for reversed ones, which is 3.00 times "
+        "as long" in said[0]
     )
-    assert said[1] == "size=32: c:seq takes about the same time for all orders, 4 to 4.1 ms."
+    assert said[1] == "size=32: c:seq takes about the same time for all orders, 4.00 to 4.10 ms."
 
 
 def test_the_device_is_the_fastest_of_ours_at_each_size():
@@ -147,9 +159,34 @@ def test_the_device_is_the_fastest_of_ours_at_each_size():
     }
     names = {"ours": answers.DEVICE, "others": ("c:seq", "blas")}
     assert answers.crossing([result(series)], MADE_UP, **names) == [
-        "the device is faster than c:seq at every size.",
-        "the device stays slower than blas up to size=32.",
+        "the device is faster than c:seq at every size measured.",
+        "the device is never faster than blas beyond noise, up to size=32.",
     ]
+
+
+def test_kernels_are_compared_beside_calls():
+    rows = [row("opencl:x", 4.0, 0.5, kernel_ms=1.0), row("opencl:y", 4.0, 0.5, kernel_ms=3.0)]
+    pairs = (("opencl:x", "opencl:y"),)
+    assert answers.ratios([result({8: rows})], MADE_UP, pairs=pairs) == [
+        "opencl:y and opencl:x are level within noise at size=8.",
+        "In kernels: opencl:y takes this many times as long as opencl:x: 3.00 (size=8).",
+    ]
+
+
+def test_what_was_faster_at_some_sizes_only_is_said():
+    series = {
+        8: [row("opencl:x", 1.0), row("c:seq", 2.0)],
+        16: [row("opencl:x", 9.0), row("c:seq", 2.0)],
+    }
+    names = {"ours": "opencl:x", "others": ("c:seq",)}
+    (said,) = answers.crossing([result(series)], MADE_UP, **names)
+    assert said == "opencl:x is faster than c:seq at size=8, but not from there on."
+
+
+def test_little_longer_is_said_in_percent():
+    rows = [row("opencl:x", 1.0, 0.001), row("c:seq", 1.004, 0.001), row("blas", 9.0)]
+    (said,) = answers.fastest([result({8: rows})], MADE_UP)
+    assert said == ("size=8: opencl:x takes 1.00 ms, c:seq 1.00 ms, which is 0.40 % longer.")
 
 
 def test_answers_call_level_what_overlaps():
@@ -160,7 +197,7 @@ def test_answers_call_level_what_overlaps():
         "opencl:x and c:seq are level within noise at size=8, 9."
     ]
     (said,) = answers.fastest(both, MADE_UP)
-    assert said == "size=9: opencl:x and c:seq are level within noise, 4 ms and 4.5 ms."
+    assert said == "size=9: opencl:x and c:seq are level within noise, 4.00 ms and 4.50 ms."
     (said,) = answers.ratios(both, MADE_UP, pairs=(("opencl:x", "c:seq"),))
     assert said == "c:seq and opencl:x are level within noise at size=8; size=9."
     (said,) = answers.beside_best(both, MADE_UP)
@@ -168,14 +205,14 @@ def test_answers_call_level_what_overlaps():
     noisy = [replace(both[0], part=replace(both[0].part, name=name)) for name in ("a", "b")]
     noisy[1].rows = [(Point({"size": 9}), [row("opencl:x", 5.0, 0.2), row("c:seq", 9.0)])]
     said = answers.orders(noisy, MADE_UP)
-    assert said[0] == "size=9: opencl:x takes about the same time for all orders, 4 to 5 ms."
-    assert "c:seq takes 4.5 ms for a keys and 9 ms for b ones" in said[1]
+    assert said[0] == "size=9: opencl:x takes about the same time for all orders, 4.00 to 5.00 ms."
+    assert "c:seq takes 4.50 ms for a keys and 9.00 ms for b ones" in said[1]
 
 
 def test_a_time_that_was_taken_once_says_so():
     once = replace(row("blas", 3.0), total_ms=Times(3.0, 3.0, 3.0, 1))
     (said,) = answers.fastest([result({8: [row("opencl:x", 1.0), once]})], MADE_UP)
-    assert "blas 3 ms (one run), which is 3 times as long" in said
+    assert "blas 3.00 ms (one run), which is 3.00 times as long" in said
 
 
 def test_what_was_not_run_is_said_once_and_where():
@@ -184,17 +221,40 @@ def test_what_was_not_run_is_said_once_and_where():
 
     rows = {
         8: [row("c:seq", 1.0), absent("opencv", "not installed")],
-        16: [absent("c:seq", "a run would take 9 s"), absent("opencv", "not installed")],
+        16: [
+            absent("c:seq", "a run would take about 9 s; --against c:seq runs it"),
+            absent("opencv", "not installed"),
+        ],
     }
     assert answers.all_right([result(rows)], MADE_UP) == [
         "1 of 1 measured row passed.",
-        "Not run: c:seq at size=16, a run would take 9 s.",
         "Not run: opencv, not installed.",
+        "Not run at size=16, as one run would take long: c:seq about 9 s.",
+    ]
+
+
+def test_one_reason_is_said_once():
+    def failing(name, status, reason):
+        return Measurement(name, "c", name, status, reason)
+
+    rows = {
+        size: [
+            *(failing(name, "unavailable", "no compiler") for name in ("c:seq", "c:omp")),
+            failing("opencl:x", "compile", "no linker"),
+        ]
+        for size in (8, 16)
+    }
+    assert answers.all_right([result(rows)], MADE_UP) == [
+        "0 of 2 measured rows passed.",
+        "opencl:x at size=8; opencl:x at size=16: compile, no linker.",
+        "Not run: c:omp, c:seq, no compiler.",
     ]
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_answers_say_something_of_nothing(name):
-    outcome = Outcome(STUDIES[name], "small", 0, MADE_UP, [], 1.0, "it was interrupted")
+    outcome = Outcome(
+        STUDIES[name], "small", 0, Device("made up", "cpu"), [], 1.0, "it was interrupted"
+    )
     assert all(isinstance(answer, list) for _, answer in outcome.answers)
     assert not outcome.as_dict()["complete"] and "not complete" in outcome.summary()

@@ -34,7 +34,9 @@ def gemm_row(name, size, rate=1e9):
 @pytest.fixture
 def figures(monkeypatch):
     saved = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda self, path, **options: saved.append(self)
+    )
     return saved
 
 

@@ -21,6 +21,7 @@ from opencl_lab.studies.descriptor import SCALES, PartResult, Study
 from opencl_lab.studies.outcome import Outcome, table_text
 from opencl_lab.studies.plots import remove_plots
 from opencl_lab.studies.run import run_study
+from opencl_lab.studies.scaling import machine_of
 from opencl_lab.wording import duration
 
 __all__ = ["study_command"]
@@ -82,7 +83,10 @@ def study_command(
                 settings().say(f"{study.name}: nothing was measured, nothing is written")
             else:
                 _show(outcome)
-                status = _write(outcome, content, folder) or status or outcome.status
+                try:
+                    status = _write(outcome, content, folder) or status or outcome.status
+                except KeyboardInterrupt as error:
+                    interrupt = error
         if interrupt is not None:  # what was measured is written all the same
             if wanted[index + 1 :]:
                 names = ", ".join(other.name for other in wanted[index + 1 :])
@@ -110,8 +114,17 @@ def _measured(
                 parts[result.part.label] = result
         except KeyboardInterrupt as error:
             interrupt, stopped = error, "it was interrupted"
-    seconds = monotonic() - begin
-    return Outcome(study, scale, seed, device, list(parts.values()), seconds, stopped), interrupt
+    outcome = Outcome(
+        study,
+        scale,
+        seed,
+        device,
+        list(parts.values()),
+        monotonic() - begin,
+        stopped,
+        machine_of(device),
+    )
+    return outcome, interrupt
 
 
 def _list() -> None:
@@ -167,11 +180,12 @@ def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
     printed = outcome.printed_table()
     words = outcome.summary() + (f"\n{table_text([printed])}" if printed is not None else "")
     plots = outcome.plots
+    gaps = "".join(f"{line}\n" for line in outcome.gaps)
     failed = write_files(
-        lambda: remove_plots(outcome.study, folder, plots),
+        lambda: remove_plots(outcome.study, folder),  # an interrupt must not leave them
         lambda: write_csv(table, outcome.rows, leading=leading),
         lambda: write_json(data, full),
-        lambda: write_text(text, table_text(outcome.tables())),
+        lambda: write_text(text, gaps + table_text(outcome.tables())),
         lambda: write_text(summary, words),
         *(partial(draw, folder / name) for name, draw in plots.items()),
     )

@@ -28,11 +28,13 @@ from opencl_lab.reference.peers import Resident
 from opencl_lab.solver import Problem
 from opencl_lab.wording import counted, duration
 
-__all__ = ["PAUSE", "Implementation", "ReferenceRun", "Workload"]
+__all__ = ["PAUSE", "TOO_SLOW", "Implementation", "ReferenceRun", "Workload"]
 
 FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
 SAMPLE_RUNS = 3
 PATIENCE = 5.0  # seconds that all runs of a reference may take that nobody asked for by name
+TOO_SLOW = "a run would take about"
+"""Begins the reason of a row that took too long to be run."""
 ROW_MS = 10.0  # that a row of calls takes
 LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
 WARMED_MS = 50.0  # nor is one that takes longer made once more before each row
@@ -214,9 +216,7 @@ class ReferenceRun(Implementation):
         seconds = 0.0 if self.patient else self._estimate()
         if 2 * seconds > PATIENCE:
             name = self.reference.name
-            raise ReferenceUnavailable(
-                f"a run would take about {duration(seconds)}; --against {name} runs it"
-            )
+            raise ReferenceUnavailable(f"{TOO_SLOW} {duration(seconds)}; --against {name} runs it")
         workload = self.workload
         self._prepared = prepare(
             self.reference,

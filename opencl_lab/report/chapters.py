@@ -104,7 +104,7 @@ def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") ->
         title = f"Study {title}" + (f" ({scale})" if isinstance(scale, str) else "")
     elif len(sections) == 1:
         title, subtitle = sections[0].title, sections[0].subtitle
-    warnings = [INCOMPLETE] if results.content.get("complete") is False else []
+    warnings = _incomplete(results.content)
     busy = busy_text(results)
     warnings += [f"When it was measured: {busy}"] if busy else []
     source = source_of(results, folder)
@@ -119,6 +119,23 @@ def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") ->
         study,
         device,
     )
+
+
+def _incomplete(content: Mapping[str, Any]) -> list[str]:
+    """Say that a run was ended early, and of a study what ended it and what it lacks."""
+    if content.get("complete") is not False:
+        return []
+    said = [INCOMPLETE]
+    stopped, missing = content.get("stopped"), content.get("missing")
+    if content.get("study") and isinstance(stopped, str) and stopped:
+        said.append(f"{stopped[:1].upper()}{stopped[1:]}.")
+    points: dict[str, list[str]] = {}
+    for point in missing if isinstance(missing, list) else ():
+        if isinstance(point, dict):
+            where = ", ".join(f"{name}={value}" for name, value in point.items() if name != "part")
+            points.setdefault(str(point.get("part")), []).append(where)
+    said += [f"Not measured: {part} at {'; '.join(where)}." for part, where in points.items()]
+    return [" ".join(said)]
 
 
 def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:

@@ -6,15 +6,15 @@ Times whose intervals overlap are level: nobody is called the faster one then.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from opencl_lab.comparison.implementations import TOO_SLOW
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover, crossovers
-from opencl_lab.device import Device
 from opencl_lab.measuring.samples import Times
-from opencl_lab.studies.descriptor import PartResult, Point
-from opencl_lab.wording import counted
+from opencl_lab.studies.descriptor import Machine, PartResult, Point
+from opencl_lab.wording import counted, plain
 
 __all__ = [
     "DEVICE",
@@ -61,17 +61,21 @@ def _first(times: Mapping[str, Times]) -> tuple[str, Times]:
     return min(times.items(), key=lambda item: item[1].median)
 
 
-def _ratio(slow: Times, fast: Times) -> str:
-    return f"{slow.median / fast.median:.3g} times"
+def _longer(slow: Times, fast: Times, name: str = "") -> str:
+    """Say how much longer one takes than the other, which may be named."""
+    ratio = slow.median / fast.median
+    if ratio < LEVEL:
+        return f"{plain(100 * (ratio - 1), 2)} % longer{name and f' than {name}'}"
+    return f"{plain(ratio)} times as long{name and f' as {name}'}"
 
 
 def _taking(times: Times) -> str:
     """Return a time in milliseconds; where it was taken once, that nobody knows its spread."""
-    return f"{times.median:.3g} ms" + (" (one run)" if times.runs == 1 else "")
+    return f"{plain(times.median)} ms" + (" (one run)" if times.runs == 1 else "")
 
 
 def crossing(
-    results: Sequence[PartResult], device: Device, *, ours: str, others: Sequence[str]
+    results: Sequence[PartResult], machine: Machine, *, ours: str, others: Sequence[str]
 ) -> list[str]:
     """Say from which size on one of ours, or `DEVICE`, is faster than each of the others."""
     sentences = []
@@ -106,14 +110,16 @@ def _crossing_text(found: Crossover, result: PartResult) -> str:
     if found.size is None and even:
         return f"{ours} and {other} are {even}"
     if found.size is None:
-        return f"{ours} stays slower than {other} up to {axis}={result.series[-1][0]}"
+        return (
+            f"{ours} is never faster than {other} beyond noise, up to {axis}={result.series[-1][0]}"
+        )
     if found.size == result.series[0][0]:
-        return f"{ours} is faster than {other} at every {axis}"
+        return f"{ours} is faster than {other} at every {axis} measured"
     text = f"{ours} is faster than {other} from {found.about}{axis}={found.size_text} on"
     return f"{text}, {even}" if even else text
 
 
-def fastest(results: Sequence[PartResult], device: Device) -> list[str]:
+def fastest(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Name the fastest at the largest size of each part, of the device and of the others."""
     sentences = []
     for result in results:
@@ -136,13 +142,13 @@ def _fastest_of(rows: Sequence[Measurement]) -> str:
         text = f"{ahead} and {behind} are level within noise, {_taking(least)} and {_taking(more)}"
     else:
         text = f"{ahead} takes {_taking(least)}, {behind} {_taking(more)}, "
-        text += f"which is {_ratio(more, least)} as long"
+        text += f"which is {_longer(more, least)}"
     if "c:seq" in others and behind != "c:seq" and not level(least, others["c:seq"]):
-        text += f"; sequential C takes {_ratio(others['c:seq'], least)} as long as {ahead}"
+        text += f"; sequential C takes {_longer(others['c:seq'], least, ahead)}"
     return text
 
 
-def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
+def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Set the best other library against the fastest of ours, at each point of each part."""
     sentences = []
     for result in results:
@@ -156,7 +162,7 @@ def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
             if level(mine, theirs):
                 even.append(f"{point} ({name})")
             else:
-                found.append(f"{theirs.median / mine.median:.3g} ({point}, {name})")
+                found.append(f"{plain(theirs.median / mine.median)} ({point}, {name})")
         if found:
             text = "the fastest other takes this many times as long as the device"
             sentences.append(f"{result.part.name}: {text}: {'; '.join(found)}.")
@@ -167,34 +173,48 @@ def beside_best(results: Sequence[PartResult], device: Device) -> list[str]:
     return sentences or [NOTHING]
 
 
-def all_right(results: Sequence[PartResult], device: Device) -> list[str]:
+def all_right(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Count the rows that are right, and name the others."""
     run = [(point, row) for point, rows in each_point(results) for row in rows]
     wrong = [(p, row) for p, row in run if not row.ok and row.status != "unavailable"]
     right = sum(row.ok for _, row in run)
     sentences = [f"{right} of {counted(right + len(wrong), 'measured row')} passed."]
-    sentences += [f"{row.implementation} at {p}: {row.status}, {row.reason}." for p, row in wrong]
+    same: dict[str, list[str]] = {}
+    for point, row in wrong:
+        said = f"{row.status}, {row.reason}"
+        same.setdefault(said, []).append(f"{row.implementation} at {point}")
+    sentences += [f"{'; '.join(rows)}: {said}." for said, rows in same.items()]
     return sentences + _absent(run)
 
 
 def _absent(run: Sequence[tuple[Point, Measurement]]) -> list[str]:
-    """Say what was not run and why, and at which points if it ran at others."""
+    """Say what was not run and why, and at which points if it ran at others.
+
+    What would have taken too long is named together, a sentence for each point.
+    """
     points: dict[tuple[str, str], list[str]] = {}
+    slow: dict[str, list[str]] = {}
     ran = {row.implementation for _, row in run if row.status != "unavailable"}
     for point, row in run:
-        if row.status == "unavailable":
+        if row.status == "unavailable" and row.reason.startswith(TOO_SLOW):
+            seconds = row.reason.removeprefix(TOO_SLOW).partition(";")[0].strip()
+            slow.setdefault(str(point), []).append(f"{row.implementation} about {seconds}")
+        elif row.status == "unavailable":
             points.setdefault((row.implementation, row.reason), []).append(str(point))
     several = {name for name, _ in points if sum(name == other for other, _ in points) > 1}
-    return [
-        f"Not run: {name}"
-        + (f" at {'; '.join(dict.fromkeys(where))}" if name in ran | several else "")
-        + f", {reason}."
-        for (name, reason), where in sorted(points.items())
+    same: dict[tuple[str, str], list[str]] = {}
+    for (name, reason), where in sorted(points.items()):
+        at = f" at {'; '.join(dict.fromkeys(where))}" if name in ran | several else ""
+        same.setdefault((at, reason), []).append(name)
+    said = [f"Not run: {', '.join(names)}{at}, {reason}." for (at, reason), names in same.items()]
+    return said + [
+        f"Not run at {point}, as one run would take long: {', '.join(names)}."
+        for point, names in slow.items()
     ]
 
 
 def within(
-    results: Sequence[PartResult], device: Device, *, largest: float, relative: bool
+    results: Sequence[PartResult], machine: Machine, *, largest: float, relative: bool
 ) -> list[str]:
     """Say whether the differences from the expected result stay below a limit."""
     kind = "relative" if relative else "absolute"
@@ -217,28 +237,46 @@ def within(
 
 
 def ratios(
-    results: Sequence[PartResult], device: Device, *, pairs: Sequence[tuple[str, str]]
+    results: Sequence[PartResult], machine: Machine, *, pairs: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Say how many times as long the second of each pair takes, at each point."""
-    sentences = []
+    """Say how many times as long the second of each pair takes, at each point.
+
+    Of algorithms on the device the kernels are compared, too: calls copy what they work on.
+    """
+    sentences: list[str] = []
     for fast, slow in pairs:
-        found, even = [], []
-        for point, rows in each_point(results):
-            times = times_of(rows)
-            if fast not in times or slow not in times:
-                continue
-            if level(times[fast], times[slow]):
-                even.append(str(point))
-            else:
-                found.append(f"{times[slow].median / times[fast].median:.3g} ({point})")
-        if found:
-            sentences.append(f"{slow} takes this many times as long as {fast}: {'; '.join(found)}.")
-        if even:
-            sentences.append(f"{slow} and {fast} are level within noise at {'; '.join(even)}.")
+        sentences += _pair(results, fast, slow, times_of)
+        sentences += (f"In kernels: {said}" for said in _pair(results, fast, slow, _kernels_of))
     return sentences or [NOTHING]
 
 
-def orders(results: Sequence[PartResult], device: Device) -> list[str]:
+def _kernels_of(rows: Sequence[Measurement]) -> dict[str, Times]:
+    return {row.implementation: row.kernel_times for row in rows if row.ok and row.kernel_times}
+
+
+def _pair(
+    results: Sequence[PartResult],
+    fast: str,
+    slow: str,
+    times_in: Callable[[Sequence[Measurement]], dict[str, Times]],
+) -> Iterator[str]:
+    """Compare two implementations at each point where both have times."""
+    found, even = [], []
+    for point, rows in each_point(results):
+        times = times_in(rows)
+        if fast not in times or slow not in times:
+            continue
+        if level(times[fast], times[slow]):
+            even.append(str(point))
+        else:
+            found.append(f"{plain(times[slow].median / times[fast].median)} ({point})")
+    if found:
+        yield f"{slow} takes this many times as long as {fast}: {'; '.join(found)}."
+    if even:
+        yield f"{slow} and {fast} are level within noise at {'; '.join(even)}."
+
+
+def orders(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """Compare the times of all orders of keys at the largest size, of each implementation."""
     common = [{str(point): times_of(rows) for point, rows in result.rows} for result in results]
     points = [p for p in (common[0] if common else ()) if all(p in found for found in common)]
@@ -262,9 +300,9 @@ def _of_orders(times: Sequence[tuple[Times, str]]) -> str:
     ordered = sorted(times, key=lambda item: item[0].median)
     (low, first), (high, last) = ordered[0], ordered[-1]
     if level(low, high) or high.median < LEVEL * low.median:
-        shown = dict.fromkeys(f"{value.median:.3g}" for value in (low, high))
+        shown = dict.fromkeys(plain(value.median) for value in (low, high))
         return f"takes about the same time for all orders, {' to '.join(shown)} ms"
     return (
-        f"takes {low.median:.3g} ms for {first} keys and {high.median:.3g} ms for {last} ones, "
-        f"{_ratio(high, low)} as long"
+        f"takes {plain(low.median)} ms for {first} keys and {plain(high.median)} ms for {last} "
+        f"ones, which is {_longer(high, low)}"
     )

@@ -14,6 +14,7 @@ from opencl_lab.device import Device
 
 __all__ = [
     "SCALES",
+    "Machine",
     "Part",
     "PartResult",
     "Point",
@@ -106,11 +107,36 @@ class PartResult:
 
 
 @dataclass(frozen=True)
+class Machine:
+    """What answers need to know beside the rows, kept with them to draw answers again.
+
+    Parameters
+    ----------
+    local_memory : int
+        Bytes that a work-group may have.
+    own_local_memory : bool
+        Whether that is memory of its own, and not a part of the device's.
+    cache_bytes : int
+        The cache that the driver reports; 0 if it reports none.
+    copy_bytes : float, optional
+        Bytes that memory copies in a second, as `oclab doctor` has measured it.
+    processors : int
+        Those that threads and ranks may use.
+    """
+
+    local_memory: int = 0
+    own_local_memory: bool = False
+    cache_bytes: int = 0
+    copy_bytes: float | None = None
+    processors: int = 1
+
+
+@dataclass(frozen=True)
 class Question:
     """What is asked of the rows, and what answers it in sentences."""
 
     text: str
-    answer: Callable[[Sequence[PartResult], Device], list[str]]
+    answer: Callable[[Sequence[PartResult], Machine], list[str]]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -14,13 +14,14 @@ from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import comparison_table
 from opencl_lab.device import Device
-from opencl_lab.studies.descriptor import Part, PartResult, Point, Study
+from opencl_lab.studies.descriptor import Machine, Part, PartResult, Point, Study
 from opencl_lab.studies.plots import Draw, plots_of
 from opencl_lab.studies.printed import Beside, beside_printed, printed_table
 from opencl_lab.wording import duration
 
 __all__ = ["Outcome", "table_text"]
 
+NOTHING_PRINTED = "No figure that the report printed is known, so none stands beside the rows."
 FILE_WIDTH = 160  # of tables in text files
 
 
@@ -40,6 +41,8 @@ class Outcome:
         How long it took.
     stopped : str
         What ended it if not all was measured, such as ``it was interrupted``.
+    machine : Machine
+        What answers need to know beside the rows.
     """
 
     study: Study
@@ -49,11 +52,12 @@ class Outcome:
     parts: Sequence[PartResult]
     seconds: float
     stopped: str = ""
+    machine: Machine = field(default_factory=Machine)
 
     @property
     def answers(self) -> list[tuple[str, list[str]]]:
         """The questions and what the rows say."""
-        return [(q.text, q.answer(self.parts, self.device)) for q in self.study.questions]
+        return [(q.text, q.answer(self.parts, self.machine)) for q in self.study.questions]
 
     @property
     def rows(self) -> Iterator[tuple[dict[str, Any], Measurement]]:
@@ -116,6 +120,8 @@ class Outcome:
             "complete": not missing,
             "stopped": self.stopped if missing else "",
             "missing": [{"part": part.name, **point.options} for part, point in missing],
+            "seconds": round(self.seconds, 3),
+            "machine": asdict(self.machine),
             "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
             "notes": self.notes,
             "printed": [item.as_dict() for item in self.printed],
@@ -142,27 +148,31 @@ class Outcome:
     def summary(self) -> str:
         """Return the answers in words; without the table of what the report printed."""
         lines = [f"{self.study.name} ({self.scale}): {self.study.shows}", str(self.device)]
-        lines.append(f"measured in {duration(self.seconds)}")
+        if self.seconds:  # older documents do not say
+            lines.append(f"measured in {duration(self.seconds)}")
         if self.missing:
-            lines += ["", "This study is not complete.", *(f"  {line}" for line in self._gaps())]
+            lines += ["", "This study is not complete.", *(f"  {line}" for line in self.gaps)]
         for question, answer in self.answers:
             lines += ["", question, *(f"  {sentence}" for sentence in answer)]
         if self.notes:
             lines += ["", "What was left out?", *(f"  {n}" for n in dict.fromkeys(self.notes))]
-        if self.study.of_a_report and not self.printed:
-            text = "No figure that the report printed is known, so none stands beside the rows."
-            lines += ["", "What did the report print?", f"  {text}"]
+        if self.study.of_a_report:
+            found = [item.sentence for item in self.printed] or [NOTHING_PRINTED]
+            lines += ["", "What did the report print?", *(f"  {text}" for text in found)]
         return "\n".join(lines) + "\n"
 
-    def _gaps(self) -> Iterator[str]:
-        """Say what ended the study, and what is missing, a line for each part."""
-        if self.stopped:
-            yield f"{self.stopped[:1].upper()}{self.stopped[1:]}."
+    @property
+    def gaps(self) -> list[str]:
+        """What ended the study, and what is missing, a sentence for each part."""
+        if not self.missing:
+            return []
+        ended = [f"{self.stopped[:1].upper()}{self.stopped[1:]}."] if self.stopped else []
         points: dict[str, list[str]] = {}
         for part, point in self.missing:
             points.setdefault(part.name, []).append(str(point))
-        for name, where in points.items():
-            yield f"Not measured: {name} at {'; '.join(where)}."
+        return ended + [
+            f"Not measured: {name} at {'; '.join(where)}." for name, where in points.items()
+        ]
 
 
 def table_text(tables: Iterable[Table]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -53,8 +53,8 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
     return drawn
 
 
-def remove_plots(study: Study, folder: Path, kept: Mapping[str, Draw]) -> None:
-    """Remove the plots of an earlier run of this study that the present one does not draw anew.
+def remove_plots(study: Study, folder: Path) -> None:
+    """Remove the plots of an earlier run of this study.
 
     Raises
     ------
@@ -62,8 +62,6 @@ def remove_plots(study: Study, folder: Path, kept: Mapping[str, Draw]) -> None:
         If one cannot be removed.
     """
     for name in (_file(part.name, kind) for part in study.parts for kind in KINDS):
-        if name in kept:
-            continue
         try:
             with suppress(FileNotFoundError):
                 (folder / name).unlink()

@@ -15,6 +15,7 @@ from rich.text import Text
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.table import number
 from opencl_lab.studies.descriptor import Point
+from opencl_lab.wording import plain
 
 __all__ = ["Beside", "Printed", "beside_printed", "printed_figures", "printed_table"]
 
@@ -52,6 +53,17 @@ class Beside:
         if row is not None and row.total_ms is not None:
             measured = {"total_ms": row.total_ms.as_dict(), "kernel_ms": row.kernel_ms}
         return {**vars(self.printed), "measured": measured}
+
+    @property
+    def sentence(self) -> str:
+        """The figure and ours, in words."""
+        printed, times = self.printed, self.row.total_ms if self.row else None
+        text = f"{printed.what}, {Point(printed.point)}: {plain(printed.milliseconds, 4)} ms on "
+        text += f"{printed.hardware}; {printed.ours} here "
+        if times is None or self.row is None:
+            return f"{text}was not measured."
+        kernels = f", its kernels {plain(self.row.kernel_ms)} ms" if self.row.kernel_ms else ""
+        return f"{text}takes {plain(times.median)} ms{kernels}."
 
 
 def beside_printed(

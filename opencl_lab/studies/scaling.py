@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.device import Device
@@ -10,16 +10,16 @@ from opencl_lab.measuring.roofline import stored_peaks
 from opencl_lab.measuring.samples import Times
 from opencl_lab.processes import default_threads
 from opencl_lab.studies.answers import each_point, level
-from opencl_lab.studies.descriptor import PartResult
-from opencl_lab.wording import counted, size_text
+from opencl_lab.studies.descriptor import Machine, PartResult
+from opencl_lab.wording import counted, plain, size_text
 
-__all__ = ["by_workers", "local_memory"]
+__all__ = ["by_workers", "local_memory", "machine_of"]
 
 OWN_LOCAL_MEMORY = 1  # CL_LOCAL; 2 is a part of global memory
 
 
 def by_workers(
-    results: Sequence[PartResult], device: Device, *, references: Sequence[str]
+    results: Sequence[PartResult], machine: Machine, *, references: Sequence[str]
 ) -> list[str]:
     """Give times by workers at the largest size that one worker did, against that one."""
     sentences = []
@@ -39,51 +39,68 @@ def by_workers(
         point, found = next((item for item in reversed(measured) if 1 in item[1]), (None, {}))
         if point is None:
             sentences.append(f"{reference} did not run, so there is no answer.")
-            continue
-        for workers, times in sorted(found.items()):
-            speedup = found[1].median / times.median
-            sentences.append(
-                f"{point}: {reference} x{workers} takes {times.median:.3g} ms, speed-up "
-                f"{speedup:.2f}, efficiency {100 * speedup / workers:.0f} %."
-            )
-        if len(found) > 1:
-            sentences.append(f"{_best(reference, found)}; {_efficiency(found)}.")
+        else:
+            sentences += _of_workers(f"{reference} at {point}", found, machine.processors)
     return sentences
 
 
-def _best(reference: str, found: Mapping[int, Times]) -> str:
+def _of_workers(subject: str, found: Mapping[int, Times], processors: int) -> Iterator[str]:
+    """Give the times, the speed-ups and the efficiencies, and say how many are fastest."""
+    counts = sorted(found)
+    times = _listed((f"{plain(found[count].median)} ms", count) for count in counts)
+    yield f"{subject} takes {times.replace(' with 1', ' with 1 worker', 1)}."
+    if len(counts) == 1:
+        return
+    gains = {count: found[1].median / found[count].median for count in counts[1:]}
+    yield f"Its speed-up is {_listed((plain(gain), count) for count, gain in gains.items())}."
+    shares = _listed((f"{100 * gain / count:.0f} %", count) for count, gain in gains.items())
+    yield f"Its efficiency is {shares}{_why(found, counts[-1], processors)}."
+    yield f"It is fastest with {_best(found)}."
+
+
+def _listed(values: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{value} with {count}" for value, count in values)
+
+
+def _best(found: Mapping[int, Times]) -> str:
     """Say how many workers are fastest: all numbers whose times are level with the least."""
     least = min(found.values(), key=lambda times: times.median)
     even = sorted(workers for workers, times in found.items() if level(times, least))
     if len(even) == 1:
-        return f"{reference} is fastest with {counted(even[0], 'worker')}"
-    names = f"{', '.join(map(str, even[:-1]))} or {even[-1]}"
-    return f"{reference} is fastest with {names} workers, level within noise"
+        return counted(even[0], "worker")
+    return f"{', '.join(map(str, even[:-1]))} or {even[-1]} workers, level within noise"
 
 
-def _efficiency(found: Mapping[int, Times]) -> str:
-    """Say what is left of the efficiency with most workers, and why that may be little."""
-    most = max(found)
+def _why(found: Mapping[int, Times], most: int, processors: int) -> str:
+    """Say what is to be known of the efficiency with most workers."""
+    if most > processors:
+        return f"; {most} share {counted(processors, 'processor')}"
     one, all_of_them = found[1], found[most]
     least = one.interval[0] / all_of_them.interval[1] / most
     greatest = one.interval[1] / all_of_them.interval[0] / most
-    efficiency = one.median / all_of_them.median / most
-    if least <= 1 <= greatest:
-        return f"efficiency stays at 100 % within noise with {most}"
-    change = "falls to" if efficiency < 1 else "is"
-    text = f"efficiency {change} {100 * efficiency:.0f} % with {most}"
-    if efficiency < 1 and most > default_threads():
-        text += f", as {most} share {counted(default_threads(), 'processor')}"
-    return text
+    return f"; within noise that is 100 % with {most}" if least <= 1 <= greatest else ""
+
+
+def machine_of(device: Device) -> Machine:
+    """Return what answers need to know of a device and of this computer."""
+    peaks = stored_peaks(device)
+    own = getattr(device.handle, "local_mem_type", None) == OWN_LOCAL_MEMORY
+    return Machine(
+        local_memory=device.local_memory,
+        own_local_memory=own and device.kind != "cpu",
+        cache_bytes=int(getattr(device.handle, "global_mem_cache_size", 0) or 0),
+        copy_bytes=peaks.copy_bytes if peaks else None,
+        processors=default_threads(),
+    )
 
 
 def local_memory(
-    results: Sequence[PartResult], device: Device, *, basic: str, local: str, element_bytes: int
+    results: Sequence[PartResult], machine: Machine, *, basic: str, local: str, element_bytes: int
 ) -> list[str]:
     """Say which is faster by kernel time, and what memory and caches have to do with it."""
     sentences = []
     wins = losses = 0
-    plain: Measurement | None = None
+    naive: Measurement | None = None
     for point, rows in each_point(results):
         found = next((row for row in rows if row.implementation == basic and row.ok), None)
         staged = {
@@ -94,17 +111,17 @@ def local_memory(
         reads = _doing(found) if found is not None else None
         if reads is None or not staged:
             continue
-        plain = found
+        naive = found
         best = min(staged.values(), key=lambda times: times.median)
         apart = not level(reads, best)
         wins += apart and best.median < reads.median
         losses += apart and best.median > reads.median
-        others = ", ".join(f"{name} {times.median:.3g} ms" for name, times in staged.items())
+        others = ", ".join(f"{name} {plain(times.median)} ms" for name, times in staged.items())
         sentences.append(
-            f"{point}: {basic} {reads.median:.3g} ms in kernels, {others}; "
+            f"{point}: {basic} {plain(reads.median)} ms in kernels, {others}; "
             f"the best one is {_verdict(reads, best)}."
         )
-    if plain is None:
+    if naive is None:
         return ["Nothing was measured."]
     said = "It depends on the size"
     if wins == len(sentences):
@@ -113,7 +130,7 @@ def local_memory(
         said = "Local memory loses"
     elif not wins and not losses:
         said = "They are level within noise"
-    return [f"{said}. {_kind(device)}.", *_caches(device, plain, element_bytes), *sentences]
+    return [f"{said}. {_kind(machine)}.", *_caches(machine, naive, element_bytes), *sentences]
 
 
 def _doing(row: Measurement) -> Times | None:
@@ -124,44 +141,43 @@ def _doing(row: Measurement) -> Times | None:
 def _verdict(reads: Times, best: Times) -> str:
     if level(reads, best):
         return "level with plain reads within noise"
-    return f"{reads.median / best.median:.2f} times as fast as plain reads"
+    return f"{plain(reads.median / best.median)} times as fast as plain reads"
 
 
-def _kind(device: Device) -> str:
+def _kind(machine: Machine) -> str:
     """Say what local memory is on this device."""
-    own = getattr(device.handle, "local_mem_type", None) == OWN_LOCAL_MEMORY
-    if own and device.kind != "cpu":
-        return f"Local memory is memory of its own here, {size_text(device.local_memory)} per group"
+    if machine.own_local_memory:
+        size = size_text(machine.local_memory)
+        return f"Local memory is memory of its own here, {size} per group"
     return (
         "Local memory is ordinary memory here, in the same caches: tiles save no reads of memory "
         "by themselves, but their values lie side by side, where plain reads stride over rows"
     )
 
 
-def _caches(device: Device, plain: Measurement, element_bytes: int) -> list[str]:
+def _caches(machine: Machine, naive: Measurement, element_bytes: int) -> list[str]:
     """Set the working set of the largest product against the cache, and what plain reads ask for.
 
     Without tiles each product of two elements reads both. Where that is more in a second than
     memory delivers, the caches have delivered it.
     """
-    reads = _doing(plain)
-    if plain.work is None or not plain.work.bytes or reads is None:
+    reads = _doing(naive)
+    if naive.work is None or not naive.work.bytes or reads is None:
         return []
     sentences = []
-    cache = int(getattr(device.handle, "global_mem_cache_size", 0) or 0)
+    cache = machine.cache_bytes
     if cache:
-        fits = "fits into" if plain.work.bytes <= cache else "exceeds"
+        fits = "fits into" if naive.work.bytes <= cache else "exceeds"
         sentences.append(
-            f"The largest working set of {size_text(plain.work.bytes)} {fits} the cache of "
+            f"The largest working set of {size_text(naive.work.bytes)} {fits} the cache of "
             f"{size_text(cache)} that the driver reports."
         )
-    peaks = stored_peaks(device)
-    memory = peaks.copy_bytes if peaks else None
-    if memory and plain.work.flops:
-        rate = plain.work.flops * element_bytes / (reads.median * 1e-3)
-        served = "so caches serve them" if rate > memory else "which memory could serve"
+    memory = machine.copy_bytes
+    if memory and naive.work.flops:
+        rate = naive.work.flops * element_bytes / (reads.median * 1e-3)
+        served = "so caches serve the rest" if rate > memory else "enough for all of them"
         sentences.append(
-            f"Plain reads ask for {rate / 1e9:.3g} GB/s there, and memory copies "
-            f"{memory / 1e9:.3g}, {served}."
+            f"Plain reads ask for {plain(rate / 1e9)} GB/s there; memory copies "
+            f"{plain(memory / 1e9)} GB/s, {served}."
         )
     return sentences
