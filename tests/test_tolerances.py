@@ -147,3 +147,22 @@ def test_shares_of_bounds_have_no_nan():
     assert largest_share(np.array([1.0, 3.0]), 2.0) == 1.5
     assert not Difference(0.0, 0.0, error_over_bound=np.nan).ok
     assert not Difference(0.0, 0.0, error_over_bound=None).ok
+
+
+def test_bounds_of_huge_values_are_finite(rng):
+    gemm = get_operation("gemm")
+    problem = gemm.problem(m=9, n=8, k=5, dtype="float64")
+    inputs = {"a": rng.random((9, 5)) * 1e200, "b": rng.random((5, 8)) * 1e-150}
+    expected = gemm.expected(problem, inputs)
+    assert gemm.compare(problem, inputs, expected, expected).ok
+    wrong = {"result": expected["result"] * 1.5}
+    assert not gemm.compare(problem, inputs, expected, wrong).ok
+
+    problem = CONV2D.problem(size=20, ksize=5)
+    image = np.full_like(CONV2D.generate(problem, 1)["image"], 2e38)
+    weights = np.tile(np.float32([1, -1]), 13)[:25].reshape(5, 5)
+    inputs = {"image": image, "weights": weights}
+    expected = CONV2D.expected(problem, inputs)
+    bounds = tolerance._Bounds(problem, inputs)
+    error = np.full(expected[CONV2D.output].size, 1e37)
+    assert 1 < bounds.largest_share(0, np.zeros_like(error), error, 0.0) < np.inf

@@ -95,6 +95,10 @@ class _Bounds:
                 return float(np.max(shares, initial=0))
             many = places.size > FEW * error.size
             sums = self._sums[first + places] if many else self._each(first + places)
+            lost = ~np.isfinite(sums)
+            if many and lost.any():  # sums in float32 overflow where those in float64 do not
+                sums = sums.astype(np.float64)
+                sums[lost] = self._each(first + places[lost])
             shares = shares_of_bound(error[places], fixed[places] + self.gamma * sums)
         return float(np.max(shares))
 

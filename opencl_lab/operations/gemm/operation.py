@@ -174,8 +174,8 @@ class Gemm(Operation[GemmProblem]):
         if problem.depth:
             with np.errstate(invalid="ignore", over="ignore"):
                 a, b = _factors(problem, inputs)
-                rows = np.abs(problem.alpha) * np.sqrt(np.einsum("ij,ij->i", a, a))
-                columns = np.sqrt(np.einsum("ij,ij->j", b, b))
+                rows = np.abs(problem.alpha) * _norms(a)
+                columns = _norms(b.T)
         if problem.beta:
             rows = 2 * rows  # |beta c| is at most |result| + |alpha a b|
         step = max(1, CHUNK // max(problem.n, 1))
@@ -211,6 +211,15 @@ def _largest(
     relative[np.isnan(relative)] = np.inf
     shares = largest_share(error, bound + gamma * size)
     return float(np.max(error, initial=0)), float(np.max(relative, initial=0)), shares
+
+
+def _norms(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the norms of rows; scaled, as squares overflow where norms do not."""
+    largest = float(np.max(np.abs(matrix), initial=0))
+    scale = largest if 1e150 < largest < np.inf else 1.0
+    scaled = matrix if scale == 1 else matrix / scale
+    norms: np.ndarray[Any, Any] = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return norms
 
 
 def _factors(problem: GemmProblem, inputs: Arrays) -> tuple[np.ndarray[Any, Any], ...]:
