@@ -226,6 +226,29 @@ def test_without_the_library_there_is_no_state(monkeypatch):
     assert gpu_state.find_gpu(NVIDIA) is None
 
 
+def test_numbers_that_cannot_be_are_null():
+    library = Library()
+    library.values["nvmlDeviceGetTemperature"] = 0xFFFFFFFF  # "not available"
+    gpu = gpu_state.find_gpu(on_bus(0x1B), library)
+    assert gpu.state()["temperature_c"] is None
+    gpu._ask = lambda *which, kind: SimpleNamespace(gpu=4_000_000_000)
+    assert gpu.use_percent is None
+
+
+@pytest.mark.parametrize("text", ["", "max", "0 0", "x 1", "9" * 400 + " 1"])
+def test_a_quota_that_makes_no_sense_is_none(text, four):
+    (four / "cpu.max").write_text(text)
+    assert load._granted(4) == 4
+
+
+@pytest.mark.parametrize("text", ["cpu0", "cpu0 a b", "cpu0 " + "9" * 400 + " 0 0 0 0 0 0 0\n"])
+def test_counts_that_make_no_sense_are_none(text, monkeypatch, tmp_path):
+    (tmp_path / "stat").write_text(text)
+    monkeypatch.setattr(load, "COUNTS", tmp_path / "stat")
+    monkeypatch.setattr(load.os, "sched_getaffinity", lambda who: {0}, raising=False)
+    assert load.sample().working is None
+
+
 def test_the_state_is_recorded_before_and_after(monkeypatch):
     library = Library()
     gpu = gpu_state.find_gpu(on_bus(0x1B), library)
@@ -280,7 +303,7 @@ def test_the_commit_of_a_checkout(tmp_path, monkeypatch):
     assert environment._commit(below) is None  # a package installed within somebody's checkout
 
 
-@pytest.mark.parametrize("script", [None, "exit 1", "exec sleep 5", "echo"])
+@pytest.mark.parametrize("script", [None, "exit 1", "exec sleep 5", "echo", "echo no commit"])
 def test_git_that_fails_tells_nothing(script, tmp_path, monkeypatch):
     (tmp_path / ".git").mkdir()
     if script is not None:
@@ -294,6 +317,8 @@ def test_git_that_fails_tells_nothing(script, tmp_path, monkeypatch):
 def test_a_processor_without_a_name(monkeypatch, tmp_path):
     monkeypatch.setattr(environment, "CPU_INFO", tmp_path / "cpuinfo")
     assert environment._processor()  # what Python knows
+    (tmp_path / "cpuinfo").write_text("model name\t:\n")
+    assert environment._processor()
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A   B\n")
     assert environment._processor() == "A B"
 

@@ -24,7 +24,7 @@ BY_COMPUTED_NAME = {
     "doctor/child": "a probe, in a process of its own",
     "reference/child": "a reference, in a process of its own",
     "reference/ranks": "a reference, in the ranks of MPI",
-    "reference/peers": "other libraries",
+    "reference/descriptor": "other libraries",
 }
 """Modules that import what they are told; elsewhere a name is written where it is imported."""
 NOT_LOADED = ("cli", "comparison", "files", "operation", "reference", "registry", "tuning")

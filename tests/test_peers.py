@@ -1,5 +1,7 @@
 """Other libraries on a device: each operation as their users would call it."""
 
+import re
+import sys
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -218,3 +220,24 @@ def test_a_name_runs_or_says_why_it_cannot(operation, peer, capsys):
     if needs(peer)() is not None:
         assert main([operation, size, "16", "--against", peer, "--repeats", "1"]) == 3
         assert f"{peer}: not installed; pip install {peer}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "ends", ["raise RuntimeError('no such driver\\nmore')", "raise SystemExit"]
+)
+def test_a_library_whose_import_fails_says_so(ends, fakes, tmp_path, monkeypatch, device):
+    for name in ("torch", "cupy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(ends)
+        sys.modules.pop(name, None)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = "it does not work here: (no such driver|SystemExit)$"
+    with pytest.raises(ReferenceUnavailable, match=words):
+        judged(SORT, host_reference(SORT, "torch"), device, n=50)
+    assert re.match(words, host_reference(SORT, "cupy").unavailable())
+
+
+def test_a_library_that_is_not_clblast_is_a_reason(monkeypatch):
+    monkeypatch.setattr(clblast, "_library", lambda: object())
+    with pytest.raises(ReferenceUnavailable, match="has no CLBlastSgemm"):
+        clblast._routine.__wrapped__("float32")

@@ -156,19 +156,23 @@ print(json.dumps({
 """
 
 
-def in_a_process(threads, **environment):
-    """Run C by OpenMP from a thread that is bound; return where its threads may run."""
+def in_a_process(code, **environment):
+    """Return what code prints in a process that has a clean environment, but for what is given."""
     root = Path(opencl_lab.__file__).parents[1]
     tests = Path(__file__).parent
     clean = {name: text for name, text in os.environ.items() if name not in held.SETTINGS}
-    said = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(BOUND % threads)],
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
         env={**clean, "PYTHONPATH": f"{root}{os.pathsep}{tests}", **environment},
         check=True,
         capture_output=True,
         text=True,
-    )
-    return json.loads(said.stdout)
+    ).stdout
+
+
+def bound_in_a_process(threads, **environment):
+    """Run C by OpenMP from a thread that is bound; return where its threads may run."""
+    return json.loads(in_a_process(BOUND % threads, **environment))
 
 
 @two
@@ -181,7 +185,7 @@ def in_a_process(threads, **environment):
     ],
 )
 def test_threads_of_c_are_bound_and_inherit_no_bond(threads, environment, workers):
-    found = in_a_process(threads, **environment)
+    found = bound_in_a_process(threads, **environment)
     assert found["workers"] == workers
     assert found["caller"] == [min(PROCESSORS)]  # as it was before
     assert found["processors"] == len(PROCESSORS)
@@ -189,8 +193,24 @@ def test_threads_of_c_are_bound_and_inherit_no_bond(threads, environment, worker
 
 def test_fewer_threads_than_asked_for_are_no_row():
     with pytest.raises(subprocess.CalledProcessError) as failure:
-        in_a_process(2, OMP_THREAD_LIMIT="1")
+        bound_in_a_process(2, OMP_THREAD_LIMIT="1")
     assert "OpenMP starts 1 of 2 threads" in failure.value.stderr
+
+
+@two
+@two
+@pytest.mark.parametrize("setting", ["OMP_PROC_BIND", "GOMP_CPU_AFFINITY"])
+def test_settings_of_openmp_do_not_bind_the_caller(setting):
+    loads = """
+        import os
+        import test_threads
+        before = os.sched_getaffinity(0)
+        ready = test_threads.prepared("c:omp", *test_threads.TASKS["gemm"], 1)
+        ready.run()
+        assert os.sched_getaffinity(0) == before
+    """
+    value = "true" if setting == "OMP_PROC_BIND" else str(min(PROCESSORS))
+    in_a_process(loads, **{setting: value})
 
 
 @two

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,6 +39,7 @@ VARIABLES = (
 )
 """How the names of variables begin that change what runs."""
 CPU_INFO = Path("/proc/cpuinfo")
+NAMES = ("model name", "cpu model", "hardware", "cpu")
 GIT_SECONDS = 2.0
 
 
@@ -120,7 +122,7 @@ def _processor() -> str | None:
     with suppress(OSError), CPU_INFO.open(encoding="utf-8", errors="replace") as file:
         for line in file.read(16384).splitlines():  # the rest is slow on large machines
             name, _, text = line.partition(":")
-            if name.strip().lower() in ("model name", "cpu model", "hardware", "cpu"):
+            if text.strip() and name.strip().lower() in NAMES:
                 return " ".join(text.split())
     return platform.processor() or platform.machine() or None
 
@@ -156,4 +158,5 @@ def _commit(folder: Path) -> dict[str, Any] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     commit, _, changed = done.stdout.strip().partition("-")
-    return {"commit": commit, "changed": bool(changed)} if commit else None
+    said = re.fullmatch("[0-9a-f]{40,64}", commit)  # and not what some wrapper says
+    return {"commit": commit, "changed": bool(changed)} if said else None

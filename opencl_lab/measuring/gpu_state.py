@@ -14,6 +14,8 @@ LIBRARY = "libnvidia-ml.so.1"
 CORE_CLOCK, MEMORY_CLOCK = 1, 2  # streaming multiprocessors, memory
 CORE_TEMPERATURE = 0
 STATES = range(16)  # P0, the fastest, to P15; 32 stands for an unknown one
+UNKNOWN = 0xFFFFFFFF
+"""What NVML writes for a number that is not available."""
 USED_PERCENT = 10
 """From so much use before anything runs on, others use the GPU."""
 THROTTLED = {
@@ -47,7 +49,8 @@ class Gpu:
 
     def _number(self, function: str, *which: int, kind: Any = c_uint) -> int | None:
         found = self._ask(function, *which, kind=kind)
-        return None if found is None else int(found.value)
+        number = None if found is None else int(found.value)
+        return None if number == UNKNOWN else number
 
     def _watts(self, function: str) -> float | None:
         milliwatts = self._number(function)
@@ -57,7 +60,7 @@ class Gpu:
     def use_percent(self) -> int | None:
         """The share of the last moment in which a kernel ran, by whomever."""
         found = self._ask("nvmlDeviceGetUtilizationRates", kind=_Use)
-        return None if found is None else int(found.gpu)
+        return None if found is None or found.gpu > 100 else int(found.gpu)
 
     def state(self) -> dict[str, Any]:
         """Return clocks, power, temperature and use as JSON-able values."""

@@ -56,7 +56,7 @@ def sample() -> Sample:
 def _working() -> float | None:
     """Return how many seconds our processors have worked since the system started."""
     ticks = 0
-    with suppress(OSError, ValueError, IndexError, AttributeError):
+    with suppress(OSError, ValueError, IndexError, AttributeError, OverflowError):
         ours = os.sched_getaffinity(0)
         with COUNTS.open(encoding="ascii", errors="replace") as file:
             for line in file:
@@ -65,7 +65,8 @@ def _working() -> float | None:
                     break
                 if name[3:].isdecimal() and int(name[3:]) in ours:
                     ticks += sum(int(counts[column]) for column in WORKING)
-    return ticks / os.sysconf("SC_CLK_TCK") if ticks else None  # some sandboxes count nothing
+        return ticks / os.sysconf("SC_CLK_TCK") if ticks else None  # some sandboxes count nothing
+    return None
 
 
 def load_average() -> list[float] | None:
@@ -108,7 +109,7 @@ def _busy_by_load() -> str:
 def _granted(processors: int) -> float:
     """Return how many processors a container may use at a time, `processors` at most."""
     for path in QUOTAS:
-        with suppress(OSError, ValueError, ZeroDivisionError):
+        with suppress(OSError, ValueError, IndexError, ArithmeticError):
             fields = path.read_text(encoding="ascii").split()
             if len(fields) == 1:  # version 1 has a file for each number
                 period = path.with_name(path.name.replace("quota", "period"))

@@ -22,6 +22,7 @@ import numpy as np
 
 from opencl_lab.caches import danger
 from opencl_lab.errors import BuildError, LaunchError, ReferenceUnavailable
+from opencl_lab.processes import on_all_processors
 from opencl_lab.reference.compiler import (
     HALF,
     INSTALL_OPENMP,
@@ -145,13 +146,14 @@ def _open(library: Path) -> ctypes.CDLL:
 
     Threads that spin after a parallel region would slow down whatever is measured next.
     """
-    if "OMP_WAIT_POLICY" in os.environ:
-        return ctypes.CDLL(str(library))
-    os.environ["OMP_WAIT_POLICY"] = "passive"
+    asked = "OMP_WAIT_POLICY" in os.environ
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        return ctypes.CDLL(str(library))
+        with on_all_processors():  # with OMP_PROC_BIND it binds this thread, and would for good
+            return ctypes.CDLL(str(library))
     finally:
-        os.environ.pop("OMP_WAIT_POLICY", None)
+        if not asked:
+            os.environ.pop("OMP_WAIT_POLICY", None)
 
 
 def _checksum(library: Path) -> str:

@@ -52,7 +52,9 @@ def no_clblast() -> str | None:
 def _routine(dtype: str) -> Any:
     """Return the product of a type; every argument is declared, as sizes have 64 bits."""
     name, scalar = ROUTINES[dtype]
-    function = getattr(_library(), name)
+    function = getattr(_library(), name, None)
+    if function is None:
+        raise ReferenceUnavailable(f"the library that is found has no {name}; install CLBlast anew")
     size, memory = ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
     function.argtypes = [
         *[ctypes.c_int] * 3,

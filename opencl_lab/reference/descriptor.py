@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from opencl_lab.errors import ReferenceUnavailable
 
 __all__ = [
     "Arrays",
@@ -18,6 +21,7 @@ __all__ = [
     "MpiReference",
     "OutputsLike",
     "Reference",
+    "imported",
     "needs",
 ]
 
@@ -182,6 +186,21 @@ def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
         return f"not installed; pip install {package or module}"
 
     return unavailable
+
+
+def imported(module: str) -> Any:
+    """Return a module of another library.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        If it is damaged: whatever its import raises, be it the end of the program.
+    """
+    try:
+        return importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        words = str(error).split("\n")[0] or type(error).__name__
+        raise ReferenceUnavailable(f"it does not work here: {words}") from error
 
 
 Reference: TypeAlias = CReference | HostReference | DeviceReference | MpiReference

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ import numpy as np
 
 from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.reference.clblast import OnClblast, no_clblast
-from opencl_lab.reference.descriptor import DeviceReference, needs
+from opencl_lab.reference.descriptor import DeviceReference, imported, needs
 from opencl_lab.reference.on_queue import OnQueue
 
 __all__ = [
@@ -115,8 +114,8 @@ class Library:
         reason = (self.absent or needs(package, self.package or self.name))()
         if reason is not None:
             raise ReferenceUnavailable(reason)
+        module = imported(self.module)
         try:
-            module = importlib.import_module(self.module)
             ready = self.ready(module)
         except Exception as error:  # a broken installation says so in many ways
             raise ReferenceUnavailable(f"it does not work here: {_first_line(error)}") from error

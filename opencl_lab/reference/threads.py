@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
 from collections.abc import Collection, Iterator
@@ -16,7 +15,7 @@ import numpy as np
 from opencl_lab.errors import ReferenceUnavailable
 from opencl_lab.processes import PROCESSORS
 from opencl_lab.reference.build import CFunction, load
-from opencl_lab.reference.descriptor import CReference, needs
+from opencl_lab.reference.descriptor import CReference, imported, needs
 
 __all__ = ["bind_openmp", "blas_threads", "no_blas_control", "opencv_threads", "torch_threads"]
 
@@ -83,7 +82,7 @@ def bind_openmp(threads: int) -> None:
 @cache
 def _blas() -> Any:
     """Return what controls the BLAS libraries that are loaded, which are NumPy's and others'."""
-    control = importlib.import_module("threadpoolctl")
+    control = imported("threadpoolctl")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of runtimes of OpenMP that it finds together
         return control.ThreadpoolController().select(user_api="blas")
@@ -117,7 +116,7 @@ def blas_threads(threads: int) -> Iterator[None]:
 @contextmanager
 def torch_threads(threads: int) -> Iterator[None]:
     """Hold PyTorch on the processor to so many threads."""
-    torch = importlib.import_module("torch")
+    torch = imported("torch")
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -129,7 +128,7 @@ def torch_threads(threads: int) -> Iterator[None]:
 @contextmanager
 def opencv_threads(threads: int) -> Iterator[None]:
     """Hold OpenCV to so many threads."""
-    opencv = importlib.import_module("cv2")
+    opencv = imported("cv2")
     before = opencv.getNumThreads()
     opencv.setNumThreads(threads)
     try:

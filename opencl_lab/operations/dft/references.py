@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.reference.descriptor import Arrays, imported
 
 __all__ = [
     "empty_result",
@@ -87,7 +87,7 @@ def torch_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 @cache
 def _fftw_plan(problem: Any, threads: int) -> Any:
     """Plan once, measuring, on arrays of its own; the reference is timed without this."""
-    fftw = importlib.import_module("pyfftw")
+    fftw = imported("pyfftw")
     shape, dtype = problem.signal
     out_shape, out_dtype = problem.spectrum
     return fftw.FFTW(

@@ -12,7 +12,7 @@ from opencl_lab.operations.select.parts import largest_group
 from opencl_lab.operations.select.problem import SearchProblem
 from opencl_lab.plan import Argument, Buffer, Plan
 from opencl_lab.solver import Algorithm, Homes, Solver
-from opencl_lab.space import Config, Parameter, SearchSpace
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["SEARCH", "BinarySearch"]
 
@@ -20,6 +20,9 @@ TEMPLATE = "select/search.cl.mako"
 LONG = np.dtype(np.int64)
 MANY = 1024
 """Values from which a CPU makes many searches at once, however few there are in the last group."""
+
+MOST = 256
+"""Values of an item at most, as each is a variable of its own in the kernel."""
 
 
 class BinarySearch(Algorithm[SearchProblem]):
@@ -35,6 +38,7 @@ class BinarySearch(Algorithm[SearchProblem]):
         (
             positive("WG_SIZE"),
             positive("VALUES"),
+            Constraint(lambda c: c.integer("VALUES") <= MOST, f"VALUES must be at most {MOST}"),
         ),
     )
 
