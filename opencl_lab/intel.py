@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -39,6 +40,7 @@ __all__ = [
 
 ICD_FILE = "opencl_lab-intel.icd"
 ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
+MAPS = Path("/proc/self/maps")
 ROOM = 1 << 16  # bytes that the disk of the cache should have left
 
 _registered: Path | None = None
@@ -66,21 +68,24 @@ def chosen(environ: Mapping[str, str]) -> str | None:
     return SWITCH if wheel.switched_off(environ) else None
 
 
-def _mapped(name: str) -> Path | None:
-    """Return the library in this process whose file name begins so, or None."""
+def _mapped(name: str) -> list[Path]:
+    """Return the libraries in this process whose file names begin so."""
     with suppress(OSError):
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-        for line in maps.splitlines():
-            if name in line:
-                path = Path(line.partition("/")[1] + line.partition("/")[2])
-                if path.name.startswith(name):
-                    return path
-    return None
+        lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
+        paths = [Path("/" + line.partition("/")[2]) for line in lines if name in line]
+        return list(dict.fromkeys(path for path in paths if path.name.startswith(name)))
+    return []
 
 
 def loader_library() -> Path | None:
-    """Return the ICD loader that pyopencl, once imported, is linked with; None if unknown."""
-    return _mapped("libOpenCL")
+    """Return the ICD loader that pyopencl, once imported, is linked with; None if unknown.
+
+    Where pyopencl has one of its own, other libraries may have loaded that of the system beside.
+    """
+    found, package = _mapped("libOpenCL"), getattr(sys.modules.get("pyopencl"), "__file__", None)
+    folder = None if package is None else Path(package).resolve().parent
+    own = [path for path in found if folder in path.parents]
+    return next(iter([*own, *found]), None)
 
 
 def own_vendors(loader: Path | None) -> Path | None:
@@ -125,9 +130,9 @@ def withdraw_unless_loaded() -> None:
     Child processes, which get devices by number, must see the same ones.
     """
     global _registered, _withdrawn
-    if _registered is None or not Path("/proc/self/maps").exists():
+    if _registered is None or not MAPS.exists():
         return
-    if _mapped(_registered.name) is None:
+    if not _mapped(_registered.name):
         os.environ.pop(OURS, None)
         os.environ[SWITCH] = "off"
         _withdrawn = _registered
