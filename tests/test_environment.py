@@ -352,17 +352,18 @@ def test_other_documents_do_not():
 
 
 def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device, undrawn):
-    monkeypatch.setattr(load, "busy", lambda before, now: "the machine is busy: so and so")
+    said = "the machine is busy: so and so"  # and perhaps its GPU, which other tests use
+    monkeypatch.setattr(load, "busy", lambda before, now: said)
     commands = (("sort", "--n", 300, *QUICK), ("bench", "sort", "--sizes", 300, *QUICK))
     for number, command in enumerate(commands):
         out = ("--out", tmp_path / str(number)) if command[0] == "bench" else ()
         result = oclab(*command, *out)
         lines = result.stdout.splitlines()
-        assert lines[0].startswith("device: ") and lines[1] == "the machine is busy: so and so"
+        assert lines[0].startswith("device: ") and lines[1].startswith(said)
         assert lines.count(lines[1]) == 1 and result.stderr == ""
         quiet = oclab(*command, *out, "--quiet")
         assert quiet.stdout == quiet.stderr == ""
         content = json.loads(oclab(*command, *out, "--json").stdout)
-        assert content["environment"]["busy"] == "the machine is busy: so and so"
+        assert content["environment"]["busy"].startswith(said)
     stored = json.loads((tmp_path / "1" / "results.json").read_text())
-    assert stored["environment"]["busy"] == "the machine is busy: so and so"
+    assert stored["environment"]["busy"].startswith(said)
