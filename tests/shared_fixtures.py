@@ -139,6 +139,18 @@ def undrawn(monkeypatch):
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", save)
 
 
+@pytest.fixture
+def figures(monkeypatch):
+    """Return the list of figures that are kept instead of saved."""
+    saved = []
+
+    def save(self, path, **options):
+        saved.append(self)
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", save)
+    return saved
+
+
 # ------------------------------------------------------------ Intel's runtime
 
 

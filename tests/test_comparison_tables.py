@@ -25,16 +25,14 @@ from opencl_lab.registry import get_operation
 from opencl_lab.solver import Problem
 
 
-def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, monkeypatch):
-    saved = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, figures):
     series = []
     for n, times in ((10, (4.0, 1.0)), (100, (4.0, 3.0)), (1000, (4.0, 16.0))):
         work = Work(0, n, n, "keys")
         pairs = zip(("opencl:x", "numpy"), times, strict=True)
         series.append((n, [row(name, took, work=work) for name, took in pairs]))
     plot_throughput(tmp_path / "x.svg", series, "n", "title", crossovers(series))
-    (axes,) = saved[0].axes
+    (axes,) = figures[0].axes
     assert axes.get_xscale() == axes.get_yscale() == "log" and "keys/s" in axes.get_ylabel()
     assert axes.lines[0].get_ydata()[-1] == pytest.approx(1000 / 4e-3)
     (mark,) = axes.texts
@@ -48,13 +46,11 @@ def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, monkeypatch):
     plot_throughput(tmp_path / "y.svg", [(0, [row(status="runtime")])], "n", "nothing")
 
 
-def test_lines_of_a_plot_can_be_told_apart(tmp_path, monkeypatch):
-    saved = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+def test_lines_of_a_plot_can_be_told_apart(tmp_path, figures):
     names = [f"opencl:{letter}" for letter in "abc"] + [f"peer {number}" for number in range(9)]
     names += [f"{name}@device" for name in names[:5]] + ["other@device"]
     plot_times(tmp_path / "x.svg", [(n, [row(name, n) for name in names]) for n in (1, 9)], "n", "")
-    lines = {line.get_label(): line for line in saved[0].axes[0].lines}
+    lines = {line.get_label(): line for line in figures[0].axes[0].lines}
     assert list(lines) == names
     looks = {(line.get_color(), line.get_linestyle()) for line in lines.values()}
     assert len(looks) == len(names)
@@ -101,9 +97,7 @@ def test_titles_say_what_a_user_asked_for():
     assert Plain(rounds=4, dtype=np.dtype("int8")).title == "n=3,000, dtype=int8, rounds=4"
 
 
-def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypatch):
-    saved = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: saved.append(self))
+def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, figures):
     sizes = (512, 1000, 1024, 65536, 1000000)
     names = ("opencl:one", "opencl:two", "opencl:three", "c:seq")
 
@@ -119,7 +113,7 @@ def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypat
     title = "sort on a device whose name is long" + 12 * " and goes on, NVIDIA H200 NVL"
     plot_times(tmp_path / "x.svg", series, "n", title, crossovers(series))
     plot_speedup(tmp_path / "y.svg", series, "n", "c:seq", title)
-    for figure in saved:
+    for figure in figures:
         figure.canvas.draw()
         (axes,) = figure.axes
         ticks = [label.get_text() for label in axes.get_xticklabels()]
@@ -136,8 +130,8 @@ def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, monkeypat
         assert all(box.y0 >= diagram.y1 for box in numbers)
         assert not any(a.overlaps(b) for a, b in combinations([*numbers, above], 2))
     inside = [c for c in crossovers(series) if c.size is not None and c.size > sizes[0]]
-    assert len(saved[0].axes[0].texts) == len(inside) == 3
-    lines, bands = saved[0].axes[0].lines[0], saved[0].axes[0].collections[0]
+    assert len(figures[0].axes[0].texts) == len(inside) == 3
+    lines, bands = figures[0].axes[0].lines[0], figures[0].axes[0].collections[0]
     heights = bands.get_paths()[0].vertices[:, 1]
     assert heights.max() == pytest.approx(3 * max(lines.get_ydata()))
     assert heights.min() == pytest.approx(min(lines.get_ydata()) / 2)

@@ -32,15 +32,6 @@ def gemm_row(name, size, rate=1e9):
 
 
 @pytest.fixture
-def figures(monkeypatch):
-    saved = []
-    monkeypatch.setattr(
-        "matplotlib.figure.Figure.savefig", lambda self, path, **options: saved.append(self)
-    )
-    return saved
-
-
-@pytest.fixture
 def series():
     return [(size, [gemm_row(name, size) for name in NAMES]) for size in (16, 64, 256)]
 
