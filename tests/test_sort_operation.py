@@ -79,7 +79,7 @@ def test_generated_keys_differ_between_seeds():
     [
         ([1.0, np.nan, np.inf], [1.0, np.nan, np.inf], True, 0.0),
         ([1.0, 2.0], [1.0, 2.5], False, 0.5),
-        ([1.0, np.nan], [1.0, 2.0], False, np.nan),
+        ([1.0, np.nan], [1.0, 2.0], False, np.inf),
         ([np.inf, 1.0], [np.inf, 4.0], False, 3.0),
         ([], [], True, 0.0),
     ],

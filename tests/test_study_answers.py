@@ -180,7 +180,7 @@ def test_what_was_faster_at_some_sizes_only_is_said():
     }
     names = {"ours": "opencl:x", "others": ("c:seq",)}
     (said,) = answers.crossing([result(series)], MADE_UP, **names)
-    assert said == "opencl:x is faster than c:seq at size=8, but not from there on."
+    assert said == "opencl:x is faster than c:seq only at size=8."
 
 
 def test_little_longer_is_said_in_percent():
