@@ -210,7 +210,7 @@ def test_runs_are_exported(device, content, oclab, tmp_path, form, read, write):
     assert content("export", file, "--format", form)["evaluations"] == 2
     found = read(file.read_text())
     assert found.evaluations == evaluations and found.device == device.name
-    assert found.kernel == "gemm_tiled" and found.problem_size == (40, 40, 40)
+    assert found.kernel == "gemm_tiled" and found.problem_size == (40, 40, 40, 1)
     assert found.about["problem"] == PROBLEM.as_dict() and found.about["device"] == device.key
     assert found.parameters == {p.name: p.values for p in TILED.space.parameters}
     assert file.read_text() == write(runs()[0].recording())
@@ -218,7 +218,7 @@ def test_runs_are_exported(device, content, oclab, tmp_path, form, read, write):
     journal(device, problem=GemmProblem(80, 80, 80))
     chosen = ("--journal", Journal(task).path)
     assert content("export", file, "--format", form, *chosen)["evaluations"] == 2
-    assert read(file.read_text()).problem_size == (40, 40, 40)
+    assert read(file.read_text()).problem_size == (40, 40, 40, 1)
     assert refused(oclab("export", file, "--format", form, "--algorithm", "naive"), "no run")
 
 

@@ -9,7 +9,7 @@ import pytest
 from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.gemm import problem as problems
+from opencl_lab.operations.gemm import bind as binding
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
@@ -169,7 +169,7 @@ def test_a_transposed_view_is_not_copied(rng, queue):
     assert np.shares_memory(inputs["a"], a)
     assert problem == GemmProblem(6, 7, 8, trans_a=True)
     device_a = cl.array.to_device(queue, a)
-    stored, turned = problems._stored(device_a.T, queue)
+    stored, turned = binding._stored(device_a.T, queue)
     assert turned
     assert stored.base_data == device_a.base_data
 

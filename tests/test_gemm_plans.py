@@ -66,9 +66,9 @@ def test_default_plans_fit_any_device(algorithm, made):
         assert len(plan.launches) == (1 if problem.m * problem.n else 0)
         for launch in plan.launches:
             source = render(launch.template, launch.params).text
-            declared = re.findall(r"__local real_t \w+\[(\d+)\](?:\[(\d+)\])?", source)
+            declared = re.findall(r"__local (?:real|sum)_t \w+\[(\d+)\](?:\[(\d+)\])?", source)
             elements = sum(int(x) * int(y or 1) for x, y in declared)
-            assert launch.local_bytes == elements * problem.dtype.itemsize
+            assert launch.local_bytes == elements * problem.sum_type.itemsize
             assert ("double" in source.split("*/")[1]) == (problem.dtype == np.float64)
 
 

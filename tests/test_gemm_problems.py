@@ -29,7 +29,7 @@ from opencl_lab.operations.gemm.problem import GemmProblem
         ({"b": np.ones((4, 4), np.float32)}, "sums of length 3 and b of length 4"),
         ({"beta": 0.5}, "beta is 0.5, so c is needed"),
         ({"c": np.ones((4, 2), np.float32)}, r"c must have the shape of the result, \(2, 4\)"),
-        ({"precision": "tf32"}, "no precision 'tf32' for gemm; there is: native"),
+        ({"precision": "fp8"}, "no precision 'fp8' for gemm; there is: native, 3xtf32, tf32"),
         ({"alpha": 1j}, "alpha must be a real number, not 1j"),
         ({"beta": "much"}, "beta must be a real number"),
         ({"alpha": np.complex64(2)}, "alpha must be a real number"),
@@ -85,9 +85,9 @@ def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
 
 
 def test_invalid_problem_records():
-    with pytest.raises(InvalidProblem, match="not be negative, not 1, -2 and 3"):
+    with pytest.raises(InvalidProblem, match="not be negative, not 1, -2, 3 and 1"):
         GemmProblem(1, -2, 3)
-    with pytest.raises(InvalidProblem, match=r"dtype int32; supported: float32, float64"):
+    with pytest.raises(InvalidProblem, match=r"dtype int32; supported: float16, float32"):
         GemmProblem(1, 2, 3, np.dtype("int32"))
 
 

@@ -1,7 +1,9 @@
 /*
  * Matrix product, one work-item for one element of the result.
  *
- *     result = alpha * op(A) * op(B) + beta * C        op(X) is X or its transpose
+ *     result = activation(alpha * op(A) * op(B) + beta * C + bias)
+ *
+ * op(X) is X, its transpose, or the conjugate of either.
  *
  *                        | column
  *                 op(B)  v
@@ -17,44 +19,44 @@
  * Source: the definition; the 1x1 baseline that the other kernels are measured against.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of
- * the grid covers the columns and dimension 1 the rows, in whole work-groups;
- * `result` overlaps no input. Where A and B must not be read it passes k = 0.
+ * the grid covers the columns and dimension 1 the rows, in whole work-groups, and
+ * dimension 2 the products of a stack; `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * REAL_T   float or double
- * INDEX_T  unsigned type that counts the elements of the largest matrix
- * TRANS_A  whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B  whether B is stored as n rows of k, and not as k rows of n
- * HAS_C    whether there is a C; without one, beta is not used either
- * WG_M     rows of a work-group
- * WG_N     columns of a work-group
+ * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers
+ * INDEX_T     unsigned type that counts the elements of the largest array
+ * TRANS_A     whether A is stored as k rows of m, and not as m rows of k
+ * TRANS_B     whether B is stored as n rows of k, and not as k rows of n
+ * CONJ_A      whether A counts by its complex conjugate
+ * CONJ_B      whether B does
+ * HAS_C       whether there is a C; without one, beta is not used either
+ * BIAS        "row" or "column": a number for each of them, added at the end; "": none
+ * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * STACKS      dimensions of the stack of products, 0 for a single product
+ * WG_M        rows of a work-group
+ * WG_N        columns of a work-group
  */
-<%page args="REAL_T, INDEX_T, TRANS_A, TRANS_B, HAS_C, WG_M, WG_N"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-typedef ${REAL_T} real_t;
+<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
+             WG_M, WG_N"/>\
+<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 typedef ${INDEX_T} index_t;
+${parts.types()}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_N}, ${WG_M}, 1)))
-void gemm_naive(__global const real_t *restrict a,
-                __global const real_t *restrict b,
-% if HAS_C:
-                __global const real_t *restrict c,
-% endif
-                __global real_t *restrict result,
-                const index_t m,
-                const index_t n,
-                const index_t k,
-                const real_t alpha,
-                const real_t beta)
+void gemm_naive(${parts.arguments()})
 {
     const index_t row = get_global_id(1);
     const index_t column = get_global_id(0);
+${parts.enter("get_global_id(2)")}\
     if (row < m && column < n) {
-        real_t sum = 0;
-        for (index_t p = 0; p < k; ++p)
-            sum += a[${"p * m + row" if TRANS_A else "row * k + p"}]
-                   * b[${"column * k + p" if TRANS_B else "p * n + column"}];
-        const index_t place = row * n + column;
-        result[place] = alpha * sum\
-${" + beta * c[place]" if HAS_C else ""};
+        sum_t sum = 0;
+        for (index_t p = 0; p < k; ++p) {
+            const sum_t x = load_element(a, ${"p * m + row" if TRANS_A else "row * k + p"});
+            const sum_t y = load_element(b, ${"column * k + p" if TRANS_B else "p * n + column"});
+            sum = multiply_add(sum, ${"conjugate(x)" if CONJ_A else "x"},
+                               ${"conjugate(y)" if CONJ_B else "y"});
+        }
+${parts.finish("sum", "row", "column")}\
+        store_element(sum, result, row * n + column);
     }
 }

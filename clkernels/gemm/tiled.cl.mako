@@ -1,7 +1,9 @@
 /*
  * Matrix product by square tiles in local memory.
  *
- *     result = alpha * op(A) * op(B) + beta * C        op(X) is X or its transpose
+ *     result = activation(alpha * op(A) * op(B) + beta * C + bias)
+ *
+ * op(X) is X, its transpose, or the conjugate of either.
  *
  *                      TILE
  *              +--+--+------+--+
@@ -25,64 +27,69 @@
  * spreads a column of the tile over the banks.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of
- * the grid covers the columns and dimension 1 the rows, in whole work-groups;
- * `result` overlaps no input. Where A and B must not be read it passes k = 0.
+ * the grid covers the columns and dimension 1 the rows, in whole work-groups, and
+ * dimension 2 the products of a stack; `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * REAL_T     float or double
- * INDEX_T    unsigned type that counts the elements of the largest matrix
- * TRANS_A    whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B    whether B is stored as n rows of k, and not as k rows of n
- * HAS_C      whether there is a C; without one, beta is not used either
- * TILE       rows and columns of a tile, and of the work-group
- * LOCAL_PAD  elements between the rows of a tile in local memory
- * UNROLL     products a trip of the inner loop, a divisor of TILE
+ * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers
+ * INDEX_T     unsigned type that counts the elements of the largest array
+ * TRANS_A     whether A is stored as k rows of m, and not as m rows of k
+ * TRANS_B     whether B is stored as n rows of k, and not as k rows of n
+ * CONJ_A      whether A counts by its complex conjugate
+ * CONJ_B      whether B does
+ * HAS_C       whether there is a C; without one, beta is not used either
+ * BIAS        "row" or "column": a number for each of them, added at the end; "": none
+ * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * STACKS      dimensions of the stack of products, 0 for a single product
+ * TILE        rows and columns of a tile, and of the work-group
+ * LOCAL_PAD   elements between the rows of a tile in local memory
+ * UNROLL      products a trip of the inner loop, a divisor of TILE
  */
-<%page args="REAL_T, INDEX_T, TRANS_A, TRANS_B, HAS_C, TILE, LOCAL_PAD, UNROLL"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-typedef ${REAL_T} real_t;
+<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
+             TILE, LOCAL_PAD, UNROLL"/>\
+<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 typedef ${INDEX_T} index_t;
+${parts.types()}\
 
+<%
+    def loaded(matrix, conjugated, place):
+        value = f"load_element({matrix}, {place})"
+        return f"conjugate({value})" if conjugated else value
+%>\
 __kernel __attribute__((reqd_work_group_size(${TILE}, ${TILE}, 1)))
-void gemm_tiled(__global const real_t *restrict a,
-                __global const real_t *restrict b,
-% if HAS_C:
-                __global const real_t *restrict c,
-% endif
-                __global real_t *restrict result,
-                const index_t m,
-                const index_t n,
-                const index_t k,
-                const real_t alpha,
-                const real_t beta)
+void gemm_tiled(${parts.arguments()})
 {
-    __local real_t a_tile[${TILE}][${TILE + LOCAL_PAD}]; /* row of op(A), then k */
-    __local real_t b_tile[${TILE}][${TILE + LOCAL_PAD}]; /* k, then column of op(B) */
+    __local sum_t a_tile[${TILE}][${TILE + LOCAL_PAD}]; /* row of op(A), then k */
+    __local sum_t b_tile[${TILE}][${TILE + LOCAL_PAD}]; /* k, then column of op(B) */
     const uint x = get_local_id(0);
     const uint y = get_local_id(1);
     const index_t first_row = (index_t)get_group_id(1) * ${TILE};
     const index_t first_column = (index_t)get_group_id(0) * ${TILE};
-    real_t sum = 0;
+    sum_t sum = 0;
 
+${parts.enter("get_group_id(2)")}\
     for (index_t first = 0; first < k; first += ${TILE}) {
         /* Load one tile of each matrix, zero outside. */
 % if TRANS_A:
-        a_tile[x][y] = first + y < k && first_row + x < m ? a[(first + y) * m + first_row + x] : 0;
+        a_tile[x][y] = first + y < k && first_row + x < m
+            ? ${loaded("a", CONJ_A, "(first + y) * m + first_row + x")} : (sum_t)0;
 % else:
-        a_tile[y][x] = first_row + y < m && first + x < k ? a[(first_row + y) * k + first + x] : 0;
+        a_tile[y][x] = first_row + y < m && first + x < k
+            ? ${loaded("a", CONJ_A, "(first_row + y) * k + first + x")} : (sum_t)0;
 % endif
 % if TRANS_B:
-        b_tile[x][y] =
-            first_column + y < n && first + x < k ? b[(first_column + y) * k + first + x] : 0;
+        b_tile[x][y] = first_column + y < n && first + x < k
+            ? ${loaded("b", CONJ_B, "(first_column + y) * k + first + x")} : (sum_t)0;
 % else:
-        b_tile[y][x] =
-            first + y < k && first_column + x < n ? b[(first + y) * n + first_column + x] : 0;
+        b_tile[y][x] = first + y < k && first_column + x < n
+            ? ${loaded("b", CONJ_B, "(first + y) * n + first_column + x")} : (sum_t)0;
 % endif
         barrier(CLK_LOCAL_MEM_FENCE);
 
         /* Add the products of the tiles. */
         for (uint p = 0; p < ${TILE}; p += ${UNROLL}) {
 % for u in range(UNROLL):
-            sum += a_tile[y][p + ${u}] * b_tile[p + ${u}][x];
+            sum = multiply_add(sum, a_tile[y][p + ${u}], b_tile[p + ${u}][x]);
 % endfor
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -92,8 +99,7 @@ void gemm_tiled(__global const real_t *restrict a,
     const index_t row = first_row + y;
     const index_t column = first_column + x;
     if (row < m && column < n) {
-        const index_t place = row * n + column;
-        result[place] = alpha * sum\
-${" + beta * c[place]" if HAS_C else ""};
+${parts.finish("sum", "row", "column")}\
+        store_element(sum, result, row * n + column);
     }
 }

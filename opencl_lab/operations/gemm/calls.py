@@ -45,8 +45,8 @@ def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) 
         arrays["a"],
         arrays["b"],
         result,
-        alpha=problem.alpha,
-        beta=problem.beta,
+        alpha=problem.alpha.real,
+        beta=problem.beta.real,
         trans_a=problem.trans_a,
         trans_b=problem.trans_b,
     )

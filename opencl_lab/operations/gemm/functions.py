@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab.operations.gemm.problem import bind
+from opencl_lab.operations.gemm.bind import bind
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 from opencl_lab.runtime.replay import replayed

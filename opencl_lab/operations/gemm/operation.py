@@ -19,9 +19,10 @@ from opencl_lab.measuring.difference import (
     over_parts,
 )
 from opencl_lab.operation import Operation, Option
+from opencl_lab.operations.gemm.bind import REAL_TYPES, bind
 from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
-from opencl_lab.operations.gemm.problem import PRECISIONS, REAL_TYPES, GemmProblem, bind
+from opencl_lab.operations.gemm.problem import PRECISIONS, GemmProblem
 from opencl_lab.operations.gemm.references import blas_gemm, torch_gemm
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.reference.descriptor import (
@@ -92,7 +93,7 @@ class Gemm(Operation[GemmProblem]):
     )
     size_option = "size"
     check_cases = tuple(
-        MappingProxyType({"m": 211, "n": 283, "k": 307, **scalars})
+        MappingProxyType({"m": 211, "n": 283, "k": 307, "batch": 1, "stacks": (), **scalars})
         for scalars in ({}, {"alpha": -0.5, "beta": 1.5})
     )
     inputs = ("a", "b")
@@ -152,9 +153,9 @@ class Gemm(Operation[GemmProblem]):
         with np.errstate(invalid="ignore", over="ignore"):
             if problem.depth:
                 a, b = _factors(problem, inputs)
-                result = problem.alpha * (a @ b)
+                result = problem.alpha.real * (a @ b)
             if problem.beta:
-                result += problem.beta * inputs["c"].astype(np.float64)
+                result += problem.beta.real * inputs["c"].astype(np.float64)
             return {"result": result.astype(problem.dtype)}
 
     def compare(

@@ -1,84 +1,158 @@
-"""The problem of a matrix product, and how a user's matrices become one."""
+"""The problem of a matrix product, or of a stack of them."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.plan import Work
-from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain
-from opencl_lab.solver import Problem, real_number
+from opencl_lab.solver import Problem
 from opencl_lab.wording import counted
 
-__all__ = ["PRECISIONS", "REAL_TYPES", "GemmProblem", "bind"]
+__all__ = [
+    "ACTIVATIONS",
+    "BIASES",
+    "ELEMENT_TYPES",
+    "PRECISIONS",
+    "GemmProblem",
+    "Stack",
+    "is_conjugated",
+    "is_transposed",
+]
 
-REAL_TYPES = ("float32", "float64")
+ELEMENT_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
 FLOAT32 = np.dtype("float32")
-PRECISIONS = ("native",)
+PRECISIONS = ("native", "3xtf32", "tf32")
+ACTIVATIONS = ("", "relu", "gelu")
+BIASES = ("", "row", "column")
 TRANSPOSED = {"N": False, "T": True, "C": True, 0: False, 1: True, 2: True}
-"""The words and numbers by which BLAS and its wrappers say it; real numbers have no conjugates."""
+"""The words and numbers by which BLAS and its wrappers say it."""
+CONJUGATED = ("C", 2)
+
+Stack: TypeAlias = tuple[int, bool, bool]
+"""One dimension of a stack of products: how many, and whether a and b move along it."""
 
 
 @dataclass(frozen=True)
 class GemmProblem(Problem):
-    """The product ``alpha * op(a) @ op(b) + beta * c``, with op(a) m x k and op(b) k x n.
+    """The product ``activation(alpha * op(a) @ op(b) + beta * c + bias)``, or a stack of them.
+
+    Here op(a) is m x k and op(b) is k x n.
 
     Parameters
     ----------
     m, n, k : int
         Rows and columns of the result, and the length of the sums.
     dtype : numpy.dtype
-        float32 or float64, in the machine's byte order.
-    alpha, beta : float
+        One of `ELEMENT_TYPES`, in the machine's byte order. Numbers of float16 are added up in
+        float32.
+    alpha, beta : float or complex
         With beta 0, c is not read; with alpha or k 0, a and b are not read. What `dtype` can hold
         as an infinity or zero only becomes that, as for BLAS, which gets it rounded.
     trans_a, trans_b : bool
         Whether a is stored as k x m, and b as n x k. BLAS's words and numbers become a bool.
     precision : str
-        ``native``: arithmetic in `dtype`.
+        ``native``: arithmetic in `dtype`. ``3xtf32`` and ``tf32``: float32 by the matrix units of
+        a device that has them, in three parts or in one; native elsewhere.
+    conj_a, conj_b : bool
+        Whether a and b count by their complex conjugates.
+    batch : int
+        Products in the stack.
+    stacks : tuple of Stack
+        Dimensions of the stack, the last one side by side in memory. None: one, along which both
+        a and b move.
+    bias : str
+        ``row``: m numbers, one for each row of the result; ``column``: n. Added before
+        `activation`, the same for all products of a stack.
+    activation : str
+        ``relu``, ``gelu`` (by the error function), or none.
     """
 
-    sizes = ("m", "n", "k")
+    sizes = ("m", "n", "k", "batch")
     layout = ("dtype", "trans_a", "trans_b", "precision")
 
     m: int
     n: int
     k: int
     dtype: np.dtype[Any] = FLOAT32
-    alpha: float = 1.0
-    beta: float = 0.0
+    alpha: complex = 1.0
+    beta: complex = 0.0
     trans_a: bool = False
     trans_b: bool = False
     precision: str = "native"
+    conj_a: bool = False
+    conj_b: bool = False
+    batch: int = 1
+    stacks: tuple[Stack, ...] = ()
+    bias: str = ""
+    activation: str = ""
 
     def __post_init__(self) -> None:
-        if min(self.m, self.n, self.k) < 0:
+        if min(self.m, self.n, self.k, self.batch) < 0:
             raise InvalidProblem(
-                f"m, n and k must not be negative, not {self.m}, {self.n} and {self.k}"
+                f"m, n, k and batch must not be negative, not {self.m}, {self.n}, {self.k} and "
+                f"{self.batch}"
             )
-        if self.dtype.name not in REAL_TYPES or not self.dtype.isnative:
+        if self.dtype.name not in ELEMENT_TYPES or not self.dtype.isnative:
             raise InvalidProblem(
                 f"cannot multiply matrices of dtype {self.dtype}; "
-                f"supported: {', '.join(REAL_TYPES)}"
+                f"supported: {', '.join(ELEMENT_TYPES)}"
             )
-        if self.precision not in PRECISIONS:
-            raise InvalidProblem(
-                f"there is no precision {self.precision!r} for gemm; there is: "
-                f"{', '.join(PRECISIONS)}"
-            )
+        self._check_words()
         for name in ("alpha", "beta"):
-            with np.errstate(over="ignore", under="ignore"):
-                held = float(self.dtype.type(getattr(self, name)))
-            if not held or math.isinf(held):
-                object.__setattr__(self, name, held)
-        for name in ("trans_a", "trans_b"):
-            object.__setattr__(self, name, _transposed(getattr(self, name), name))
+            object.__setattr__(self, name, self._held(getattr(self, name), name))
+        for name in ("a", "b"):
+            given = getattr(self, f"trans_{name}")
+            object.__setattr__(self, f"trans_{name}", is_transposed(given, f"trans_{name}"))
+            conjugated = self.is_complex and (getattr(self, f"conj_{name}") != is_conjugated(given))
+            object.__setattr__(self, f"conj_{name}", conjugated)
+        stacks = tuple((int(n), bool(a), bool(b)) for n, a, b in self.stacks)
+        object.__setattr__(self, "stacks", () if stacks == ((self.batch, True, True),) else stacks)
+        if self.stacks and math.prod(count for count, _, _ in self.stacks) != self.batch:
+            raise InvalidProblem(f"stacks {self.stacks} do not hold {self.batch} products")
+
+    def _check_words(self) -> None:
+        for name, known in (
+            ("precision", PRECISIONS),
+            ("activation", ACTIVATIONS),
+            ("bias", BIASES),
+        ):
+            if getattr(self, name) not in known:
+                raise InvalidProblem(
+                    f"there is no {name} {getattr(self, name)!r} for gemm; there is: "
+                    f"{', '.join(word for word in known if word)}"
+                )
+        if self.precision != "native" and self.dtype != FLOAT32:
+            raise InvalidProblem(
+                f"precision {self.precision!r} is for float32, not for {self.dtype}"
+            )
+        if self.activation and self.is_complex:
+            raise InvalidProblem(f"activation {self.activation!r} is for real numbers only")
+
+    def _held(self, value: complex, name: str) -> complex:
+        """Return a scalar as the kernels hold it, where that is an infinity or zero."""
+        if isinstance(value, complex) and not self.is_complex:
+            raise InvalidProblem(f"{name} must be a real number for {self.dtype}, not {value!r}")
+        with np.errstate(over="ignore", under="ignore"):
+            held: complex = self.sum_type.type(value).item()
+        if not held or not np.isfinite(held):
+            return held
+        return complex(value) if self.is_complex else value
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
+        return self.dtype.kind == "c"
+
+    @property
+    def sum_type(self) -> np.dtype[Any]:
+        """Type in which products are added up, and of alpha and beta."""
+        return FLOAT32 if self.dtype.itemsize == 2 else self.dtype
 
     @property
     def depth(self) -> int:
@@ -86,63 +160,70 @@ class GemmProblem(Problem):
         return 0 if self.alpha == 0 else self.k
 
     @property
-    def shape_a(self) -> tuple[int, int]:
-        """Shape in which a is stored."""
-        return (self.k, self.m) if self.trans_a else (self.m, self.k)
+    def dimensions(self) -> tuple[Stack, ...]:
+        """Dimensions of the stack of products; none where there is one product."""
+        if self.stacks or self.batch == 1:
+            return self.stacks
+        return ((self.batch, True, True),)
+
+    def _stacked(self, moves: int, rows: int, columns: int) -> tuple[int, ...]:
+        return (*(item[0] for item in self.dimensions if item[moves]), rows, columns)
 
     @property
-    def shape_b(self) -> tuple[int, int]:
+    def shape_a(self) -> tuple[int, ...]:
+        """Shape in which a is stored."""
+        return self._stacked(1, *((self.k, self.m) if self.trans_a else (self.m, self.k)))
+
+    @property
+    def shape_b(self) -> tuple[int, ...]:
         """Shape in which b is stored."""
-        return (self.n, self.k) if self.trans_b else (self.k, self.n)
+        return self._stacked(2, *((self.n, self.k) if self.trans_b else (self.k, self.n)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return (*(count for count, _, _ in self.dimensions), self.m, self.n)
 
     @property
     def title(self) -> str:
         """The shapes of the factors, their type, and what is not plain about the product."""
         parts = [f"{self.m:,} x {self.k:,} by {self.k:,} x {self.n:,} matrices of {self.dtype}"]
-        parts += ["a transposed"] * self.trans_a + ["b transposed"] * self.trans_b
+        parts += [counted(self.batch, "product")] * (self.batch != 1)
+        for name in ("a", "b"):
+            words = [
+                word
+                for word, kind in (("conjugated", "conj"), ("transposed", "trans"))
+                if getattr(self, f"{kind}_{name}")
+            ]
+            parts += [f"{name} {' and '.join(words)}"] * bool(words)
         parts += [f"alpha {self.alpha:g}"] * (self.alpha != 1)
         parts += [f"beta {self.beta:g}"] * (self.beta != 0)
+        parts += [f"a bias for each {self.bias}"] * bool(self.bias)
+        parts += [self.activation] * bool(self.activation)
         return ", ".join(parts + [f"precision {self.precision}"] * (self.precision != "native"))
 
     @property
     def work(self) -> Work:
-        """A multiplication and an addition a product, one read an input, one write a result."""
-        elements = self.m * self.n * (2 if self.beta else 1)
+        """A multiplication and an addition a product, one read an input, one write a result.
+
+        Of complex numbers each is four of both.
+        """
+        elements = math.prod(self.shape) * (2 if self.beta else 1)
         if self.m and self.n:
-            elements += (self.m + self.n) * self.depth
-        return Work(
-            flops=2.0 * self.m * self.n * self.depth, bytes=float(elements * self.dtype.itemsize)
-        )
+            elements += (math.prod(self.shape_a) + math.prod(self.shape_b)) * bool(self.depth)
+        flops = 2.0 * self.m * self.n * self.depth * self.batch * (4 if self.is_complex else 1)
+        return Work(flops=flops, bytes=float(elements * self.dtype.itemsize))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-able values; complex scalars as text."""
+        values = super().as_dict()
+        for name in ("alpha", "beta"):
+            if isinstance(values[name], complex):
+                values[name] = repr(values[name])
+        return {**values, "stacks": [list(stack) for stack in self.stacks]}
 
 
-def _check_matrices(matrices: Mapping[str, AnyArray]) -> None:
-    """Require matrices of one dtype on one side."""
-    for name, matrix in matrices.items():
-        if matrix.ndim > 2:
-            raise InvalidProblem(
-                f"{name} has {matrix.ndim} dimensions; gemm takes one product of matrices at a "
-                "time, batches are not supported: call it for each matrix"
-            )
-        if matrix.ndim < 2:
-            raise InvalidProblem(
-                f"{name} has {counted(matrix.ndim, 'dimension')}, not 2; reshape a vector to one "
-                "row or column"
-            )
-    if len({is_device_array(matrix) for matrix in matrices.values()}) > 1:
-        raise InvalidProblem(
-            f"{', '.join(matrices)} must all be host arrays or all be device arrays"
-        )
-    names = {name: matrix.dtype.name for name, matrix in matrices.items()}
-    if not set(names.values()) <= set(REAL_TYPES) or len(set(names.values())) > 1:
-        found = ", ".join(f"{name} is {dtype}" for name, dtype in names.items())
-        raise InvalidProblem(
-            f"the matrices must all be {' or all '.join(REAL_TYPES)}: {found}; "
-            "convert with astype (on the command line: --dtype float64), nothing is converted "
-            "silently"
-        )
-
-
-def _transposed(value: Any, name: str) -> bool:
+def is_transposed(value: Any, name: str) -> bool:
     """Return whether to transpose, from a bool or from what BLAS takes instead of one."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
@@ -154,48 +235,8 @@ def _transposed(value: Any, name: str) -> bool:
         ) from None
 
 
-def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
-    """Return a plain array, and whether it is the transpose of `array`; copy only if it must."""
-    if not is_plain(array) and is_plain(array.T):
-        return array.T, True
-    return contiguous(array, queue), False
-
-
-def bind(
-    a: AnyArray,
-    b: AnyArray,
-    c: AnyArray | None,
-    *,
-    alpha: Any,
-    beta: Any,
-    trans_a: Any,
-    trans_b: Any,
-    precision: str,
-    queue: Any = None,
-) -> tuple[GemmProblem, dict[str, AnyArray]]:
-    """Return the problem of a user's matrices, and these as its inputs."""
-    alpha, beta = real_number(alpha, "alpha"), real_number(beta, "beta")
-    trans_a, trans_b = _transposed(trans_a, "trans_a"), _transposed(trans_b, "trans_b")
-    matrices = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
-    _check_matrices(matrices)
-    m, k = a.shape[::-1] if trans_a else a.shape
-    rows_b, n = b.shape[::-1] if trans_b else b.shape
-    if k != rows_b:
-        raise InvalidProblem(
-            f"a gives sums of length {k} and b of length {rows_b}: "
-            f"a is {a.shape[0]} x {a.shape[1]}{', transposed' if trans_a else ''}, "
-            f"b is {b.shape[0]} x {b.shape[1]}{', transposed' if trans_b else ''}"
-        )
-    if c is not None and tuple(c.shape) != (m, n):
-        raise InvalidProblem(f"c must have the shape of the result, {(m, n)}, not {tuple(c.shape)}")
-    inputs = {}
-    inputs["a"], turned_a = _stored(a, queue)
-    inputs["b"], turned_b = _stored(b, queue)
-    dtype = np.dtype(a.dtype.name)
-    trans_a, trans_b = trans_a != turned_a, trans_b != turned_b
-    problem = GemmProblem(m, n, k, dtype, alpha, beta, trans_a, trans_b, precision)
-    if problem.beta:
-        if c is None:
-            raise InvalidProblem(f"beta is {beta:g}, so c is needed")
-        inputs["c"] = contiguous(c, queue)
-    return problem, inputs
+def is_conjugated(value: Any) -> bool:
+    """Return whether what BLAS takes to say how a matrix is transposed asks for conjugates."""
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    return (value.upper() if isinstance(value, str) else value) in CONJUGATED

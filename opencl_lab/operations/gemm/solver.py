@@ -15,9 +15,9 @@ class GemmSolver(Solver[GemmProblem]):
 
     name = "gemm"
     homes: ClassVar[Homes] = {
-        "blocked": "opencl_lab.operations.gemm.algorithms:Blocked",
-        "tiled": "opencl_lab.operations.gemm.algorithms:Tiled",
-        "naive": "opencl_lab.operations.gemm.algorithms:Naive",
+        "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
+        "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
+        "naive": "opencl_lab.operations.gemm.textbook:Naive",
     }
 
 

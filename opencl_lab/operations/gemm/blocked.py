@@ -1,28 +1,15 @@
-"""The algorithms of the matrix product: naive, tiled, blocked."""
+"""The matrix product by blocks in registers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 from opencl_lab.device import Device
-from opencl_lab.kernels import (
-    c_type,
-    divides,
-    index_type,
-    lacks_barriers,
-    lacks_type,
-    largest_power,
-    not_negative,
-    positive,
-    vector_width,
-)
+from opencl_lab.kernels import divides, not_negative, positive, vector_width
+from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import Buffer, Launch, Plan, round_up
-from opencl_lab.solver import Algorithm
+from opencl_lab.plan import Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
-__all__ = ["Blocked", "Naive", "Tiled"]
+__all__ = ["Blocked"]
 
 
 def _items(config: Config) -> int:
@@ -46,152 +33,7 @@ def _vectors(config: Config) -> int:
     return config.integer("WORK_M") * config.integer("WORK_N") // config.integer("VECTOR_WIDTH")
 
 
-class _Product(Algorithm[GemmProblem]):
-    """What the algorithms share: one launch over tiles of the result."""
-
-    kernel: ClassVar[str]
-    synchronises: ClassVar[bool] = True
-
-    def supports(self, problem: GemmProblem, device: Device) -> str | None:
-        """Need double precision for float64, and barriers where items share tiles."""
-        reason = lacks_type(device, problem.dtype)
-        return reason or (lacks_barriers(device) if self.synchronises else None)
-
-    def _plan(
-        self,
-        problem: GemmProblem,
-        params: Mapping[str, Any],
-        tile: tuple[int, int],
-        group: tuple[int, int],
-        local_elements: int = 0,
-    ) -> Plan:
-        """Plan one launch; `tile` and `group` are rows and columns of a work-group."""
-        shape = (problem.m, problem.n)
-        buffers = [
-            Buffer("a", "in", problem.shape_a, problem.dtype),
-            Buffer("b", "in", problem.shape_b, problem.dtype),
-            Buffer("result", "out", shape, problem.dtype),
-        ]
-        if problem.beta:
-            buffers.append(Buffer("c", "in", shape, problem.dtype))
-        if problem.m * problem.n == 0:
-            return Plan(tuple(buffers), ())
-
-        real = problem.dtype.type
-        largest = max(problem.m * problem.k, problem.k * problem.n, problem.m * problem.n)
-        index = index_type(largest)
-        launch = Launch(
-            template=self.templates[0],
-            kernel=self.kernel,
-            params={
-                **params,
-                "REAL_T": c_type(problem.dtype),
-                "INDEX_T": c_type(index),
-                "TRANS_A": problem.trans_a,
-                "TRANS_B": problem.trans_b,
-                "HAS_C": bool(problem.beta),
-            },
-            global_size=(
-                round_up(problem.n, tile[1]) // tile[1] * group[1],
-                round_up(problem.m, tile[0]) // tile[0] * group[0],
-            ),
-            local_size=(group[1], group[0]),
-            arguments={
-                "a": "a",
-                "b": "b",
-                **({"c": "c"} if problem.beta else {}),
-                "result": "result",
-                "m": index(problem.m),
-                "n": index(problem.n),
-                "k": index(problem.depth),
-                # An infinite alpha times an empty sum must not become NaN.
-                "alpha": real(problem.alpha if problem.depth else 0),
-                "beta": real(problem.beta),
-            },
-            local_bytes=local_elements * problem.dtype.itemsize,
-        )
-        return Plan(tuple(buffers), (launch,))
-
-
-class Naive(_Product):
-    """One work-item for one element of the result; nothing is shared."""
-
-    name = "naive"
-    templates = ("gemm/naive.cl.mako",)
-    kernel = "gemm_naive"
-    synchronises = False
-    space = SearchSpace(
-        (
-            Parameter("WG_M", (1, 2, 4, 8, 16, 32), "rows of a work-group"),
-            Parameter("WG_N", (1, 4, 8, 16, 32, 64, 128, 256), "columns of a work-group"),
-        ),
-        (positive("WG_M"), positive("WG_N")),
-    )
-
-    def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return groups along the rows on GPUs, whose items share memory transactions."""
-        rows, columns = (32, 8) if device.kind == "cpu" else (8, 32)
-        limit, sizes = device.capabilities.max_work_group, device.max_work_items
-        columns = largest_power(columns, limit, sizes[0])
-        rows = largest_power(rows, limit // columns, sizes[1])
-        return Config(WG_M=rows, WG_N=columns)
-
-    def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch with an item for every element, whole groups."""
-        group = config.integer("WG_M"), config.integer("WG_N")
-        return self._plan(problem, config, group, group)
-
-
-class Tiled(_Product):
-    """Square tiles of both matrices in local memory, one element of the result an item."""
-
-    name = "tiled"
-    templates = ("gemm/tiled.cl.mako",)
-    kernel = "gemm_tiled"
-    space = SearchSpace(
-        (
-            Parameter("TILE", (8, 16, 32), "rows and columns of a tile and of the group"),
-            Parameter("LOCAL_PAD", (0, 1), "elements between the rows of a tile"),
-            Parameter("UNROLL", (1, 2, 4, 8, 16, 32), "products a trip of the inner loop"),
-        ),
-        (
-            positive("TILE"),
-            positive("UNROLL"),
-            not_negative("LOCAL_PAD"),
-            divides("UNROLL", "TILE", "the inner loop makes whole trips"),
-        ),
-    )
-
-    def supports(self, problem: GemmProblem, device: Device) -> str | None:
-        """Need a work-group and local memory for the least tile."""
-        reason = super().supports(problem, device)
-        if reason is None and not self._fits(8, problem, device):
-            return "the device has no room for work-groups of 8 x 8 items with their tiles"
-        return reason
-
-    def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return the largest tile that suits the kind of device and fits it."""
-        tile = 32
-        while tile > 8 and not self._fits(tile, problem, device):
-            tile //= 2
-        return Config(TILE=tile, LOCAL_PAD=1, UNROLL=8)
-
-    @staticmethod
-    def _fits(tile: int, problem: GemmProblem, device: Device) -> bool:
-        return (
-            tile * tile <= device.capabilities.max_work_group
-            and tile <= min(device.max_work_items[:2])
-            and 2 * tile * (tile + 1) * problem.dtype.itemsize <= device.capabilities.local_memory
-        )
-
-    def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, a group of TILE x TILE items a tile."""
-        tile = config.integer("TILE")
-        local = 2 * tile * (tile + config.integer("LOCAL_PAD"))
-        return self._plan(problem, config, (tile, tile), (tile, tile), local)
-
-
-class Blocked(_Product):
+class Blocked(launches.Product):
     """A block of the result in the registers of each item, tiles in local memory."""
 
     name = "blocked"
@@ -260,6 +102,10 @@ class Blocked(_Product):
     def supports(self, problem: GemmProblem, device: Device) -> str | None:
         """Need local memory and a work-group for the least of the built-in configurations."""
         reason = super().supports(problem, device)
+        if problem.dtype.name not in ("float32", "float64"):
+            return f"it multiplies no matrices of {problem.dtype}"
+        if problem.batch != 1 or problem.bias or problem.activation:
+            return "it multiplies one pair of matrices, without a bias and an activation"
         if reason is None and not self._fits(self._configs(problem, device)[-1], problem, device):
             return "the device has no room for the smallest tiles"
         return reason
@@ -330,13 +176,32 @@ class Blocked(_Product):
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, a group of items a tile of the result."""
         tile = config.integer("TILE_M"), config.integer("TILE_N")
-        group = 1, _items(config)
+        items = _items(config)
         vector = config.integer("VECTOR_WIDTH")
         # Built-in functions may not take every vector; the kernel puts these together from pieces.
         load = min(vector, max(1, device.capabilities.vector_bytes // problem.dtype.itemsize))
-        return self._plan(
-            problem, {**config, "LOAD_WIDTH": load}, tile, group, self._local_elements(config)
+        buffers = launches.buffers(problem)
+        if launches.is_empty(problem):
+            return Plan(buffers, ())
+        shared = launches.params(problem)
+        launch = Launch(
+            template=self.templates[0],
+            kernel="gemm_blocked",
+            params={
+                **config,
+                **{name: shared[name] for name in ("INDEX_T", "TRANS_A", "TRANS_B", "HAS_C")},
+                "REAL_T": shared["TYPE"],
+                "LOAD_WIDTH": load,
+            },
+            global_size=(
+                round_up(problem.n, tile[1]) // tile[1] * items,
+                round_up(problem.m, tile[0]) // tile[0],
+            ),
+            local_size=(items, 1),
+            arguments=launches.arguments(problem),
+            local_bytes=self._local_elements(config) * problem.dtype.itemsize,
         )
+        return Plan(buffers, (launch,))
 
     @staticmethod
     def _local_elements(config: Config) -> int:
