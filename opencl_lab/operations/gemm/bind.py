@@ -123,12 +123,11 @@ def _merged(
 ) -> tuple[Stack, ...]:
     """Return the fewest dimensions of a stack: none of length 1, and no two neighbours alike."""
     found: list[Stack] = []
-    for length, *moves in zip(lengths, moves_a, moves_b, strict=True):
+    for length, of_a, of_b in zip(lengths, moves_a, moves_b, strict=True):
         if length == 1:
             continue
-        if found and found[-1][1:] == tuple(moves):
-            length *= found.pop()[0]
-        found.append((length, *moves))
+        alike = bool(found) and found[-1][1:] == (of_a, of_b)
+        found.append((length * found.pop()[0] if alike else length, of_a, of_b))
     return tuple(found)
 
 

@@ -39,7 +39,8 @@ def expected_result(problem: GemmProblem, inputs: Arrays) -> Array:
     result = np.zeros(problem.shape, wide)
     with np.errstate(invalid="ignore", over="ignore"):
         if problem.depth:
-            np.matmul(*_wide_factors(problem, inputs), out=result)
+            a, b = _wide_factors(problem, inputs)
+            np.matmul(a, b, out=result)
             if problem.alpha != 1:
                 result *= wide(problem.alpha)
         if problem.beta:

@@ -147,8 +147,8 @@ def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
     a, b = factors(problem, tensors)
     if not problem.depth:
         a, b = a[..., :0], b[..., :0, :]  # what is multiplied by 0 is not read
-    bias = tensors.get("bias")
-    if problem.bias == "row":
+    bias = tensors["bias"] if problem.bias else None
+    if bias is not None and problem.bias == "row":
         bias = bias[:, None]
     if problem.beta and len(problem.dimensions) < 2:
         add = torch.baddbmm if problem.dimensions else torch.addmm
