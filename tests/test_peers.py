@@ -30,6 +30,12 @@ SCALARS = ({}, {"alpha": -0.5}, {"alpha": 2.0, "beta": 1.5}, {"alpha": 0.0, "bet
 TRANSPOSED = tuple({"trans_a": a, "trans_b": b} for a, b in product((False, True), repeat=2))
 GEMMS = [{**SIZES, **scalars, **turned} for scalars in SCALARS for turned in TRANSPOSED]
 GEMMS += [{**item, "dtype": "float64"} for item in (GEMMS[0], GEMMS[-5])]
+STACKS = [
+    {**SIZES, "batch": 3, "beta": 0.5, "bias": "row"},
+    {**SIZES, "batch": 3, "trans_a": "C", "dtype": "complex64", "alpha": 2.0},
+    {**SIZES, "bias": "column", "activation": "gelu", "alpha": -1.5},
+    {**SIZES, "batch": 2, "bias": "column", "activation": "relu", "dtype": "float64"},
+]
 IMAGES = [
     {"height": 19, "width": 23, "ksize": 4, "boundary": boundary, "flip": flip, "mode": mode}
     for mode, boundary in [
@@ -45,8 +51,9 @@ SIGNALS = [
     )
 ] + [{"n": 16, "norm": "forward"}, {"n": 16, "norm": "forward", "inverse": True}]
 CASES = [
-    *(("cupy", GEMM, item) for item in GEMMS if item.get("alpha")),
+    *(("cupy", GEMM, item) for item in GEMMS),
     *(("torch", GEMM, item) for item in GEMMS),
+    *((peer, GEMM, item) for peer in ("torch", "cupy") for item in STACKS),
     *(("cupy", CONV2D, item) for item in IMAGES),
     *(("cupy", DFT, item) for item in SIGNALS),
     *(("vkfft", DFT, item) for item in SIGNALS),
@@ -97,6 +104,8 @@ def test_real_vkfft(options, device):
         (DFT, "vkfft", {"n": 8, "dtype": "float16"}, "no complex64 of float16"),
         (DFT, "vkfft", {"n": 0}, "no empty transforms"),
         (GEMM, "clblast", {"m": 0}, "no empty matrices"),
+        (GEMM, "clblast", {"size": 9, "batch": 2}, "multiplies one pair of matrices only"),
+        (GEMM, "clblast", {"size": 9, "dtype": "float16"}, "CLBlast multiplies no float16"),
         (CONV2D, "cupy", {"size": 9, "dtype": "uint8"}, "rules of its own"),
         (CONV2D, "cupy", {"size": 9, "mode": "full", "boundary": "nearest"}, "constant, wrap"),
     ],
