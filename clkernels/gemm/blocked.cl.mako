@@ -190,28 +190,22 @@ ${memory.advance(matrix, "rest")}\
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE); /* the tiles are complete */
 
-    for (index_t step = 1; step <= steps; ++step) {
-        const bool more = step < steps;
-% for matrix in matrices:
-${memory.declare(matrix, items, TILE_K)}\
-% endfor
-        if (more) { /* load the next step */
+    /* No condition stands between the loads and the products, so that compilers may mix them. */
+    for (index_t step = 1; step < steps; ++step) {
 % for matrix in matrices:
 ${memory.load(matrix, items, TILE_K, "")}\
 ${memory.advance(matrix, TILE_K)}\
 % endfor
-        }
 ${multiply()}\
         current ^= 1;
-        if (more) {
 % for matrix in matrices:
 ${memory.put(matrix, items, TILE_K, f"current * {TILE_K * matrix.line}")}\
 % endfor
-        }
         a_from = a_tile + current * ${TILE_K * LINE_A} + own_row;
         b_from = b_tile + current * ${TILE_K * LINE_B} + own_column;
         barrier(CLK_LOCAL_MEM_FENCE); /* the next tiles are complete, these may be overwritten */
     }
+${multiply()}\
 % else:
     for (index_t step = 0; step < steps; ++step) {
         const uint some = step ? ${TILE_K} : rest;

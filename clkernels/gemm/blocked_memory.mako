@@ -11,7 +11,6 @@
 ##
 ##   find(matrix, items, depth)             where an item's loads lie, as offsets from the matrix
 ##   load(matrix, items, depth, some)       into registers; past `some` of k zero
-##   declare(matrix, items, depth)          these registers, for a load that is conditional
 ##   put(matrix, items, depth, offset)      from registers to the tile
 ##   stage(matrix, items, depth, some)      both, load after load
 ##   advance(matrix, by)                    the matrix begins `by` further along k
@@ -112,9 +111,6 @@ ${text}\
 % for j, (p, e) in enumerate(matrix.places(items, depth)):
     const index_t ${matrix.name}_at_${j} = ${matrix.offset(p, e)};
 % endfor
-${declare(matrix, items, depth)}\
-</%def>\
-<%def name="declare(matrix, items, depth)">\
 % for j in range(matrix.trips(items, depth)):
     ${number_t(matrix.width)} ${matrix.name}_next_${j};
 % endfor

@@ -11,7 +11,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles
+from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -19,10 +19,10 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 __all__ = ["SUM_PARTS", "Blocked"]
 
 SUM_PARTS = "gemm/sum_parts.cl.mako"
-VECTOR_BYTES = 16
-"""Bytes that a lane of a GPU moves at once."""
 NEIGHBOURS = 32
 """Items with numbers in a row that read local memory together: as many as the banks of most."""
+SUMMING = 512
+"""Items of a compute unit that add up parts of sums, so that enough loads are under way."""
 UNROLLED = 1024
 """Products of a trip of the inner loop: more overflow the instruction caches of GPUs."""
 
@@ -155,23 +155,17 @@ def _aligned(device: Device) -> bool:
     return not (device.kind == "cpu" or device.unified_memory or device.shared_pointers)
 
 
-def _vector(problem: GemmProblem, device: Device) -> int:
-    """Return how many elements the device likes to have in a vector."""
-    nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
-    parts = 2 if problem.is_complex else 1
-    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // parts))
-
-
 def _lines(problem: GemmProblem, config: Config, device: Device) -> tuple[int, int]:
     """Return how many elements the lines of the tiles have, with the gap between them."""
     tile = _tile(config)
-    gap = config.integer("LOCAL_PAD") * _vector(problem, device)
+    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
     return tile.rows + gap, tile.columns + gap
 
 
 def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
-    lines = config.integer("BUFFERS") * config.integer("TILE_K")
-    return lines * sum(_lines(problem, config, device)) * problem.sum_type.itemsize
+    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
+    itemsize = problem.sum_type.itemsize
+    return _tile(config).local_bytes(config.integer("BUFFERS"), gap, itemsize)
 
 
 def _load_width(limit: int, length: int, side: int, line: int, share: int) -> int:
@@ -195,7 +189,7 @@ def _load_width(limit: int, length: int, side: int, line: int, share: int) -> in
 
 def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
     """Return the parameters of the template, but whether k is split."""
-    tile, vector = _tile(config), _vector(problem, device)
+    tile, vector = _tile(config), vector_width(problem, device)
     line_a, line_b = _lines(problem, config, device)
     real_bytes = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
     most = largest_power(device.capabilities.vector_bytes // real_bytes)
@@ -240,12 +234,16 @@ def _sum_parts(
     width = 1 if problem.is_complex else int(params["STORE_WIDTH"])
     names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS", "ALIGNED", "MOST")
     group = largest_power(128, device.capabilities.max_work_group, device.max_work_items[0])
-    items = math.prod(problem.shape) // width
+    pieces = math.prod(problem.shape) // width
+    wanted = -(-SUMMING * device.compute_units // pieces)
+    sharers = largest_power(group, 16, wanted, int(arguments["splits"]) // 4)
     return Launch(
         template=SUM_PARTS,
         kernel="gemm_sum_parts",
-        params={name: params[name] for name in names} | {"WIDTH": width, "WG_SIZE": group},
-        global_size=(round_up(items, group),),
+        params={name: params[name] for name in names}
+        | {"WIDTH": width, "SHARERS": sharers, "WG_SIZE": group},
+        global_size=(round_up(pieces * sharers, group),),
         local_size=(group,),
         arguments={**arguments, "products": arguments["k"].dtype.type(problem.batch)},
+        local_bytes=group * width * problem.sum_type.itemsize if sharers > 1 else 0,
     )
