@@ -10,9 +10,8 @@ SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
     "tiled": {"TILE": 8, "UNROLL": 4},
     "blocked": {
-        "TILE_M": 8, "TILE_N": 16, "TILE_K": 8, "WORK_M": 2, "WORK_N": 4, "VECTOR_WIDTH": 4,
-        "VECTOR_ROWS": 2, "LOCAL_PAD": 1, "UNROLL": 2, "STAGE_A": True, "STAGE_B": True,
-        "STAGE_UNROLL": 1,
+        "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
+        "SWIZZLE": 2, "SPLITS": 1,
     },
 }  # fmt: skip
 

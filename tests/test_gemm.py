@@ -56,16 +56,10 @@ CORNERS = [  # beside those of the space, which the matrix of all tests goes thr
     *(
         ("blocked", {**SMALL["blocked"], **changes})
         for changes in (
-            {
-                "STAGE_A": False,
-                "STAGE_B": False,
-                "VECTOR_ROWS": 1,
-                "LOCAL_PAD": 0,
-                "STAGE_UNROLL": 0,
-            },
-            {"VECTOR_WIDTH": 16, "WORK_N": 16, "VECTOR_ROWS": 1, "STAGE_B": False},
-            {"TILE_M": 2, "TILE_N": 4, "TILE_K": 1, "UNROLL": 1},
-            {"TILE_M": 6, "WORK_M": 3, "TILE_K": 12, "UNROLL": 3, "VECTOR_ROWS": 1},
+            {"BUFFERS": 1, "SPLITS": 3, "LOCAL_PAD": 0},
+            {"WORK_N": 16, "WG_N": 1, "WG_M": 1, "BUFFERS": 1, "SWIZZLE": 1},
+            {"WORK_M": 1, "WORK_N": 1, "WG_M": 2, "WG_N": 3, "TILE_K": 6, "SPLITS": 5},
+            {"WORK_M": 3, "WORK_N": 6, "TILE_K": 12, "WG_M": 6, "LOCAL_PAD": 2},
         )
     ),
 ]
@@ -107,16 +101,8 @@ def test_what_is_not_needed_is_not_read(algorithm, rng, queue):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_nan_reaches_exactly_its_row_and_column(algorithm, rng, queue):
     options = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
-    for stage in (True, False) if algorithm == "blocked" else (True,):
-        if algorithm == "blocked":
-            changes = {
-                "STAGE_A": stage,
-                "STAGE_B": stage,
-                "LOCAL_PAD": 0,
-                "VECTOR_ROWS": 1,
-                "STAGE_UNROLL": 0,
-            }
-            options["config"] = {**SMALL["blocked"], **changes}
+    for changes in ({}, {"BUFFERS": 1, "SPLITS": 2}) if algorithm == "blocked" else ({},):
+        options["config"] = {**SMALL[algorithm], **changes}
         a, b, _ = matrices(rng, 19, 21, 13)
         a[18, 12], b[3, 20] = np.nan, np.inf
         right = np.zeros((19, 21), bool)

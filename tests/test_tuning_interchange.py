@@ -264,7 +264,7 @@ DIRECT = {
 
 def test_clblast_xgemm_maps_to_blocked():
     second = {**XGEMM, "STRM": 1}
-    other = {**XGEMM, "SB": 1, "VWN": 8}
+    other = {**XGEMM, "KWG": 32}
     kernel1 = {**XGEMM, "GEMMK": 1, "KWG": 1}
     third = {**XGEMM, "STRN": 0}
     results = [(0.5, XGEMM), (0.25, second), (0.3, third), (0.75, other), (0.1, kernel1)]
@@ -272,12 +272,10 @@ def test_clblast_xgemm_maps_to_blocked():
     found = read_recording(clblast(results))
     # Our rows are their N, our columns their M, which lie side by side.
     assert found.evaluations[0].config == Config(
-        TILE_M=128, TILE_N=64, TILE_K=16, WORK_M=8, WORK_N=8, VECTOR_WIDTH=4, VECTOR_ROWS=1,
-        LOCAL_PAD=0, UNROLL=2, STAGE_A=False, STAGE_B=True,
+        WORK_M=8, WORK_N=8, WG_M=16, WG_N=8, TILE_K=16, BUFFERS=1, LOCAL_PAD=0, SWIZZLE=1, SPLITS=1,
     )  # fmt: skip
     assert [item.times_ms for item in found.evaluations] == [(0.25,), (0.75,)]
-    assert found.evaluations[1].config["STAGE_A"] is True
-    assert found.evaluations[1].config["VECTOR_ROWS"] == 4
+    assert found.evaluations[1].config["TILE_K"] == 32
     assert found.about["problem"] == {"m": 256, "n": 512, "k": 128, "dtype": "float32"}
     assert found.device == "NVIDIA H200"
     assert "STRM" in found.notes[0] and "2 results" in found.notes[1]
@@ -286,8 +284,7 @@ def test_clblast_xgemm_maps_to_blocked():
 def test_clblast_direct_and_precisions():
     found = from_clblast(clblast([(0.5, DIRECT)], "xgemm_direct_1", "64"))
     assert found.evaluations[0].config == Config(
-        TILE_M=32, TILE_N=32, TILE_K=32, WORK_M=2, WORK_N=4, VECTOR_WIDTH=4, VECTOR_ROWS=2,
-        LOCAL_PAD=1, UNROLL=2, STAGE_A=True, STAGE_B=True,
+        WORK_M=2, WORK_N=4, WG_M=16, WG_N=8, TILE_K=32, BUFFERS=1, LOCAL_PAD=1, SWIZZLE=1, SPLITS=1,
     )  # fmt: skip
     assert found.about["problem"]["dtype"] == "float64"
     for family, precision in (("xgemv", "32"), ("xgemm_1", "16"), ("xgemm_1", "3232")):
@@ -296,7 +293,7 @@ def test_clblast_direct_and_precisions():
 
 
 def test_clblast_configurations_are_allowed_by_blocked():
-    text = clblast([(0.5, {**XGEMM, "SB": 1}), (0.6, DIRECT)])
+    text = clblast([(0.5, XGEMM), (0.6, DIRECT)])
     found = from_clblast(text)
     task = task_of(found, PAPER)
     assert task.algorithm_name == "blocked" and task.problem.m == 256 and task.problem.n == 512

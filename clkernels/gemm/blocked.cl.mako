@@ -1,325 +1,255 @@
 /*
  * Matrix product with a block of the result in the registers of each work-item.
  *
- *     result = alpha * op(A) * op(B) + beta * C        op(X) is X or its transpose
+ *     result = activation(alpha * op(A) * op(B) + beta * C + bias)
  *
- * A work-group owns TILE_M x TILE_N elements of the result and walks along k in
- * steps of TILE_K. Each step is staged in local memory, k by k:
+ * op(X) is X, its transpose, or the conjugate of either. A work-group owns one tile of the
+ * result, WG_M * WORK_M rows by WG_N * WORK_N columns, and walks along k in steps of TILE_K.
+ * Each step lies in local memory, k by k:
  *
- *     a_tile   TILE_K lines of TILE_M rows of op(A)      (so A is turned on its way)
- *     b_tile   TILE_K lines of TILE_N columns of op(B)
+ *     a_tile   TILE_K lines of the tile's rows of op(A)      (so A is turned on its way)
+ *     b_tile   TILE_K lines of the tile's columns of op(B)
  *
- * An item owns WORK_M rows, one after the other, and WORK_N columns in vectors of
- * VECTOR_WIDTH, a group's width apart. Here WORK_M = 2, WORK_N = 4, VECTOR_WIDTH = 2,
- * two items beside each other, and what item 1 of the lower pair owns:
+ * With two buffers the next step is on its way from global memory into registers while the
+ * products of this one are added up, so that one barrier a step is enough:
  *
- *                 b_tile line p:   | v0 v0 | w0 w0 | v1 v1 | w1 w1 |
- *     a_tile line p                   item 0  item 1  item 0  item 1
- *          r0                      +-------+-------+-------+-------+
- *          r1                      |       |       |       |       |
- *          r2  (y = 1)             |       |  x x  |       |  x x  |
- *          r3  (y = 1)             |       |  x x  |       |  x x  |
+ *     registers     load 1 . . . . . . . load 2 . . . . . . .
+ *     local memory  [0] multiply  [1] <- 1  [1] multiply  [0] <- 2  [0] ...
  *
- *     for each p:  sum[r][v] += a_tile[p][row r] * b_tile[p][vector v]
+ * LANES_M x LANES_N items with numbers in a row share a block of the tile. An item owns its
+ * rows in chunks of ROW_WIDTH and its columns in chunks of VECTOR_WIDTH, which are spaced so
+ * that what neighbours read from a line lies side by side: no bank conflicts, and coalesced
+ * stores. Two items beside each other, two chunks of columns:
  *
- * Items beside each other so read vectors beside each other (no bank conflicts, and
- * coalesced stores), while a row is the same word for all of them (a broadcast).
- * The sums are scalars of their own, unrolled by Mako: they live in registers.
+ *     b_tile line p:   | v0 v0 | w0 w0 | v1 v1 | w1 w1 |
+ *                       item 0  item 1  item 0  item 1
  *
- * A tile that lies inside its matrix is loaded in vectors. One that reaches over
- * an edge is loaded element by element, with zero outside. Matrices that are not
- * staged are read in place; rows and columns past the end read the last one
- * instead, and their sums are not stored.
+ *     for each p:  sum[row r][vector v] += a_tile[p][row r] * b_tile[p][vector v]
  *
- * Source: V. Volkov, J. Demmel, "Benchmarking GPUs to tune dense linear algebra",
- * SC 2008 (register blocks over shared-memory tiles); R. Nath, S. Tomov, J. Dongarra,
- * "An improved MAGMA GEMM for Fermi", IJHPCA 2010 (strided ownership).
+ * A complex product is two of real numbers by vectors: the real part of a times (re, im) of b,
+ * and its imaginary part times (-im, re).
  *
- * The host guarantees: all matrices are row-major and contiguous, aligned to one
- * element; dimension 0 of the grid covers the columns and dimension 1 the rows, in
- * whole work-groups; `result` overlaps no input. Where A and B must not be read it
- * passes k = 0.
+ * The first step takes what k leaves over, with zero beyond; all others are whole. Rows and
+ * columns past the end read the last ones instead, and what they give is not stored. So no
+ * step has a slow way for edges.
  *
- * REAL_T        float or double
- * INDEX_T       unsigned type that counts the elements of the largest matrix
- * TRANS_A       whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B       whether B is stored as n rows of k, and not as k rows of n
- * HAS_C         whether there is a C; without one, beta is not used either
- * TILE_M        rows of the result in a work-group
- * TILE_N        columns of the result in a work-group
- * TILE_K        length of one step along k; a tile in local memory has as many elements
- *               for every item
- * WORK_M        rows of an item, a divisor of TILE_M
- * WORK_N        columns of an item, a divisor of TILE_N
- * VECTOR_WIDTH  columns in a vector, a divisor of WORK_N
- * VECTOR_ROWS   rows read at once from a_tile, a divisor of WORK_M and VECTOR_WIDTH
- * LOCAL_PAD     vectors between the lines of a tile in local memory
- * UNROLL        values of p a trip of the inner loop, a divisor of TILE_K
- * STAGE_A       whether A goes through local memory
- * STAGE_B       whether B goes through local memory
- * STAGE_UNROLL  loads that an item has under way while it stages a tile; 0: as the compiler likes
- * LOAD_WIDTH    widest vector to load from or store to global memory at once
+ * Where k is split, group after group has the same tile and another share of k, and stores its
+ * sums; sum_parts.cl.mako adds them up.
+ *
+ * Source: V. Volkov, J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008
+ * (register blocks over shared-memory tiles); R. Nath, S. Tomov, J. Dongarra, "An improved MAGMA
+ * GEMM for Fermi", IJHPCA 2010 (prefetch through registers); NVIDIA's CUTLASS (the rest of k
+ * first).
+ *
+ * The host guarantees: all matrices are row-major and contiguous; `result` overlaps no input; the
+ * grid has a group for every tile, part and product of the stack, tiles first. Where A and B must
+ * not be read it passes k = 0. LOAD_A, LOAD_B and STORE_WIDTH divide the rows of the arrays they
+ * are about. LOAD_A and LOAD_B, but for 1, divide TILE_K where the rows lie along k. With ALIGNED
+ * the arrays are aligned to 16 bytes, else to one element. `share` is a multiple of TILE_K.
+ *
+ * TYPE ... STACKS  see parts.mako
+ * INDEX_T          unsigned type that counts the elements of the largest array
+ * TRANS_A          whether A is stored as k rows of m, and not as m rows of k
+ * TRANS_B          whether B is stored as n rows of k, and not as k rows of n
+ * CONJ_A, CONJ_B   whether A and B count by their complex conjugates
+ * WORK_M, WORK_N   rows and columns of the result that an item owns
+ * WG_M, WG_N       items of a group along the rows and the columns
+ * TILE_K           length of a step along k; the items share the loads of a tile evenly
+ * BUFFERS          2: the next step is loaded meanwhile; 1: one after the other
+ * LINE_A, LINE_B   elements from line to line of a tile in local memory: its own, and a gap
+ * SWIZZLE          rows of tiles in a strip: groups in a row go down a strip, for the caches
+ * SPLIT            whether k is split
+ * VECTOR_WIDTH     columns in a vector, a power of two that divides WORK_N
+ * ROW_WIDTH        rows read at once, a power of two that divides WORK_M
+ * LANES_M, LANES_N divisors of WG_M and WG_N
+ * LOAD_A, LOAD_B   elements to load at once
+ * STORE_WIDTH      elements to store at once, a divisor of VECTOR_WIDTH
+ * ALIGNED          whether vectors in global memory are aligned
+ * MOST             real numbers that a builtin may take at once where they are not
+ * UNROLL           values of p a trip of the inner loop
  */
-<%page args="REAL_T, INDEX_T, TRANS_A, TRANS_B, HAS_C, TILE_M, TILE_N, TILE_K, WORK_M, WORK_N,
-             VECTOR_WIDTH, VECTOR_ROWS, LOCAL_PAD, UNROLL, STAGE_A, STAGE_B,
-             STAGE_UNROLL, LOAD_WIDTH"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
+             WORK_M, WORK_N, WG_M, WG_N, TILE_K, BUFFERS, SWIZZLE, SPLIT, LINE_A, LINE_B,
+             VECTOR_WIDTH, ROW_WIDTH, LANES_M, LANES_N, LOAD_A, LOAD_B, STORE_WIDTH, ALIGNED,
+             MOST, UNROLL"/>\
+<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%namespace name="memory" file="/gemm/blocked_memory.mako"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
-    from math import gcd
-
-    group_m, group_n = TILE_M // WORK_M, TILE_N // WORK_N
-    wg_size = group_m * group_n
-    line_a = TILE_M + LOCAL_PAD * VECTOR_WIDTH
-    line_b = TILE_N + LOCAL_PAD * VECTOR_WIDTH
+    each = 2 if parts.module.is_complex(TYPE) else 1
+    real = parts.module.sum_type(TYPE).removesuffix("2")
+    vec = lambda width: parts.module.vector(real, width * each)
+    lanes = parts.module.lanes
+    items, tile_m, tile_n = WG_M * WG_N, WG_M * WORK_M, WG_N * WORK_N
     vectors = range(WORK_N // VECTOR_WIDTH)
-    synchronise = wg_size > 1 and (STAGE_A or STAGE_B)
-
-
-    def staging_width(extent, along):
-        """Return the widest vectors that fill a tile without a rest, for any item."""
-        share = TILE_K * extent // wg_size
-        return gcd(gcd(VECTOR_WIDTH, extent if along else TILE_K), share)
-
-
-    def vec(width):
-        return "real_t" if width == 1 else f"{REAL_T}{width}"
-
-
-    def lanes(value, first, count, width):
-        """Lanes first to first + count of a vector `value` of `width` lanes."""
-        if width == 1 or count == width:
-            return value
-        return f"{value}.s" + "0123456789abcdef"[first : first + count]
-
-
-    def pieces(width):
-        """Split a vector into what one load may take: pairs of first lane and width."""
-        step = min(width, LOAD_WIDTH)
-        return [(first, step) for first in range(0, width, step)]
-
-
-    def load(pointer, width):
-        """Load `width` elements that are aligned to one element only."""
-        parts = [
-            f"({pointer})[{first}]" if step == 1 else f"vload{step}({first // step}, {pointer})"
-            for first, step in pieces(width)
-        ]
-        return parts[0] if len(parts) == 1 else f"({vec(width)})({', '.join(parts)})"
-
-
-    def store(value, pointer, width):
-        """Store `width` elements that are aligned to one element only; a statement a piece."""
-        return [
-            f"({pointer})[{first}] = {lanes(value, first, 1, width)};"
-            if step == 1
-            else f"vstore{step}({lanes(value, first, step, width)}, {first // step}, {pointer});"
-            for first, step in pieces(width)
-        ]
+    pieces = range(0, VECTOR_WIDTH, STORE_WIDTH if each == 1 else 1)
+    stored = STORE_WIDTH if each == 1 else 1
+    matrices = (
+        memory.module.Matrix("a", tile_m, TRANS_A, CONJ_A, LOAD_A, LINE_A, "m", "first_row"),
+        memory.module.Matrix("b", tile_n, not TRANS_B, CONJ_B, LOAD_B, LINE_B, "n", "first_column"),
+    )
 %>\
-typedef ${REAL_T} real_t;
-typedef ${vec(VECTOR_WIDTH)} vec_t;
 typedef ${INDEX_T} index_t;
+typedef ${real} real_t;
+typedef ${vec(VECTOR_WIDTH)} vec_t;
+${parts.types()}\
 
-## Share `count` steps evenly among the items. All make the same trips, a constant: PoCL 5 fails
-## to compile a barrier after a loop or a condition that depends on the item (its issue 1435).
-<%def name="share(count)">\
-% if STAGE_UNROLL:
-#pragma unroll ${STAGE_UNROLL}
+## Add the products of one step, which lies in the buffer `current`.
+<%def name="multiply()">\
+#pragma unroll ${UNROLL}
+        for (uint p = 0; p < ${TILE_K}; ++p) {
+% for v in vectors:
+            const vec_t b_${v} = *(__local const vec_t *)(b_from + p * ${LINE_B} + \
+${v * LANES_N * VECTOR_WIDTH});
+% if each == 2:
+            const vec_t turned_${v} = (vec_t)(${", ".join(
+                f"-b_{v}.s{lane + 1:x}, b_{v}.s{lane:x}" for lane in range(0, 2 * VECTOR_WIDTH, 2))});
 % endif
-            for (uint trip = 0; trip < ${count // wg_size}; ++trip) {
-                const uint i = item + trip * ${wg_size};
-${caller.body()}\
-            }
-</%def>\
-## Stage TILE_K x `extent` elements into `tile`. `along`: the lines of the tile lie along the
-## rows of the stored matrix; if not, the tile is filled across them.
-<%def name="stage(tile, source, extent, line, along, first_index, size)">\
-<%
-    width = staging_width(extent, along)
-    across = TILE_K // width
-%>\
-        if (${first_index} + ${extent} <= ${size} && depth == ${TILE_K}) {
-<%call expr="share(TILE_K * extent // width)">\
-% if along:
-                const uint p = i / ${extent // width};
-                const uint e = i % ${extent // width} * ${width};
-                *(__local ${vec(width)} *)(${tile} + p * ${line} + e) =
-                    ${load(f"{source} + (first + p) * {size} + {first_index} + e", width)};
-% else:
-                const uint p = i % ${across} * ${width};
-                const uint e = i / ${across};
-                const ${vec(width)} v =
-                    ${load(f"{source} + ({first_index} + e) * k + first + p", width)};
-% for l in range(width):
-                ${tile}[(p + ${l}) * ${line} + e] = ${lanes("v", l, 1, width)};
 % endfor
+% for c in range(WORK_M // ROW_WIDTH):
+            const ${vec(ROW_WIDTH)} a_${c} = *(__local const ${vec(ROW_WIDTH)} *)(a_from + \
+p * ${LINE_A} + ${c * LANES_M * ROW_WIDTH});
+% for l in range(ROW_WIDTH):
+% for v in vectors:
+            sum_${c * ROW_WIDTH + l}_${v} += ${lanes(f"a_{c}", each * l, 1, each * ROW_WIDTH)} * b_${v};
+% if each == 2:
+            sum_${c * ROW_WIDTH + l}_${v} += a_${c}.s${f"{2 * l + 1:x}"} * turned_${v};
 % endif
-</%call>\
-        } else {
-<%call expr="share(TILE_K * extent)">\
-% if along:
-                const uint p = i / ${extent};
-                const uint e = i % ${extent};
-                const index_t place = (first + p) * ${size} + ${first_index} + e;
-% else:
-                const uint p = i % ${TILE_K};
-                const uint e = i / ${TILE_K};
-                const index_t place = (${first_index} + e) * k + first + p;
-% endif
-                const bool inside = p < depth && ${first_index} + e < ${size};
-                ${tile}[p * ${line} + e] = inside ? ${source}[place] : 0;
-</%call>\
+% endfor
+% endfor
+% endfor
         }
 </%def>\
-## Add the products of one p. `inside`: whether no column lies past the end.
-<%def name="step(p, inside)">\
-            {
-% for v in vectors:
-<%
-    column = f"first_column + x * {VECTOR_WIDTH} + {v * group_n * VECTOR_WIDTH}"
-    clamped = [f"min({column} + {l}, n - 1)" for l in range(VECTOR_WIDTH)]
-%>\
-% if STAGE_B:
-                const vec_t b_${v} = *(__local const vec_t *)(b_line + (${p}) * ${line_b} + \
-${v * group_n * VECTOR_WIDTH});
-% elif inside and not TRANS_B:
-                const vec_t b_${v} = ${load(f"b + (first + {p}) * n + {column}", VECTOR_WIDTH)};
-% else:
-                const vec_t b_${v} = (vec_t)(${", ".join(
-                    f"b[({one}) * k + first + {p}]" if TRANS_B else f"b[(first + {p}) * n + {one}]"
-                    for one in clamped)});
+__kernel __attribute__((reqd_work_group_size(${items}, 1, 1)))
+void gemm_blocked(${parts.arguments()}\
+% if SPLIT:
+,
+    __global sum_t *restrict partial,
+    const uint splits,
+    const index_t share\
 % endif
-% endfor
-% for r in range(WORK_M):
-% if not STAGE_A:
-                const real_t a_${r} = a_${r}_first[${f"({p}) * m" if TRANS_A else p}];
-% elif VECTOR_ROWS == 1:
-                const real_t a_${r} = a_line[(${p}) * ${line_a} + ${r}];
-% elif r % VECTOR_ROWS == 0:
-                const ${vec(VECTOR_ROWS)} rows_${r} =
-                    *(__local const ${vec(VECTOR_ROWS)} *)(a_line + (${p}) * ${line_a} + ${r});
-% endif
-<%
-    group, lane = r - r % VECTOR_ROWS, r % VECTOR_ROWS
-    factor = f"a_{r}" if VECTOR_ROWS == 1 else lanes(f"rows_{group}", lane, 1, VECTOR_ROWS)
-%>\
-% for v in vectors:
-                sum_${r}_${v} += ${factor} * b_${v};
-% endfor
-% endfor
-            }
-</%def>\
-/* Store what lies inside the matrix: a vector, or at the edge its elements. */
-static inline void store_vector(const vec_t sum, const index_t row, const index_t column,
-                                const index_t m, const index_t n,
-                                const real_t alpha, const real_t beta,
-% if HAS_C:
-                                __global const real_t *restrict c,
-% endif
-                                __global real_t *restrict result)
+)
 {
-    if (row < m) {
-        const index_t place = row * n + column;
-        if (column + ${VECTOR_WIDTH} <= n) {
-            vec_t value = alpha * sum;
-% if HAS_C:
-            value += beta * ${load("c + place", VECTOR_WIDTH)};
-% endif
-% for line in store("value", "result + place", VECTOR_WIDTH):
-            ${line}
-% endfor
-        } else {
-% for l in range(VECTOR_WIDTH - 1):
-            if (column + ${l} < n)
-                result[place + ${l}] = alpha * ${lanes("sum", l, 1, VECTOR_WIDTH)}\
-${f" + beta * c[place + {l}]" if HAS_C else ""};
-% endfor
-        }
-    }
-}
-
-__kernel __attribute__((reqd_work_group_size(${wg_size}, 1, 1)))
-void gemm_blocked(__global const real_t *restrict a,
-                  __global const real_t *restrict b,
-% if HAS_C:
-                  __global const real_t *restrict c,
-% endif
-                  __global real_t *restrict result,
-                  const index_t m,
-                  const index_t n,
-                  const index_t k,
-                  const real_t alpha,
-                  const real_t beta)
-{
+    __local sum_t a_tile[${BUFFERS * TILE_K * LINE_A}] __attribute__((aligned(64)));
+    __local sum_t b_tile[${BUFFERS * TILE_K * LINE_B}] __attribute__((aligned(64)));
     const uint item = get_local_id(0);
-    const uint x = item % ${group_n};
-    const uint y = item / ${group_n};
-    const index_t first_row = (index_t)get_group_id(1) * ${TILE_M};
-    const index_t first_column = (index_t)get_group_id(0) * ${TILE_N};
-## Vectors are read from the tiles, so these are aligned like the widest one.
-% if STAGE_A:
-    __local real_t a_tile[${TILE_K * line_a}] __attribute__((aligned(128)));
-    __local const real_t *a_line = a_tile + y * ${WORK_M};
+
+    /* Find the tile, the share of k and the product. */
+    const index_t tiles_m = (m + ${tile_m - 1}) / ${tile_m};
+    const index_t tiles_n = (n + ${tile_n - 1}) / ${tile_n};
+    const index_t tile = get_group_id(0) % (tiles_m * tiles_n);
+% if STACKS or SPLIT:
+    const index_t number = get_group_id(0) / (tiles_m * tiles_n);
+% endif
+% if SWIZZLE > 1:
+    const index_t strip = tile / (${SWIZZLE} * tiles_n) * ${SWIZZLE};
+    const index_t inside = tile - strip * tiles_n;
+    const index_t height = min((index_t)${SWIZZLE}, tiles_m - strip);
+    const index_t first_row = (strip + inside % height) * ${tile_m};
+    const index_t first_column = inside / height * ${tile_n};
 % else:
-% for r in range(WORK_M):
-    const index_t row_${r} = min(first_row + y * ${WORK_M} + ${r}, m - 1);
-% endfor
+    const index_t first_row = tile / tiles_n * ${tile_m};
+    const index_t first_column = tile % tiles_n * ${tile_n};
 % endif
-% if STAGE_B:
-    __local real_t b_tile[${TILE_K * line_b}] __attribute__((aligned(128)));
-    __local const real_t *b_line = b_tile + x * ${VECTOR_WIDTH};
+% if SPLIT:
+    const index_t start = number % splits * share;
+    const index_t depth = min(share, k - start);
+    partial += (size_t)number * m * n;
+${parts.enter("number / splits")}\
+    a += start${" * m" if TRANS_A else ""};
+    b += start${"" if TRANS_B else " * n"};
+% else:
+    const index_t depth = k;
+${parts.enter("number")}\
 % endif
+
+    /* Find what this item owns. */
+    const uint lane = item % ${LANES_M * LANES_N};
+    const uint block = item / ${LANES_M * LANES_N};
+    const uint own_row = block / ${WG_N // LANES_N} * ${LANES_M * WORK_M} + lane / ${LANES_N} * ${ROW_WIDTH};
+    const uint own_column = block % ${WG_N // LANES_N} * ${LANES_N * WORK_N} + lane % ${LANES_N} * ${VECTOR_WIDTH};
+    __local const sum_t *a_from = a_tile + own_row;
+    __local const sum_t *b_from = b_tile + own_column;
 % for r in range(WORK_M):
 % for v in vectors:
     vec_t sum_${r}_${v} = 0;
 % endfor
 % endfor
 
-    for (index_t first = 0; first < k; first += ${TILE_K}) {
-        const uint depth = min((index_t)${TILE_K}, k - first);
-% if STAGE_A or STAGE_B:
-        /* Stage the tiles. */
-% endif
-% if STAGE_A:
-${stage("a_tile", "a", TILE_M, line_a, TRANS_A, "first_row", "m")}\
-% endif
-% if STAGE_B:
-${stage("b_tile", "b", TILE_N, line_b, not TRANS_B, "first_column", "n")}\
-% endif
-% if synchronise:
+    const index_t steps = max((depth + ${TILE_K - 1}) / ${TILE_K}, (index_t)1);
+    const uint rest = depth - (steps - 1) * ${TILE_K}; /* what the first step takes of k */
+% if BUFFERS == 2:
+    uint current = 0;
+
+    /* Load the first step. */
+% for matrix in matrices:
+${memory.find(matrix, items, TILE_K)}\
+${memory.load(matrix, items, TILE_K, "rest")}\
+${memory.put(matrix, items, TILE_K, "0")}\
+${memory.advance(matrix, "rest")}\
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE); /* the tiles are complete */
+
+    /* No condition stands between the loads and the products, so that compilers may mix them. */
+    for (index_t step = 1; step < steps; ++step) {
+% for matrix in matrices:
+${memory.load(matrix, items, TILE_K, "")}\
+${memory.advance(matrix, TILE_K)}\
+% endfor
+${multiply()}\
+        current ^= 1;
+% for matrix in matrices:
+${memory.put(matrix, items, TILE_K, f"current * {TILE_K * matrix.line}")}\
+% endfor
+        a_from = a_tile + current * ${TILE_K * LINE_A} + own_row;
+        b_from = b_tile + current * ${TILE_K * LINE_B} + own_column;
+        barrier(CLK_LOCAL_MEM_FENCE); /* the next tiles are complete, these may be overwritten */
+    }
+${multiply()}\
+% else:
+    for (index_t step = 0; step < steps; ++step) {
+        const uint some = step ? ${TILE_K} : rest;
+% for matrix in matrices:
+${memory.stage(matrix, items, TILE_K, "some")}\
+${memory.advance(matrix, "some")}\
+% endfor
+% if items > 1:
         barrier(CLK_LOCAL_MEM_FENCE); /* the tiles are complete */
 % endif
-% if not STAGE_A:
-% for r in range(WORK_M):
-        __global const real_t *a_${r}_first =
-            a + ${f"first * m + row_{r}" if TRANS_A else f"row_{r} * k + first"};
-% endfor
-% endif
-
-        /* Add the products: whole steps unrolled, the rest one by one. */
-        if (depth == ${TILE_K}\
-${"" if STAGE_B or TRANS_B else f" && first_column + {TILE_N} <= n"}) {
-            for (uint p = 0; p < ${TILE_K}; p += ${UNROLL}) {
-% for u in range(UNROLL):
-${step(f"p + {u}", True)}\
-% endfor
-            }
-        } else {
-            for (uint p = 0; p < depth; ++p) {
-${step("p", False)}\
-            }
-        }
-% if synchronise:
+${multiply()}\
+% if items > 1:
         barrier(CLK_LOCAL_MEM_FENCE); /* the tiles may be overwritten */
 % endif
     }
+% endif
 
-    /* Store the block. */
+    /* Store what lies inside the result. */
 % for r in range(WORK_M):
+    {
+        const index_t row = first_row + own_row + ${r // ROW_WIDTH * LANES_M * ROW_WIDTH + r % ROW_WIDTH};
+        if (row < m) {
 % for v in vectors:
-    store_vector(sum_${r}_${v}, first_row + y * ${WORK_M} + ${r},
-                 first_column + x * ${VECTOR_WIDTH} + ${v * group_n * VECTOR_WIDTH},
-                 m, n, alpha, beta, ${"c, " if HAS_C else ""}result);
+% for l in pieces:
+${store(r, v, l)}\
 % endfor
+% endfor
+        }
+    }
 % endfor
 }
+## The piece of a vector of sums that begins at element `l`.
+<%def name="store(r, v, l)">\
+<% of_sums = "float" if TYPE == "half" else TYPE %>\
+            {
+                const index_t column = first_column + own_column + ${v * LANES_N * VECTOR_WIDTH + l};
+                if (column < n) {
+                    ${vec(stored)} value = ${lanes(f"sum_{r}_{v}", l * each, stored * each, VECTOR_WIDTH * each)};
+% if SPLIT:
+                    ${memory.module.store(of_sums, "value", "partial + (row * n + column)", stored, ALIGNED, MOST)}
+% else:
+${parts.finish("value", "row", "column", stored, MOST)}\
+                    ${memory.module.store(TYPE, "value", "result + (row * n + column)", stored, ALIGNED, MOST)}
+% endif
+                }
+            }
+</%def>\

@@ -4,23 +4,20 @@ CLBlast is column-major: along its M lie the elements side by side, as along our
 columns. Its M is therefore our N, its A our B, and the other way round.
 
     CLBlast xgemm      xgemm_direct    blocked
-    MWG                WGD             TILE_N
-    NWG                WGD             TILE_M
-    KWG                WGD             TILE_K
+    MDIMC              MDIMCD          WG_N
+    NDIMC              NDIMCD          WG_M
     MWG / MDIMC        WGD / MDIMCD    WORK_N
     NWG / NDIMC        WGD / NDIMCD    WORK_M
-    VWM                VWMD            VECTOR_WIDTH
-    VWN                VWND            VECTOR_ROWS, where B is staged
-    KWI                KWID            UNROLL
-    SA                 1               STAGE_B
-    SB                 1               STAGE_A
+    KWG                WGD             TILE_K
     0                  PADA or PADB    LOCAL_PAD
+    1                  1               BUFFERS, SWIZZLE, SPLITS
 
-Left out: how items share the loads (MDIMA, NDIMB, MDIMAD, NDIMBD), which of an
-item's elements lie apart (STRM, STRN), and the second kernel of xgemm (GEMMK 1,
-KREG), which has no local tiles. CLBlast tunes xgemm on matrices that were packed
-beforehand, in times that do not count this: they tell the order in which
-configurations deserve a try, not how fast they are here.
+Left out: whether and in which vectors matrices go through local memory (SA, SB, VWM, VWN, VWMD,
+VWND), which follows from the matrices here; how items share the loads (MDIMA, NDIMB, MDIMAD,
+NDIMBD) and which of an item's elements lie apart (STRM, STRN); how far loops are unrolled (KWI,
+KWID); and the second kernel of xgemm (GEMMK 1, KREG), which has no local tiles. CLBlast tunes xgemm
+on matrices that were packed beforehand, in times that do not count this: they tell the order in
+which configurations deserve a try, not how fast they are here.
 """
 
 from __future__ import annotations
@@ -36,7 +33,10 @@ from opencl_lab.wording import counted
 __all__ = ["from_clblast"]
 
 DTYPES = {"32": "float32", "64": "float64"}
-UNUSED = ("MDIMA", "NDIMB", "MDIMAD", "NDIMBD", "STRM", "STRN", "KREG")
+UNUSED = (
+    "KREG", "KWI", "KWID", "MDIMA", "MDIMAD", "NDIMB", "NDIMBD", "SA", "SB", "STRM", "STRN", "VWM",
+    "VWMD", "VWN", "VWND",
+)  # fmt: skip
 
 
 def from_clblast(text: str) -> Recording:
@@ -101,31 +101,23 @@ def _recording(content: Mapping[str, Any]) -> Recording:
 def _config(given: Mapping[str, int]) -> Config | None:
     """Return the configuration that corresponds, None if none does."""
     if "WGD" in given:
-        side = given["WGD"]
-        columns, rows, depth = side, side, side
-        items, unroll = (given["MDIMCD"], given["NDIMCD"]), given["KWID"]
-        vector, vector_rows = given["VWMD"], given["VWND"]
-        stage_a = stage_b = True
+        columns = rows = depth = given["WGD"]
+        items = given["MDIMCD"], given["NDIMCD"]
         pad = max(given.get("PADA", 0), given.get("PADB", 0))
     elif given.get("GEMMK", 0) == 0:
         columns, rows, depth = given["MWG"], given["NWG"], given["KWG"]
-        items, unroll = (given["MDIMC"], given["NDIMC"]), given["KWI"]
-        vector, vector_rows = given["VWM"], given["VWN"]
-        stage_a, stage_b = bool(given["SB"]), bool(given["SA"])
+        items = given["MDIMC"], given["NDIMC"]
         pad = 0
     else:
         return None
     return Config(
-        TILE_M=rows,
-        TILE_N=columns,
-        TILE_K=depth,
         WORK_M=rows // items[1],
         WORK_N=columns // items[0],
-        VECTOR_WIDTH=vector,
-        # Ours is a part of VECTOR_WIDTH, and only reads local memory.
-        VECTOR_ROWS=min(vector_rows, vector) if stage_a else 1,
+        WG_M=items[1],
+        WG_N=items[0],
+        TILE_K=depth,
+        BUFFERS=1,
         LOCAL_PAD=pad,
-        UNROLL=unroll,
-        STAGE_A=stage_a,
-        STAGE_B=stage_b,
+        SWIZZLE=1,
+        SPLITS=1,
     )

@@ -1,100 +1,76 @@
-"""The matrix product by blocks in registers."""
+"""The matrix product by blocks in registers: the way of GPUs."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
 from opencl_lab.device import Device
-from opencl_lab.kernels import divides, not_negative, positive, vector_width
+from opencl_lab.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.operations.gemm import launches
+from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import Launch, Plan, round_up
+from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
-__all__ = ["Blocked"]
+__all__ = ["SUM_PARTS", "Blocked"]
+
+SUM_PARTS = "gemm/sum_parts.cl.mako"
+NEIGHBOURS = 32
+"""Items with numbers in a row that read local memory together: as many as the banks of most."""
+SUMMING = 512
+"""Items of a compute unit that add up parts of sums, so that enough loads are under way."""
+UNROLLED = 1024
+"""Products of a trip of the inner loop: more overflow the instruction caches of GPUs."""
 
 
-def _items(config: Config) -> int:
-    """Return how many items a group of `Blocked` has."""
-    rows = config.integer("TILE_M") // config.integer("WORK_M")
-    return rows * (config.integer("TILE_N") // config.integer("WORK_N"))
-
-
-def _shared(matrix: str, extent: str) -> Constraint:
-    return Constraint(
-        lambda c: (
-            not c[f"STAGE_{matrix}"] or c.integer(extent) * c.integer("TILE_K") % _items(c) == 0
-        ),
-        f"the items must share the staging of {matrix} evenly: "
-        f"{extent} * TILE_K must be a multiple of their number",
-    )
-
-
-def _vectors(config: Config) -> int:
-    """Return how many vectors of sums an item of `Blocked` has."""
-    return config.integer("WORK_M") * config.integer("WORK_N") // config.integer("VECTOR_WIDTH")
+def _tile(config: Config) -> Tile:
+    return Tile(*map(config.integer, Tile.__dataclass_fields__))
 
 
 class Blocked(launches.Product):
     """A block of the result in the registers of each item, tiles in local memory."""
 
     name = "blocked"
-    templates = ("gemm/blocked.cl.mako",)
+    templates = ("gemm/blocked.cl.mako", SUM_PARTS)
     kernel = "gemm_blocked"
     space = SearchSpace(
         (
-            Parameter("TILE_M", (12, 16, 24, 32, 48, 64, 96, 128, 192), "rows of a work-group"),
-            Parameter("TILE_N", (8, 16, 32, 64, 128, 256), "columns of a work-group"),
-            Parameter("TILE_K", (4, 8, 16, 32, 64, 128, 256), "length of a step along k"),
-            Parameter("WORK_M", (1, 2, 4, 6, 8, 12, 16), "rows of an item"),
+            Parameter("WORK_M", (1, 2, 4, 6, 8, 16), "rows of an item"),
             Parameter("WORK_N", (1, 2, 4, 8, 16, 32), "columns of an item"),
-            Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "columns in a vector"),
-            Parameter("VECTOR_ROWS", (1, 2, 4), "rows of A read at once from local memory"),
+            Parameter("WG_M", (1, 2, 4, 8, 16, 32), "items of a group along the rows"),
+            Parameter("WG_N", (1, 2, 4, 8, 16, 32), "items of a group along the columns"),
+            Parameter("TILE_K", (4, 8, 16, 32, 128), "length of a step along k"),
+            Parameter("BUFFERS", (1, 2), "2: the next step is loaded during this one"),
             Parameter("LOCAL_PAD", (0, 1), "vectors between the lines of a tile"),
-            Parameter("UNROLL", (1, 2, 4, 8, 16), "values of k a trip of the inner loop"),
-            Parameter("STAGE_A", (False, True), "A goes through local memory"),
-            Parameter("STAGE_B", (False, True), "B goes through local memory"),
-            Parameter(
-                "STAGE_UNROLL",
-                (0, 1, 2, 4),
-                "loads under way while staging; 0: the compiler's choice",
-            ),
+            Parameter("SWIZZLE", (1, 8), "rows of tiles in a strip that groups go down"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "parts of k, added up by a second kernel"),
         ),
         (
-            *map(positive, ("TILE_M", "TILE_N", "TILE_K", "WORK_M", "WORK_N", "UNROLL")),
-            vector_width("VECTOR_WIDTH"),
-            vector_width("VECTOR_ROWS"),
+            *map(positive, ("WORK_M", "WORK_N", "WG_M", "WG_N", "TILE_K", "SWIZZLE", "SPLITS")),
+            one_of("BUFFERS", (1, 2)),
             not_negative("LOCAL_PAD"),
-            divides("WORK_M", "TILE_M", "each item owns as many rows"),
-            divides("WORK_N", "TILE_N", "each item owns as many columns"),
-            divides("VECTOR_WIDTH", "WORK_N", "an item's columns are whole vectors"),
-            divides("VECTOR_ROWS", "WORK_M", "an item's rows are whole vectors"),
-            divides("VECTOR_ROWS", "VECTOR_WIDTH", "else padding would misalign vectors of rows"),
-            divides("UNROLL", "TILE_K", "the inner loop makes whole trips"),
-            _shared("A", "TILE_M"),
-            _shared("B", "TILE_N"),
             Constraint(
-                lambda c: c["VECTOR_ROWS"] == 1 or bool(c["STAGE_A"]),
-                "VECTOR_ROWS reads local memory, so it needs STAGE_A",
+                lambda c: c.integer("WORK_M") * c.integer("TILE_K") % c.integer("WG_N") == 0,
+                "the items must share the loads of A evenly: "
+                "WORK_M * TILE_K must be a multiple of WG_N",
             ),
             Constraint(
-                lambda c: c["LOCAL_PAD"] == 0 or bool(c["STAGE_A"]) or bool(c["STAGE_B"]),
-                "LOCAL_PAD pads local memory, so it needs STAGE_A or STAGE_B",
-            ),
-            not_negative("STAGE_UNROLL"),
-            Constraint(
-                lambda c: c["STAGE_UNROLL"] == 0 or bool(c["STAGE_A"]) or bool(c["STAGE_B"]),
-                "STAGE_UNROLL unrolls staging, so it needs STAGE_A or STAGE_B",
+                lambda c: c.integer("WORK_N") * c.integer("TILE_K") % c.integer("WG_M") == 0,
+                "the items must share the loads of B evenly: "
+                "WORK_N * TILE_K must be a multiple of WG_M",
             ),
             Constraint(
-                lambda c: c.integer("WORK_M") * c.integer("WORK_N") <= 512,
-                "more than 512 sums an item do not fit in any registers",
+                lambda c: c.integer("WORK_M") * c.integer("WORK_N") <= 256,
+                "more than 256 sums an item do not fit in any registers",
             ),
             Constraint(
-                lambda c: _vectors(c) <= 64,
-                "more than 64 vectors of sums an item do not stay in registers",
-            ),
-            Constraint(
-                lambda c: _vectors(c) * c.integer("UNROLL") <= 512,
-                "more than 512 statements a trip take too long to compile",
+                lambda c: c["BUFFERS"] == 1 or _tile(c).prefetched <= 64,
+                "with two buffers an item holds its part of the next tiles, and more than 64 "
+                "elements do not stay in registers",
             ),
         ),
     )
@@ -102,113 +78,172 @@ class Blocked(launches.Product):
     def supports(self, problem: GemmProblem, device: Device) -> str | None:
         """Need local memory and a work-group for the least of the built-in configurations."""
         reason = super().supports(problem, device)
-        if problem.dtype.name not in ("float32", "float64"):
-            return f"it multiplies no matrices of {problem.dtype}"
-        if problem.batch != 1 or problem.bias or problem.activation:
-            return "it multiplies one pair of matrices, without a bias and an activation"
-        if reason is None and not self._fits(self._configs(problem, device)[-1], problem, device):
+        if reason is None and not best_tiles(problem, device):
             return "the device has no room for the smallest tiles"
         return reason
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return the largest tiles that fit the device, fill it, and waste little at edges."""
-        configs = self._configs(problem, device)
-        # Threads of a CPU share what is left over; a GPU's processors start together.
-        groups = device.compute_units * (2 if device.kind == "cpu" else 1)
-        for config in configs:
-            tile_m, tile_n = config.integer("TILE_M"), config.integer("TILE_N")
-            rows, columns = round_up(problem.m, tile_m), round_up(problem.n, tile_n)
-            if (
-                self._fits(config, problem, device)
-                and rows * columns >= groups * tile_m * tile_n
-                and rows * columns <= 2 * problem.m * problem.n
-            ):
-                return config
-        return configs[-1]
-
-    @staticmethod
-    def _configs(problem: GemmProblem, device: Device) -> list[Config]:
-        """Return the built-in configurations for this kind of device, large tiles first."""
-        word = problem.dtype.itemsize
-        if device.kind == "cpu":
-            # Items run one after the other: a few long steps along k, tiles that live in the
-            # second cache. Rows of A are read in place, where they lie along k.
-            common = Config(
-                TILE_K=128,
-                WORK_M=6,
-                WORK_N=64 // word,
-                VECTOR_WIDTH=64 // word,
-                VECTOR_ROWS=1,
-                LOCAL_PAD=1,
-                UNROLL=1,
-                STAGE_A=problem.trans_a,
-                STAGE_B=True,
-                STAGE_UNROLL=0,
-            )
-            return [
-                common.replace(TILE_M=6 * factor, TILE_N=factor * 32 // word)
-                for factor in (16, 8, 4, 2)
-            ]
-        common = Config(
-            TILE_K=32,
-            VECTOR_WIDTH=16 // word,
-            VECTOR_ROWS=16 // word,
+        """Return what a model of the device's work takes the least time for."""
+        tile, splits = best_tiles(problem, device)[0]
+        return Config(
+            **{name: getattr(tile, name) for name in Tile.__dataclass_fields__},
+            BUFFERS=1 if device.kind == "cpu" else 2,
             LOCAL_PAD=1,
-            UNROLL=8,
-            STAGE_A=True,
-            STAGE_B=True,
-            STAGE_UNROLL=2 if word == 4 else 0,
+            SWIZZLE=1,
+            SPLITS=splits,
         )
-        smaller = [
-            common.replace(TILE_M=tile, TILE_N=tile, TILE_K=min(32, tile), WORK_M=4, WORK_N=4)
-            for tile in (64, 32, 16)
-        ]
-        largest = common.replace(TILE_M=128, TILE_N=128, WORK_M=8, WORK_N=8)
-        if word == 8:  # the same tiles would leave room for one group on a processor
-            largest = largest.replace(TILE_M=64, TILE_K=16, UNROLL=16)
-        return [largest, *smaller]
 
-    def _fits(self, config: Config, problem: GemmProblem, device: Device) -> bool:
-        local = self._local_elements(config) * problem.dtype.itemsize
-        limit = min(device.capabilities.max_work_group, device.max_work_items[0])
-        return _items(config) <= limit and local <= device.capabilities.local_memory
+    def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
+        """Return the values that suit the kind of device, splits only where they may pay."""
+        tile, splits = best_tiles(problem, device)[0]
+        cpu = device.kind == "cpu"
+        least = {"WG_M": 1, "WG_N": 1} if cpu else {"WG_M": 4, "WG_N": 4}
+        most = {"BUFFERS": 1, "SWIZZLE": 1} if cpu else {"WORK_N": 16, "TILE_K": 32}
+        most["SPLITS"] = 64 if splits > 1 else 1
+        parameters = tuple(
+            replace(
+                item,
+                values=tuple(
+                    value
+                    for value in item.values
+                    if least.get(item.name, 0) <= int(value) <= most.get(item.name, 1 << 30)
+                ),
+            )
+            for item in self.space.parameters
+        )
+        return replace(self.space, parameters=parameters)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, a group of items a tile of the result."""
-        tile = config.integer("TILE_M"), config.integer("TILE_N")
-        items = _items(config)
-        vector = config.integer("VECTOR_WIDTH")
-        # Built-in functions may not take every vector; the kernel puts these together from pieces.
-        load = min(vector, max(1, device.capabilities.vector_bytes // problem.dtype.itemsize))
+        """Plan a group of items for every tile and part of k, and what adds up the parts."""
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
-        shared = launches.params(problem)
-        launch = Launch(
+        tile = _tile(config)
+        share = round_up(-(-problem.depth // config.integer("SPLITS")), tile.TILE_K)
+        splits = max(1, -(-problem.depth // max(1, share)))
+        groups = tile.count(problem) * problem.batch * splits
+        arguments = launches.arguments(problem)
+        parts: dict[str, Any] = {"partial": "partial", "splits": np.uint32(splits)}
+        params = _params(problem, config, device)
+        product = Launch(
             template=self.templates[0],
-            kernel="gemm_blocked",
-            params={
-                **config,
-                **{name: shared[name] for name in ("INDEX_T", "TRANS_A", "TRANS_B", "HAS_C")},
-                "REAL_T": shared["TYPE"],
-                "LOAD_WIDTH": load,
-            },
-            global_size=(
-                round_up(problem.n, tile[1]) // tile[1] * items,
-                round_up(problem.m, tile[0]) // tile[0],
-            ),
-            local_size=(items, 1),
-            arguments=launches.arguments(problem),
-            local_bytes=self._local_elements(config) * problem.dtype.itemsize,
+            kernel=self.kernel,
+            params={**params, "SPLIT": splits > 1},
+            global_size=(groups * tile.items,),
+            local_size=(tile.items,),
+            arguments={**arguments, **parts, "share": arguments["k"].dtype.type(share)}
+            if splits > 1
+            else arguments,
+            local_bytes=_local_bytes(problem, config, device),
         )
-        return Plan(buffers, (launch,))
+        if splits == 1:
+            return Plan(buffers, (product,))
+        shape = (problem.batch, splits, problem.m, problem.n)
+        partial = Buffer("partial", "scratch", shape, problem.sum_type)
+        return Plan(
+            (*buffers, partial),
+            (product, _sum_parts(problem, params, device, {**arguments, **parts})),
+        )
 
-    @staticmethod
-    def _local_elements(config: Config) -> int:
-        pad = config.integer("LOCAL_PAD") * config.integer("VECTOR_WIDTH")
-        line = 0
-        if config["STAGE_A"]:
-            line += config.integer("TILE_M") + pad
-        if config["STAGE_B"]:
-            line += config.integer("TILE_N") + pad
-        return config.integer("TILE_K") * line
+
+def _aligned(device: Device) -> bool:
+    """Return whether vectors in global memory are aligned where rows are whole vectors.
+
+    Buffers of OpenCL and parts of them are, to their largest type; what is the host's own memory
+    need not be.
+    """
+    return not (device.kind == "cpu" or device.unified_memory or device.shared_pointers)
+
+
+def _lines(problem: GemmProblem, config: Config, device: Device) -> tuple[int, int]:
+    """Return how many elements the lines of the tiles have, with the gap between them."""
+    tile = _tile(config)
+    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
+    return tile.rows + gap, tile.columns + gap
+
+
+def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
+    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
+    itemsize = problem.sum_type.itemsize
+    return _tile(config).local_bytes(config.integer("BUFFERS"), gap, itemsize)
+
+
+def _load_width(limit: int, length: int, side: int, line: int, share: int) -> int:
+    """Return how many elements to load at once: a power of two.
+
+    Parameters
+    ----------
+    limit : int
+        The most that pays, a power of two.
+    length : int
+        Elements of a row in memory; so no vector reaches over its end.
+    side : int
+        Elements of the tile along such a row.
+    line : int
+        Distance of the lines to which vectors are written.
+    share : int
+        Elements of an item.
+    """
+    return math.gcd(limit, length, side, line, share)
+
+
+def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
+    """Return the parameters of the template, but whether k is split."""
+    tile, vector = _tile(config), vector_width(problem, device)
+    line_a, line_b = _lines(problem, config, device)
+    real_bytes = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
+    most = largest_power(device.capabilities.vector_bytes // real_bytes)
+    columns = math.gcd(vector, tile.WORK_N)
+    # Items of a CPU run one after the other: what they read need not be spread.
+    rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
+    lanes_n = math.gcd(8, tile.WG_N)
+    loads = {}
+    for name, along, size, extent, line in (
+        ("A", problem.trans_a, problem.m, tile.rows, line_a),
+        ("B", not problem.trans_b, problem.n, tile.columns, line_b),
+    ):
+        share = extent * tile.TILE_K // tile.items
+        length, side = (size, extent) if along else (problem.k, tile.TILE_K)
+        loads[f"LOAD_{name}"] = _load_width(vector, length, side, line if along else 0, share)
+    products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
+    return {
+        **launches.params(problem),
+        **{name: config[name] for name in Tile.__dataclass_fields__},
+        "BUFFERS": config["BUFFERS"],
+        "SWIZZLE": config["SWIZZLE"],
+        "LINE_A": line_a,
+        "LINE_B": line_b,
+        "VECTOR_WIDTH": columns,
+        "ROW_WIDTH": rows,
+        "LANES_M": math.gcd(NEIGHBOURS // lanes_n, tile.WG_M),
+        "LANES_N": lanes_n,
+        **loads,
+        "STORE_WIDTH": math.gcd(columns, problem.n, most),
+        "ALIGNED": _aligned(device),
+        "MOST": most,
+        "UNROLL": 1
+        if device.kind == "cpu"
+        else math.gcd(tile.TILE_K, largest_power(UNROLLED // products)),
+    }
+
+
+def _sum_parts(
+    problem: GemmProblem, params: dict[str, Any], device: Device, arguments: dict[str, Any]
+) -> Launch:
+    """Return what adds up the parts of sums and makes results of them."""
+    width = 1 if problem.is_complex else int(params["STORE_WIDTH"])
+    names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS", "ALIGNED", "MOST")
+    group = largest_power(128, device.capabilities.max_work_group, device.max_work_items[0])
+    pieces = math.prod(problem.shape) // width
+    wanted = -(-SUMMING * device.compute_units // pieces)
+    sharers = largest_power(group, 16, wanted, int(arguments["splits"]) // 4)
+    return Launch(
+        template=SUM_PARTS,
+        kernel="gemm_sum_parts",
+        params={name: params[name] for name in names}
+        | {"WIDTH": width, "SHARERS": sharers, "WG_SIZE": group},
+        global_size=(round_up(pieces * sharers, group),),
+        local_size=(group,),
+        arguments={**arguments, "products": arguments["k"].dtype.type(problem.batch)},
+        local_bytes=group * width * problem.sum_type.itemsize if sharers > 1 else 0,
+    )

@@ -1,0 +1,227 @@
+"""Which tiles of `blocked` take the least time, by a small model of the work of a device.
+
+A compute unit of a GPU holds as many groups as its registers allow. All groups that the device
+holds are one wave. A step along k takes a wave as long as its multiplications, or as long as one
+group's own and the wait for what it reads, if too few groups are there to fill that wait. So large
+tiles multiply best, and small ones fill a device that has little to do; the least time is a matter
+of how many waves there are and how full the last one is.
+
+Source: own; the constants were fitted to times of 400 products on one GPU. They are round, and
+hold for GPUs whose units are alike: 64 Ki registers, 128 multiplications a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from opencl_lab.device import Device
+from opencl_lab.operations.gemm.problem import GemmProblem
+
+__all__ = ["Tile", "best_tiles", "vector_width"]
+
+VECTOR_BYTES = 16
+"""Bytes that a lane of a GPU moves at once."""
+REGISTERS = 1 << 16
+"""Registers of a compute unit, of four bytes."""
+MOST_REGISTERS = 255
+"""Registers that an item can have."""
+OWN_REGISTERS = 64
+"""Registers of an item beside its sums and what it reads: addresses, counters."""
+LANES = 128
+"""Multiplications of a compute unit in a clock."""
+WARP = 32
+MOST_GROUPS = 24
+"""Groups that a unit holds, however small."""
+READ_CLOCKS = 4.5
+"""Clocks of a warp for a vector that it reads from local memory."""
+WAIT_CLOCKS = 450
+"""Clocks of a step in which a group that is alone waits: for local memory, for the barrier."""
+EDGE_STEPS = 3
+"""Steps that the beginning and the end of a group take."""
+LAUNCH_CLOCKS = 20_000
+"""Clocks of a second launch: ten microseconds of the host."""
+BYTES_A_CLOCK = 16
+"""Bytes of memory for a compute unit in a clock."""
+LEAST_STEPS = 8
+"""Steps that a part of k has at least."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a group of `Blocked` owns: the parameters by their names."""
+
+    WORK_M: int
+    WORK_N: int
+    WG_M: int
+    WG_N: int
+    TILE_K: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result."""
+        return self.WORK_M * self.WG_M
+
+    @property
+    def columns(self) -> int:
+        """Columns of the result."""
+        return self.WORK_N * self.WG_N
+
+    @property
+    def items(self) -> int:
+        """Items of the group."""
+        return self.WG_M * self.WG_N
+
+    @property
+    def prefetched(self) -> int:
+        """Elements of the next step that an item holds."""
+        return (self.rows + self.columns) * self.TILE_K // self.items
+
+    def count(self, problem: GemmProblem) -> int:
+        """Return how many tiles a product has."""
+        return -(-problem.m // self.rows) * -(-problem.n // self.columns)
+
+    def local_bytes(self, buffers: int, gap: int, itemsize: int) -> int:
+        """Return the bytes of local memory of its tiles, whose lines have a gap between them."""
+        return buffers * self.TILE_K * (self.rows + self.columns + 2 * gap) * itemsize
+
+
+TILES = tuple(
+    Tile(*shape)
+    for shape in (
+        (16, 8, 8, 16, 8),
+        (16, 8, 4, 32, 8),
+        (16, 8, 4, 16, 16),
+        (8, 8, 8, 16, 8),
+        (8, 8, 8, 16, 16),
+        (8, 8, 16, 8, 8),
+        (8, 8, 8, 8, 16),
+        (8, 4, 8, 16, 16),
+        (8, 4, 8, 16, 8),
+        (4, 8, 4, 16, 16),
+        (4, 4, 8, 16, 16),
+        (4, 4, 8, 16, 8),
+        (4, 4, 4, 32, 16),
+        (4, 4, 32, 4, 16),
+        (4, 4, 8, 8, 16),
+        (2, 2, 8, 8, 16),
+        (2, 2, 4, 4, 8),
+        (2, 2, 1, 1, 8),
+    )
+)
+"""Those of GPUs, large ones first."""
+
+def vector_width(problem: GemmProblem, device: Device) -> int:
+    """Return how many elements the device likes to have in a vector."""
+    nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
+    parts = 2 if problem.is_complex else 1
+    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // parts))
+
+
+@lru_cache(maxsize=1024)
+def best_tiles(problem: GemmProblem, device: Device) -> tuple[tuple[Tile, int], ...]:
+    """Return the tiles that fit the device, each with its parts of k, the best first."""
+    found = _of_cpu(problem, device) if device.kind == "cpu" else _of_gpu(problem, device)
+    return tuple(found)
+
+
+def _fits(tile: Tile, buffers: int, problem: GemmProblem, device: Device) -> bool:
+    limit = min(device.capabilities.max_work_group, device.max_work_items[0])
+    local = tile.local_bytes(buffers, vector_width(problem, device), problem.sum_type.itemsize)
+    return tile.items <= limit and local <= device.capabilities.local_memory
+
+
+# ------------------------------------------------------------------------ CPUs
+
+
+def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
+    """Return tiles that live in the second cache; the best gives every unit work.
+
+    Items run one after the other, with as many sums as a core has registers, in long steps.
+    """
+    word = problem.sum_type.itemsize
+    columns = max(1, 64 // word)
+    tiles = [
+        Tile(6, columns, side, max(1, side // 2), depth)
+        for side, depth in ((16, 128), (8, 128), (4, 64), (2, 32), (1, 16), (1, 4))
+    ]
+    tiles = [tile for tile in tiles if _fits(tile, 1, problem, device)]
+
+    def fills(tile: Tile) -> bool:
+        area = tile.rows * tile.columns * tile.count(problem)
+        groups = tile.count(problem) * problem.batch
+        return groups >= 2 * device.compute_units and area <= 2 * problem.m * problem.n
+
+    tiles.sort(key=lambda tile: not fills(tile))
+    if tiles and not fills(tiles[0]):
+        tiles.sort(key=lambda tile: tile.rows * tile.columns)
+    return [(tile, 1) for tile in tiles]
+
+
+# ------------------------------------------------------------------------ GPUs
+
+
+def _of_gpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
+    """Return tiles and parts of k by the time they take."""
+    words = max(1, problem.sum_type.itemsize // 4)
+    times = {
+        (tile, splits): _clocks(tile, splits, problem, device)
+        for tile in TILES
+        if _registers(tile, words) <= MOST_REGISTERS + 9 and _fits(tile, 2, problem, device)
+        for splits in _splits(tile, problem, device)
+    }
+    return sorted(times, key=lambda choice: times[choice])
+
+
+def _registers(tile: Tile, words: int) -> int:
+    """Return about how many registers an item needs."""
+    elements = tile.WORK_M * tile.WORK_N + tile.WORK_M + tile.WORK_N + tile.prefetched
+    return words * elements + OWN_REGISTERS
+
+
+def _groups_of_unit(tile: Tile, words: int) -> int:
+    """Return about how many groups a compute unit holds."""
+    items = -(-tile.items // WARP) * WARP
+    return max(1, min(MOST_GROUPS, REGISTERS // (items * min(_registers(tile, words), 255))))
+
+
+def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
+    """Yield parts of k with which every unit has a group, two, or as many as it holds."""
+    yield 1
+    groups = tile.count(problem) * problem.batch
+    most = problem.depth // (LEAST_STEPS * tile.TILE_K)
+    for held in range(1, _groups_of_unit(tile, max(1, problem.sum_type.itemsize // 4)) + 1):
+        splits = held * device.compute_units // groups
+        if 2 <= splits <= most:
+            yield splits
+
+
+def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
+    """Return about how many clocks a product takes, for comparison with other tiles."""
+    itemsize = problem.sum_type.itemsize
+    units, words = device.compute_units, max(1, itemsize // 4)
+    held = _groups_of_unit(tile, words)
+    groups = tile.count(problem) * problem.batch * splits
+    steps = -(-problem.depth // (splits * tile.TILE_K)) + EDGE_STEPS
+    wave = _step(tile, held, problem)
+    full, rest = divmod(groups, units * held)
+    last = _step(tile, -(-rest // units), problem) if rest else 0.0
+    if full and rest:  # units do not begin their last groups together, nor share them evenly
+        last = (last + wave) / 2
+    clocks = steps * (full * wave + last)
+    if splits > 1:
+        nbytes = 2 * splits * problem.batch * problem.m * problem.n * itemsize
+        clocks += LAUNCH_CLOCKS + nbytes / (BYTES_A_CLOCK * units)
+    return clocks
+
+
+def _step(tile: Tile, held: int, problem: GemmProblem) -> float:
+    """Return the clocks of a step where a compute unit has so many groups."""
+    words = max(1, problem.sum_type.itemsize // 4)
+    # Products of complex numbers are four; those of doubles count as two, or take longer anyway.
+    products = tile.WORK_M * tile.WORK_N * (words * 2 if problem.is_complex else words)
+    reads = (tile.WORK_M + tile.WORK_N) * words / 4
+    own = tile.TILE_K * (products + 1 + READ_CLOCKS * max(reads, 2))
+    share = -(-tile.items // WARP) * WARP / LANES
+    return max(WAIT_CLOCKS + own * max(share, 1.0), own * share * held)
