@@ -85,6 +85,22 @@ typedef ${INDEX_T} index_t;
 ${parts.types()}\
 ${panels.vectors()}\
 
+/* A function whose arguments are vectors: by these compilers see that wide ones are wanted. */
+static inline vec_t add_product(const vec_t sum, const real_t x, const vec_t y)
+{
+    return sum + x * y;
+}
+
+/* Ask for a line of memory before it is needed. The built-in prefetch of OpenCL often does nothing. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+#define fetch_line(p, writes) __builtin_prefetch((const void *)(size_t)(p), writes, 3)
+#endif
+#endif
+#ifndef fetch_line
+#define fetch_line(p, writes)
+#endif
+
 % if PACK_B == "panel":
 ${panels.pack_rows("__local")}\
 % endif
@@ -102,7 +118,7 @@ ${panels.pack_rows("__local")}\
 % for r in range(ROWS):
                     const real_t a_${r} = a_from[${a_place(r, u)}];
 % for v in range(VECTORS):
-                    sum_${r}_${v} += a_${r} * b_${v};
+                    sum_${r}_${v} = add_product(sum_${r}_${v}, a_${r}, b_${v});
 % endfor
 % endfor
                 }
@@ -244,6 +260,10 @@ ${pack_a()}\
 % if PACK_B == "panel":
             pack_rows(b, b_panel, first, count, column / ${P}, n, k);
 % endif
+% if PACK_B == "ahead":
+            __global const real_t *b_next =
+                packed_b + ((column / ${NR} + 1) * k + first) * ${NR * P};
+% endif
             for (uint r = 0; r < rows; r += ${ROWS}) {
                 /* Add up in registers: whole trips, then the rest. */
 % if PACK_A:
@@ -267,8 +287,17 @@ ${pack_a()}\
                 vec_t sum_${r}_${v} = 0;
 % endfor
 % endfor
+% for r in range(ROWS):
+% for v in range(0, NR, PAD):
+                fetch_line(sums + (out_row + ${r}) * line + out_column + ${v}, 1);
+% endfor
+% endfor
                 uint p = 0;
                 for (; p + ${UNROLL} <= count * ${P}; p += ${UNROLL}) {
+% if PACK_B == "ahead":
+                    fetch_line(b_next, 0);
+                    b_next += ${PAD};
+% endif
 ${steps(UNROLL)}\
                 }
 % if UNROLL > P:
