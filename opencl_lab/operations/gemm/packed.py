@@ -10,7 +10,8 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, divides, one_of, positive, vector_width
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.packed_tiles import Form, built_in
+from opencl_lab.operations.gemm.packed_default import built_in, smallest
+from opencl_lab.operations.gemm.packed_tiles import Form
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -74,7 +75,7 @@ class Packed(launches.Product):
         reason = super().supports(problem, device)
         if reason is None and device.kind != "cpu":
             return "it is for CPUs, whose threads have caches of their own"
-        if reason is None and not built_in(problem, device).fits(device):
+        if reason is None and not smallest(problem, device).fits(device):
             return "the device has no room for the smallest panels in local memory"
         return reason
 
@@ -131,7 +132,7 @@ class _Planned:
         problem, form = self.problem, self.form
         index = launches.index_of(problem)
         names = ("TYPE", "INDEX_T", "TRANS_B", "CONJ_A", "CONJ_B", "VECTORS", "VECTOR_WIDTH")
-        step_n, step_k = form.pack_steps(self.device)
+        step_n, step_k = form.pack_steps()
         return self._launch(
             "gemm_pack",
             "gemm/packed_ahead.cl.mako",

@@ -1,27 +1,28 @@
 """How the product by packed panels is cut: what a configuration means for a problem.
 
-A `Form` is a configuration that fits its problem; `built_in` finds the one to begin with.
+A `Form` is a configuration that fits its problem.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.kernels import largest_power
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import round_up
 from opencl_lab.space import Config
 
-__all__ = ["Form", "built_in"]
+__all__ = ["Form", "ceil_divide"]
 
 LINE_BYTES = 64
 """Between rows of a block of A, so that they do not all lie in the same set of a cache."""
 
 
-def _ceil(value: int, divisor: int) -> int:
+def ceil_divide(value: int, divisor: int) -> int:
+    """Return how many times a divisor must be taken to reach a value."""
     return -(-value // divisor)
 
 
@@ -59,11 +60,17 @@ class Form:
             str(config["PACK_B"]),
             *map(config.integer, ("PRODUCTS", "SPLITS")),
         )
-        return form._fitted()
+        return form.fitted()
 
-    def _fitted(self) -> Form:
+    @classmethod
+    def of_values(cls, problem: GemmProblem, **values: Any) -> Form:
+        """Return the form that these fields have for a problem."""
+        return cls(problem, **values).fitted()
+
+    def fitted(self) -> Form:
+        """Return the form with what cannot be so put right."""
         problem, parts = self.problem, self.parts
-        width = max(self.width, parts)
+        width, rows = max(self.width, parts), max(1, min(self.rows, problem.m))
         pack_b = self.pack_b
         if pack_b == "ahead" and (problem.batch > 1 or not problem.depth):
             pack_b = "panel"
@@ -74,13 +81,13 @@ class Form:
             pack_b = "panel"
         return replace(
             self,
-            rows=min(self.rows, problem.m),
+            rows=rows,
             width=width,
             unroll=round_up(self.unroll, parts),
-            panels_tile_m=min(self.panels_tile_m, _ceil(problem.m, min(self.rows, problem.m))),
+            panels_tile_m=max(1, min(self.panels_tile_m, ceil_divide(problem.m, rows))),
             pack_a=self.pack_a or problem.dtype.itemsize == 2,
             pack_b=pack_b,
-            products=min(self.products, problem.batch),
+            products=max(1, min(self.products, problem.batch)),
             splits=min(self.splits, problem.depth) if problem.batch == 1 and problem.depth else 1,
         )
 
@@ -140,7 +147,7 @@ class Form:
     @property
     def panels_n(self) -> int:
         """Panels of B."""
-        return _ceil(self.problem.n * self.parts, self.panel)
+        return ceil_divide(self.problem.n * self.parts, self.panel)
 
     @property
     def tile_m(self) -> int:
@@ -155,17 +162,17 @@ class Form:
     @property
     def tiles_m(self) -> int:
         """Items that share the rows."""
-        return _ceil(self.problem.m, self.tile_m)
+        return ceil_divide(self.problem.m, self.tile_m)
 
     @property
     def tiles_n(self) -> int:
         """Items that share the columns."""
-        return _ceil(self.panels_n, self.panels_tile_n)
+        return ceil_divide(self.panels_n, self.panels_tile_n)
 
     @property
     def share(self) -> int:
         """Length of a part of k."""
-        return _ceil(self.problem.depth, self.splits)
+        return ceil_divide(self.problem.depth, self.splits)
 
     @property
     def block_bytes(self) -> int:
@@ -185,17 +192,6 @@ class Form:
         taken = self.local_bytes + self.block_bytes * self.pack_a
         return taken <= device.capabilities.local_memory
 
-    def pack_steps(self, device: Device) -> tuple[int, int]:
+    def pack_steps(self) -> tuple[int, int]:
         """Return how many panels, and how many of their rows, an item packs ahead."""
         return min(16, self.panels_n), 64
-
-
-def built_in(problem: GemmProblem, device: Device) -> Form:
-    """Return the form for a CPU's registers, caches and number of units."""
-    real = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
-    lanes = min(16, max(2, device.native_vector_bytes // real))
-    rows, vectors = (14, 2) if device.native_vector_bytes >= 64 else (6, 2)
-    form = Form(
-        problem, rows, vectors, lanes, 14 * 14 // rows, 32, 256, 4, True, "ahead", 1, 1
-    )
-    return form._fitted()
