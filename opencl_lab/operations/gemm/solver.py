@@ -15,6 +15,7 @@ class GemmSolver(Solver[GemmProblem]):
 
     name = "gemm"
     homes: ClassVar[Homes] = {
+        "packed": "opencl_lab.operations.gemm.packed:Packed",
         "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
         "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
         "naive": "opencl_lab.operations.gemm.textbook:Naive",

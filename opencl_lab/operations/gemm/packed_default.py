@@ -1,0 +1,143 @@
+"""The built-in configuration of the product by packed panels, from a model of its time.
+
+Times are cycles of one thread. The model knows the arithmetic, what packing, stores and launches
+cost, and how tiles share out among threads; it is meant to order configurations and no more. Its
+constants were fitted on a CPU with AVX-512.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from opencl_lab.device import Device
+from opencl_lab.kernels import largest_power
+from opencl_lab.operations.gemm.packed_tiles import Form, ceil_divide
+from opencl_lab.operations.gemm.problem import GemmProblem
+
+__all__ = ["built_in", "smallest"]
+
+MANY_REGISTERS = ((8, 3, 1.0), (6, 4, 0.98), (12, 2, 0.9), (14, 1, 0.75))
+FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
+"""Rows, vectors and speed of blocks of sums for 32 and for 16 vector registers."""
+STEP_BYTES = 1536
+"""Of a row of A in a step along k: blocks stay in the second cache, sums are seldom stored."""
+BLOCK_BYTES = 384 << 10
+"""Of a block of A, which has to stay in the second cache beside a panel of B."""
+LAUNCH, ITEM = 60_000, 1_500
+"""Cycles that a launch and an item cost."""
+MOVE, TURN = 1.0, 1.6
+"""Cycles to pack a number as it lies, and across."""
+STRIDED = 1.15
+"""How much longer the arithmetic takes where B is read in place, in lines that lie far apart."""
+ALIASED_BYTES = 1024
+"""Rows of A so far apart, or a multiple of it, share a few sets of a cache: they are copied."""
+
+
+def smallest(problem: GemmProblem, device: Device) -> Form:
+    """Return the built-in form with the least tiles."""
+    real = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
+    line = max(1, problem.n) * (2 if problem.is_complex else 1)
+    lanes = min(16, max(2, device.native_vector_bytes // real))
+    width = max(2, min(lanes, largest_power(2 * line - 1)))
+    rows, vectors = _shape(problem.m, ceil_divide(line, width), device)
+    return Form.of_values(
+        problem,
+        rows=rows,
+        vectors=vectors,
+        width=width,
+        panels_tile_m=1,
+        panels_tile_n=1,
+        tile_k=max(16, STEP_BYTES // real // (2 if problem.is_complex else 1)),
+        unroll=2,
+        pack_a=_copies_a(problem, vectors * width),
+        pack_b="panel",
+        products=1,
+        splits=1,
+    )
+
+
+def built_in(problem: GemmProblem, device: Device) -> Form:
+    """Return the form of the least time by the model."""
+    least = smallest(problem, device)
+    best = min(_forms(least, device), key=lambda form: _cycles(form, device))
+    return _with_products(best, device)
+
+
+def _shape(m: int, vectors_n: int, device: Device) -> tuple[int, int]:
+    """Return rows and vectors of a block of sums: fast, and with little waste at the edges."""
+    shapes = MANY_REGISTERS if device.native_vector_bytes >= 64 else FEW_REGISTERS
+
+    def speed(shape: tuple[int, int, float]) -> float:
+        rows, vectors, speed = shape
+        filled = ceil_divide(max(1, m), rows) * rows * ceil_divide(vectors_n, vectors) * vectors
+        return speed * max(1, m) * vectors_n / filled
+
+    rows, vectors, _ = max(shapes, key=speed)
+    panels = ceil_divide(max(1, m), rows)
+    return (ceil_divide(max(1, m), panels) if panels <= 4 else rows), vectors
+
+
+def _copies_a(problem: GemmProblem, panel: int) -> bool:
+    """Return whether to copy A: where it is read across, or its rows share sets of a cache."""
+    row = problem.k * problem.dtype.itemsize
+    return problem.trans_a or (row % ALIASED_BYTES == 0 and problem.n > 2 * panel)
+
+
+def _counts(total: int, most: int, units: int) -> list[int]:
+    """Return sizes of tiles that cut `total` panels evenly, at most so many each."""
+    fewest = ceil_divide(total, max(1, most))
+    numbers = {*range(fewest, fewest + 8), units, 2 * units, 3 * units, 4 * units}
+    return sorted({ceil_divide(total, number) for number in numbers if number >= fewest})
+
+
+def _forms(least: Form, device: Device) -> Iterator[Form]:
+    """Yield the forms that may be best."""
+    problem, units = least.problem, device.compute_units
+    local = device.capabilities.local_memory - least.local_bytes
+    room = min(BLOCK_BYTES, local) if least.pack_a else BLOCK_BYTES
+    panels_m = ceil_divide(problem.m, least.rows) or 1
+    for size_m in _counts(panels_m, max(1, room // least.block_bytes), units):
+        for size_n in _counts(least.panels_n or 1, 64, units):
+            tiles = ceil_divide(panels_m, size_m) * ceil_divide(least.panels_n or 1, size_n)
+            parted = tiles < units and problem.depth > 2 * least.tile_k
+            for splits in (1, units, 2 * units) if parted and problem.batch == 1 else (1,):
+                for pack_b in ("none", "panel", "ahead"):
+                    form = replace(
+                        least, panels_tile_m=size_m, panels_tile_n=size_n, pack_b=pack_b,
+                        splits=splits,
+                    ).fitted()  # fmt: skip
+                    if form.pack_b == pack_b:
+                        yield form
+
+
+def _cycles(form: Form, device: Device) -> float:
+    """Return about how many cycles a form takes."""
+    problem, units = form.problem, device.compute_units
+    depth = ceil_divide(problem.depth, form.splits) * form.parts
+    lanes = max(1, min(device.native_vector_bytes // form.real_type.itemsize, form.width))
+    columns = min(form.tile_n, form.panels_n * form.panel)
+    pack = TURN if problem.trans_b else MOVE
+    blocks = form.panels_tile_m * ceil_divide(columns, form.panel)
+    steps = max(1, ceil_divide(depth, form.tile_k * form.parts))
+    # Four cycles pass until a sum can be added to again, and two begin at once.
+    tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
+    tile *= STRIDED if form.pack_b == "none" and form.panels_n > 2 else 1.0
+    tile += blocks * steps * (2 * form.rows * form.vectors + 40)
+    tile += depth * columns * (pack if form.pack_b == "panel" else 4 / lanes)
+    tile += depth * form.tile_m * (MOVE if form.pack_a else 0.5) + ITEM
+    tiles = form.tiles_m * form.tiles_n * max(1, problem.batch) * form.splits
+    cycles = ceil_divide(tiles, units) * tile + tile / 16
+    if form.pack_b == "ahead":
+        cycles += LAUNCH + problem.depth * form.parts * form.panels_n * form.panel * pack / units
+    if form.splits > 1:
+        cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
+    return cycles
+
+
+def _with_products(form: Form, device: Device) -> Form:
+    """Give each item as many products of a stack as an item is worth, yet all units some."""
+    one = _cycles(replace(form, problem=replace(form.problem, batch=1, stacks=())), device)
+    shared = form.problem.batch * form.tiles_m * form.tiles_n // (4 * device.compute_units)
+    worth = int(8 * LAUNCH / max(1.0, one))
+    return replace(form, products=largest_power(min(256, worth, shared))) if shared > 1 else form

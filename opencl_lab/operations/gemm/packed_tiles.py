@@ -1,0 +1,197 @@
+"""How the product by packed panels is cut: what a configuration means for a problem.
+
+A `Form` is a configuration that fits its problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.plan import round_up
+from opencl_lab.space import Config
+
+__all__ = ["Form", "ceil_divide"]
+
+LINE_BYTES = 64
+"""Between rows of a block of A, so that they do not all lie in the same set of a cache."""
+
+
+def ceil_divide(value: int, divisor: int) -> int:
+    """Return how many times a divisor must be taken to reach a value."""
+    return -(-value // divisor)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A configuration of a problem, with what cannot be so for it put right."""
+
+    problem: GemmProblem
+    rows: int
+    vectors: int
+    width: int
+    panels_tile_m: int
+    panels_tile_n: int
+    tile_k: int
+    unroll: int
+    pack_a: bool
+    pack_b: str
+    products: int
+    splits: int
+
+    @classmethod
+    def of(cls, problem: GemmProblem, config: Config) -> Form:
+        """Return the form that a configuration has for a problem.
+
+        Complex numbers need vectors and trips of pairs; halves must be packed, since vectors of
+        them are not summed up; what is transposed or narrower than a panel cannot be read in place
+        as B; a stack is not packed ahead, and its products are not parted.
+        """
+        form = cls(
+            problem,
+            *map(config.integer, ("ROWS", "VECTORS", "VECTOR_WIDTH", "PANELS_M", "PANELS_N")),
+            config.integer("TILE_K"),
+            config.integer("UNROLL"),
+            bool(config["PACK_A"]),
+            str(config["PACK_B"]),
+            *map(config.integer, ("PRODUCTS", "SPLITS")),
+        )
+        return form.fitted()
+
+    @classmethod
+    def of_values(cls, problem: GemmProblem, **values: Any) -> Form:
+        """Return the form that these fields have for a problem."""
+        return cls(problem, **values).fitted()
+
+    def fitted(self) -> Form:
+        """Return the form with what cannot be so put right."""
+        problem, parts = self.problem, self.parts
+        width, rows = max(self.width, parts), max(1, min(self.rows, problem.m))
+        pack_b = self.pack_b
+        if pack_b == "ahead" and (problem.batch > 1 or not problem.depth):
+            pack_b = "panel"
+        if pack_b == "none" and (
+            problem.trans_b or problem.dtype.kind != "f" or problem.dtype.itemsize == 2
+            or self.vectors * width > problem.n
+        ):  # fmt: skip
+            pack_b = "panel"
+        return replace(
+            self,
+            rows=rows,
+            width=width,
+            unroll=round_up(self.unroll, parts),
+            panels_tile_m=max(1, min(self.panels_tile_m, ceil_divide(problem.m, rows))),
+            pack_a=self.pack_a or problem.dtype.itemsize == 2,
+            pack_b=pack_b,
+            products=max(1, min(self.products, problem.batch)),
+            splits=min(self.splits, problem.depth) if problem.batch == 1 and problem.depth else 1,
+        )
+
+    def config(self) -> Config:
+        """Return the configuration."""
+        return Config(
+            ROWS=self.rows,
+            VECTORS=self.vectors,
+            VECTOR_WIDTH=self.width,
+            PANELS_M=self.panels_tile_m,
+            PANELS_N=self.panels_tile_n,
+            TILE_K=self.tile_k,
+            UNROLL=self.unroll,
+            PACK_A=self.pack_a,
+            PACK_B=self.pack_b,
+            PRODUCTS=self.products,
+            SPLITS=self.splits,
+        )
+
+    def params(self) -> dict[str, int | str | bool]:
+        """Return the parameters of the templates."""
+        return {
+            "ROWS": self.rows,
+            "VECTORS": self.vectors,
+            "VECTOR_WIDTH": self.width,
+            "TILE_K": self.tile_k,
+            "UNROLL": self.unroll,
+            "PACK_A": self.pack_a,
+            "PACK_B": self.pack_b,
+            "PRODUCTS": self.products,
+            "SUMS": self.sums,
+        }
+
+    @property
+    def parts(self) -> int:
+        """Real numbers in an element."""
+        return 2 if self.problem.is_complex else 1
+
+    @property
+    def real_type(self) -> np.dtype:  # type: ignore[type-arg]
+        """Type of the real numbers in panels."""
+        return np.dtype(f"f{self.problem.sum_type.itemsize // self.parts}")
+
+    @property
+    def sums(self) -> str:
+        """Where the sums of steps along k lie."""
+        if self.splits > 1:
+            return "parts"
+        halves = self.problem.dtype.itemsize == 2
+        return "scratch" if halves and self.problem.depth > self.tile_k else "result"
+
+    @property
+    def panel(self) -> int:
+        """Real numbers in a row of a panel of B."""
+        return self.vectors * self.width
+
+    @property
+    def panels_n(self) -> int:
+        """Panels of B."""
+        return ceil_divide(self.problem.n * self.parts, self.panel)
+
+    @property
+    def tile_m(self) -> int:
+        """Rows of an item."""
+        return self.panels_tile_m * self.rows
+
+    @property
+    def tile_n(self) -> int:
+        """Columns of an item, in real numbers."""
+        return self.panels_tile_n * self.panel
+
+    @property
+    def tiles_m(self) -> int:
+        """Items that share the rows."""
+        return ceil_divide(self.problem.m, self.tile_m)
+
+    @property
+    def tiles_n(self) -> int:
+        """Items that share the columns."""
+        return ceil_divide(self.panels_n, self.panels_tile_n)
+
+    @property
+    def share(self) -> int:
+        """Length of a part of k."""
+        return ceil_divide(self.problem.depth, self.splits)
+
+    @property
+    def block_bytes(self) -> int:
+        """Local memory of a packed block of A."""
+        real = self.real_type.itemsize
+        line = self.tile_k * self.parts * real + LINE_BYTES * (not self.problem.trans_a)
+        return self.tile_m * line
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory that the kernel declares itself."""
+        lines = self.rows + self.tile_k * self.parts * (self.pack_b == "panel")
+        return lines * self.panel * self.real_type.itemsize
+
+    def fits(self, device: Device) -> bool:
+        """Return whether a work-group has room for its panels."""
+        taken = self.local_bytes + self.block_bytes * self.pack_a
+        return taken <= device.capabilities.local_memory
+
+    def pack_steps(self) -> tuple[int, int]:
+        """Return how many panels, and how many of their rows, an item packs ahead."""
+        return min(16, self.panels_n), 64
