@@ -16,6 +16,7 @@ class GemmSolver(Solver[GemmProblem]):
     name = "gemm"
     homes: ClassVar[Homes] = {
         "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
+        "tensor": "opencl_lab.operations.gemm.tensor:Tensor",
         "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
         "naive": "opencl_lab.operations.gemm.textbook:Naive",
     }
