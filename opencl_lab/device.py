@@ -30,6 +30,14 @@ class Capabilities:
         Optional features of OpenCL C that work.
     inline_ptx : bool
         Inline NVIDIA PTX assembly compiles and runs.
+    matrix_units : bool
+        Units that multiply small matrices are reached by PTX ``mma.sync``: float16, TF32 and,
+        exactly, float64.
+    warpgroup_matrix_units : bool
+        So are those of whole warpgroups, by ``wgmma``, from programs that are loaded again.
+    declared_memory : int
+        Local memory that kernels may declare themselves, in bytes, where that is more than
+        `local_memory`, which drivers of NVIDIA name; else 0.
     max_work_group : int
         Largest work-group that was seen to work, in work-items.
     local_memory : int
@@ -55,6 +63,9 @@ class Capabilities:
     subgroups: bool = False
     int64_atomics: bool = False
     inline_ptx: bool = False
+    matrix_units: bool = False
+    warpgroup_matrix_units: bool = False
+    declared_memory: int = 0
     max_work_group: int = 1
     local_memory: int = 0
     vector_bytes: int = 16

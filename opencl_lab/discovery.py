@@ -35,6 +35,8 @@ __all__ = [
 
 KINDS = ("gpu", "accelerator", "cpu")
 LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
+DECLARED_MEMORY = {(8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99, (9, 0): 227}
+"""KiB that a group may have, by compute capability; the driver names the 48 of old devices."""
 SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
 INSTALL_HINT = (
     '`oclab doctor` says what is missing; for a CPU runtime: pip install "pyopencl[pocl]"'
@@ -155,6 +157,9 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
             subgroups=subgroups > 0 or "cl_khr_subgroups" in extensions,
             int64_atomics="cl_khr_int64_base_atomics" in extensions,
             inline_ptx=capability is not None,
+            matrix_units=capability is not None and capability >= (8, 0),
+            warpgroup_matrix_units=capability == (9, 0),
+            declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
             forward_progress=capability is not None,

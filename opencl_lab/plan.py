@@ -196,10 +196,12 @@ def _check_launch(launch: Launch, plan: Plan, device: Device) -> None:
                 f"{where}: {groups} work-groups in dimension {dimension}, the device takes at "
                 f"most {CUDA_GROUPS} beyond the first dimension; larger groups need fewer"
             )
-    if launch.local_memory > limits.local_memory:
+    passed = launch.local_memory > launch.local_bytes
+    local = limits.local_memory if passed else max(limits.local_memory, limits.declared_memory)
+    if launch.local_memory > local:
         raise InvalidConfig(
             f"{where}: {size_text(launch.local_memory)} of local memory, "
-            f"the device has {size_text(limits.local_memory)}"
+            f"the device has {size_text(local)}"
         )
     for name, argument in launch.arguments.items():
         if isinstance(argument, str) and argument not in plan.by_name:

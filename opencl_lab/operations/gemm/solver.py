@@ -17,6 +17,7 @@ class GemmSolver(Solver[GemmProblem]):
     homes: ClassVar[Homes] = {
         "packed": "opencl_lab.operations.gemm.packed:Packed",
         "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
+        "tensor": "opencl_lab.operations.gemm.tensor:Tensor",
         "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
         "naive": "opencl_lab.operations.gemm.textbook:Naive",
     }

@@ -1,0 +1,241 @@
+/*
+ * Matrix product by the matrix units of warps (mma.sync), from packed fragments.
+ *
+ *     result = activation(alpha * op(A) * op(B) + beta * C + bias)
+ *
+ *   packed A   step 0 | step 1 | ..            +-----------+-----------+
+ *   packed B   step 0 | step 1 | ..            | warp 0    | warp 2    |  BLOCK_M rows
+ *        |  asynchronous copies, 16 bytes      +-----------+-----------+  BLOCK_N columns
+ *        v  an item, in order                  | warp 1    | warp 3    |  in registers
+ *   [ stage 0 | stage 1 | .. ]                 +-----------+-----------+
+ *        |  16-byte loads, no bank conflicts     TILE_M = GROUPS_M * BLOCK_M
+ *        v                                       TILE_N = GROUPS_N * BLOCK_N
+ *   fragments of the next 8 or 16 of k, while the last ones are multiplied
+ *
+ * Fragments are loaded one ahead, over the end of a stage too: so the matrix unit never waits for
+ * local memory. That took float64 from 0.65 to 1.0 of cuBLAS on an H200.
+ *
+ * Sums in float64 are those of IEEE arithmetic. For TF32 the unit cuts: with SUM_STEPS the sums are
+ * taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
+ * for the products of two parts, and for infinities.
+ *
+ * Source: own; PTX ISA 9.0 for instructions and fragments; the pipeline of fragments is that of
+ * CUTLASS (V. Thakkar et al., 2023). Cost: each step of a tile is read from L2 once per tile.
+ *
+ * The host guarantees: `gemm_tensor_pack` with LAYOUT "fragments" packed the matrices; a group for
+ * each tile in dimension 0, the stack in dimension 1; a group copies each step evenly.
+ *
+ * TYPE        element in memory: half, float or double
+ * INDEX_T     unsigned type that counts the elements of the largest array
+ * TRANS_A     whether A is stored as k rows of m (for the plain sums)
+ * TRANS_B     whether B is stored as n rows of k
+ * HAS_C       whether there is a C; without one, beta is not used either
+ * BIAS        "row" or "column": a number for each of them, added at the end; "": none
+ * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * STACKS      dimensions of the stack of products, 0 for a single product
+ * PARTS       1, or 2 for float32 in two parts of TF32
+ * BLOCK_M     rows of a warp, a multiple of 16
+ * BLOCK_N     columns of a warp, a multiple of 16
+ * GROUPS_M    warps above each other
+ * GROUPS_N    warps beside each other
+ * FRAGMENTS   fragments along k in a step, an even number
+ * STAGES      steps in local memory
+ * SUM_STEPS   fragments along k after which sums leave the unit; 0: at the end
+ * BAND        rows of tiles that are worked on together
+ */
+<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, BLOCK_M,
+             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND"/>\
+<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
+<%
+    double = TYPE == "double"
+    tile_m, tile_n = GROUPS_M * BLOCK_M, GROUPS_N * BLOCK_N
+    items = 32 * GROUPS_M * GROUPS_N
+    fragment = 1024 if double else 512  # bytes of 16 rows or columns
+    line_a, line_b = tile_m // 16 * fragment, tile_n // 16 * fragment
+    bytes_a, bytes_b = PARTS * FRAGMENTS * line_a, PARTS * FRAGMENTS * line_b
+    rows, columns = BLOCK_M // 16, BLOCK_N // 8
+    word, total = ("double", "double") if double else ("uint", "float")
+    products = [(0, 0)] if PARTS == 1 else [(1, 0), (0, 1), (0, 0)]
+%>\
+typedef ${INDEX_T} index_t;
+${parts.types()}\
+#define STEP ${FRAGMENTS * (16 if TYPE == "half" else 8)}
+#define STAGE_BYTES ${bytes_a + bytes_b}
+${tensor.warp_multiply(TYPE)}\
+${tensor.async_copies()}\
+% if PARTS == 2:
+${tensor.plain_sum(TRANS_A, TRANS_B)}\
+% endif
+## Load the fragments of place `p` of the step at `from` to half `to` of the registers.
+<%def name="load(to, source, p)">\
+% for part in range(PARTS):
+% for i in range(rows):
+<% at = f"{source} + {part * FRAGMENTS * line_a + p * line_a} + (warp_m * {rows} + {i}) * {fragment} + lane * 16" %>\
+% if double:
+        {
+            const double2 u = *(__local const double2 *)(${at});
+            const double2 v = *(__local const double2 *)(${at} + 512);
+            a${part}[${to}][${i}][0] = u.x, a${part}[${to}][${i}][1] = u.y;
+            a${part}[${to}][${i}][2] = v.x, a${part}[${to}][${i}][3] = v.y;
+        }
+% else:
+        {
+            const uint4 u = *(__local const uint4 *)(${at});
+            a${part}[${to}][${i}][0] = u.x, a${part}[${to}][${i}][1] = u.y;
+            a${part}[${to}][${i}][2] = u.z, a${part}[${to}][${i}][3] = u.w;
+        }
+% endif
+% endfor
+% for j in range(0, columns, 2):
+<% at = f"{source} + {bytes_a + part * FRAGMENTS * line_b + p * line_b} + (warp_n * {columns // 2} + {j // 2}) * {fragment} + lane * 16" %>\
+% if double:
+        {
+            const double2 u = *(__local const double2 *)(${at});
+            const double2 v = *(__local const double2 *)(${at} + 512);
+            b${part}[${to}][${j}][0] = u.x, b${part}[${to}][${j}][1] = u.y;
+            b${part}[${to}][${j + 1}][0] = v.x, b${part}[${to}][${j + 1}][1] = v.y;
+        }
+% else:
+        {
+            const uint4 u = *(__local const uint4 *)(${at});
+            b${part}[${to}][${j}][0] = u.x, b${part}[${to}][${j}][1] = u.y;
+            b${part}[${to}][${j + 1}][0] = u.z, b${part}[${to}][${j + 1}][1] = u.w;
+        }
+% endif
+% endfor
+% endfor
+</%def>\
+
+__kernel __attribute__((reqd_work_group_size(${items}, 1, 1)))
+void gemm_tensor(${parts.arguments()},
+    __global const uchar *restrict packed_a,
+    __global const uchar *restrict packed_b)
+{
+    __local uchar stages[${STAGES} * STAGE_BYTES] __attribute__((aligned(128)));
+    const uint memory = (uint)(ulong)stages;
+    const uint item = get_local_id(0), lane = item % 32, warp = item / 32;
+    const uint warp_m = warp % ${GROUPS_M}, warp_n = warp / ${GROUPS_M};
+${tensor.tile_of_group(tile_m, tile_n, BAND)}\
+${tensor.enter_packed(parts, bytes_a, bytes_b)}\
+
+#define copy_step(stage, step) { \
+    _Pragma("unroll") \
+    for (uint x = 0; x < ${bytes_a // 16 // items}; x++) \
+        copy_16(memory + (stage) * STAGE_BYTES + (item + x * ${items}) * 16, \
+                packed_a + (step) * ${bytes_a} + (item + x * ${items}) * 16); \
+    _Pragma("unroll") \
+    for (uint x = 0; x < ${bytes_b // 16 // items}; x++) \
+        copy_16(memory + (stage) * STAGE_BYTES + ${bytes_a} + (item + x * ${items}) * 16, \
+                packed_b + (step) * ${bytes_b} + (item + x * ${items}) * 16); \
+}
+    ${total} sum[${rows}][${columns}][4];
+    #pragma unroll
+    for (uint i = 0; i < ${rows}; i++)
+        #pragma unroll
+        for (uint j = 0; j < ${columns}; j++)
+            #pragma unroll
+            for (uint e = 0; e < 4; e++)
+                sum[i][j][e] = 0;
+% if SUM_STEPS:
+    float fresh[${rows}][${columns}][4]; /* the sums of the last few products */
+% endif
+% for part in range(PARTS):
+    ${word} a${part}[2][${rows}][4], b${part}[2][${columns}][2];
+% endfor
+    #pragma unroll
+    for (uint s = 0; s < ${STAGES - 1}; s++) {
+        if (s < steps)
+            copy_step(s, s)
+        copies_commit();
+    }
+    uint stage = 0, free = ${STAGES - 1};
+    __local const uchar *now = stages;
+    copies_wait(${STAGES - 2});
+    barrier(CLK_LOCAL_MEM_FENCE);
+${load(0, "now", 0)}\
+    for (ulong step = 0; step < steps; step++) {
+        __local const uchar *next;
+% for p in range(FRAGMENTS):
+% if p == FRAGMENTS - 1:
+        copies_wait(${STAGES - 2});
+        barrier(CLK_LOCAL_MEM_FENCE); /* all have read the stage that is filled next */
+        stage = stage + 1 == ${STAGES} ? 0 : stage + 1;
+        next = stages + stage * STAGE_BYTES;
+${load((p + 1) % 2, "next", 0)}\
+% else:
+${load((p + 1) % 2, "now", p + 1)}\
+% endif
+% if p == 0:
+        if (step + ${STAGES - 1} < steps)
+            copy_step(free, step + ${STAGES - 1})
+        copies_commit();
+        free = free + 1 == ${STAGES} ? 0 : free + 1;
+% endif
+% if SUM_STEPS and p % SUM_STEPS == 0:
+        #pragma unroll
+        for (uint i = 0; i < ${rows}; i++)
+            #pragma unroll
+            for (uint j = 0; j < ${columns}; j++)
+                #pragma unroll
+                for (uint e = 0; e < 4; e++)
+                    fresh[i][j][e] = 0;
+% endif
+% for part_a, part_b in products:
+% for i in range(rows):
+% for j in (range(columns) if i % 2 == 0 else reversed(range(columns))):
+        multiply(${"fresh" if SUM_STEPS else "sum"}[${i}][${j}], a${part_a}[${p % 2}][${i}], b${part_b}[${p % 2}][${j}]);
+% endfor
+% endfor
+% endfor
+% if SUM_STEPS and (p + 1) % SUM_STEPS == 0:
+        #pragma unroll
+        for (uint i = 0; i < ${rows}; i++)
+            #pragma unroll
+            for (uint j = 0; j < ${columns}; j++)
+                #pragma unroll
+                for (uint e = 0; e < 4; e++)
+                    sum[i][j][e] += fresh[i][j][e];
+% endif
+% endfor
+        now = next;
+    }
+    copies_wait(0);
+
+    /* Lane 4r + c has rows r and r + 8, columns 2c and 2c + 1 of each product. */
+    const index_t first_row = (index_t)tile_row * ${tile_m} + warp_m * ${BLOCK_M} + lane / 4;
+    const index_t first_column = (index_t)tile_column * ${tile_n} + warp_n * ${BLOCK_N} + lane % 4 * 2;
+% if PARTS == 2:
+    bool plain = false;
+    #pragma unroll
+    for (uint i = 0; i < ${rows}; i++)
+        #pragma unroll
+        for (uint j = 0; j < ${columns}; j++)
+            #pragma unroll
+            for (uint e = 0; e < 4; e++)
+                plain |= isnan(sum[i][j][e]);
+    if (plain) {
+        #pragma unroll 1
+        for (uint i = 0; i < ${rows * columns * 2}; i++) {
+            const index_t row = first_row + i / ${columns * 2} * 16 + i % 2 * 8;
+            const index_t column = first_column + i % ${columns * 2} / 2 * 8;
+            const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
+            const float y =
+                row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
+${tensor.store_pair(parts, TYPE, "x", "y")}\
+        }
+        return;
+    }
+% endif
+    #pragma unroll
+    for (uint i = 0; i < ${rows}; i++)
+        #pragma unroll
+        for (uint j = 0; j < ${columns}; j++)
+            #pragma unroll
+            for (uint h = 0; h < 2; h++) {
+                const index_t row = first_row + 16 * i + 8 * h;
+                const index_t column = first_column + 8 * j;
+${tensor.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]")}\
+            }
+}

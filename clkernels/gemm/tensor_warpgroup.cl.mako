@@ -1,0 +1,210 @@
+/*
+ * Matrix product by the matrix units of warpgroups (wgmma), from packed matrices.
+ *
+ *     result = activation(alpha * op(A) * op(B) + beta * C + bias)
+ *
+ *   packed A   step 0 | step 1 | ..     +------------------+
+ *   packed B   step 0 | step 1 | ..     | warpgroup 0      |  BLOCK_M rows: BLOCK_M / 64 products
+ *        |  bulk copies, one item       +------------------+  of 64 x BLOCK_N, sums in registers
+ *        v  of the last warp            | warpgroup 1      |
+ *   [ stage 0 | stage 1 | .. ]   ---->  +------------------+  TILE_M = GROUPS * BLOCK_M
+ *     local memory                            BLOCK_N
+ *
+ * One warp copies steps ahead, STAGES of them; the others multiply. Two barriers a stage hand it
+ * over: `full` counts the bytes that have come, `empty` the warps that have read it.
+ *
+ * The matrix unit adds with fewer guard bits than float32 has, and cuts. With SUM_STEPS the sums
+ * are taken out after so many products along k, and added in float32. Two parts of TF32 make three
+ * products: low * high and high * low first, then high * high; low * low is below the rounding.
+ * An infinity times a low part of 0 is NaN: an item with a NaN adds its sums up again, plainly.
+ *
+ * Source: own; PTX ISA 9.0 for instructions and layouts; taking sums out: H. Ootomo, R. Yokota,
+ * "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical
+ * peak performance", 2022. Cost: each step of a tile is read from L2 once per tile.
+ *
+ * The host guarantees: `gemm_tensor_pack` with LAYOUT "rows" packed the matrices; a group for each
+ * tile in dimension 0, the stack in dimension 1. The program is loaded again as sm_90a.
+ *
+ * TYPE        element in memory: half or float
+ * INDEX_T     unsigned type that counts the elements of the largest array
+ * TRANS_A     whether A is stored as k rows of m (for the plain sums)
+ * TRANS_B     whether B is stored as n rows of k
+ * HAS_C       whether there is a C; without one, beta is not used either
+ * BIAS        "row" or "column": a number for each of them, added at the end; "": none
+ * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * STACKS      dimensions of the stack of products, 0 for a single product
+ * PARTS       1, or 2 for float32 in two parts of TF32
+ * GROUPS      warpgroups that multiply
+ * BLOCK_M     rows of a warpgroup, a multiple of 64
+ * BLOCK_N     columns of a tile
+ * STAGES      steps in local memory
+ * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
+ * BAND        rows of tiles that are worked on together
+ */
+<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
+             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND"/>\
+<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%
+    tile_m = GROUPS * BLOCK_M
+    bytes_a, bytes_b = PARTS * tile_m * 128, PARTS * BLOCK_N * 128
+    sums = BLOCK_N // 2  # of an item in 64 rows
+    blocks = BLOCK_M // 64
+    products = [(0, 0)] if PARTS == 1 else [(1, 0), (0, 1), (0, 0)]
+    run = SUM_STEPS or 4
+%>\
+typedef ${INDEX_T} index_t;
+${parts.types()}\
+#define STEP ${64 if TYPE == "half" else 32}
+#define STAGE_BYTES ${bytes_a + bytes_b}
+${tensor.group_multiply(TYPE, BLOCK_N)}\
+${tensor.group_order()}\
+${tensor.bulk_copies()}\
+% if PARTS == 2:
+${tensor.plain_sum(TRANS_A, TRANS_B)}\
+% endif
+
+__kernel __attribute__((reqd_work_group_size(${GROUPS * 128 + 32}, 1, 1)))
+void gemm_tensor(${parts.arguments()},
+    __global const uchar *restrict packed_a,
+    __global const uchar *restrict packed_b)
+{
+    __local uchar stages[${STAGES} * STAGE_BYTES] __attribute__((aligned(1024)));
+    __local ulong barriers[${2 * STAGES}];
+    const uint memory = (uint)(ulong)stages;
+    const uint full = (uint)(ulong)barriers, empty = full + ${8 * STAGES};
+    const uint item = get_local_id(0), lane = item % 32, warp = item / 32;
+    uint stage = 0, parity = 0;
+${tensor.tile_of_group(tile_m, BLOCK_N, BAND)}\
+${tensor.enter_packed(parts, bytes_a, bytes_b)}\
+
+    if (item == 0) {
+        for (uint s = 0; s < ${STAGES}; s++) {
+            barrier_start(full + 8 * s, 1);
+            barrier_start(empty + 8 * s, ${GROUPS * 4});
+        }
+        barriers_started();
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    if (warp == ${GROUPS * 4}) {
+        /* Copy steps as stages become free; the first round finds all of them free. */
+        if (lane == 0) {
+            for (ulong step = 0; step < steps; step++) {
+                const uint to = memory + stage * STAGE_BYTES, bar = full + 8 * stage;
+                barrier_wait(empty + 8 * stage, parity ^ 1);
+                barrier_expect(bar, STAGE_BYTES);
+                bulk_copy(to, packed_a + step * ${bytes_a}, ${bytes_a}, bar);
+                bulk_copy(to + ${bytes_a}, packed_b + step * ${bytes_b}, ${bytes_b}, bar);
+                if (++stage == ${STAGES}) {
+                    stage = 0;
+                    parity ^= 1;
+                }
+            }
+        }
+        return;
+    }
+
+% for block in range(blocks):
+    float sum${block}[${sums}];
+    #pragma unroll
+    for (uint i = 0; i < ${sums}; i++)
+        sum${block}[i] = 0;
+% endfor
+% if SUM_STEPS:
+    float fresh[${sums}]; /* the sums of the last few products */
+    #pragma unroll
+    for (uint i = 0; i < ${sums}; i++)
+        fresh[i] = 0;
+% else:
+    uint before = ${STAGES}; /* the stage whose products may still be under way */
+% endif
+    for (ulong step = 0; step < steps; step++) {
+        const uint tile_a = memory + stage * STAGE_BYTES, tile_b = tile_a + ${bytes_a};
+        const ulong of_a = describe(tile_a + warp / 4 * ${BLOCK_M * 128});
+        const ulong of_b = describe(tile_b);
+        barrier_wait(full + 8 * stage, parity);
+% for block in range(blocks if SUM_STEPS else 1):
+% for first in range(0, 4, run):
+        multiply_fence();
+<%
+    order = [
+        (k, part_a, part_b, block if SUM_STEPS else rows)
+        for rows in ([block] if SUM_STEPS else range(blocks))
+        for small in (True, False)
+        for k in range(first, first + run)
+        for part_a, part_b in products
+        if (part_a + part_b > 0) == small
+    ]
+%>\
+% for count, (k, part_a, part_b, rows) in enumerate(order):
+<%
+    from_a = (rows * 64 + part_a * tile_m) * 128 + k * 32
+    from_b = part_b * BLOCK_N * 128 + k * 32
+    sum_of = "fresh" if SUM_STEPS else f"sum{rows}"
+%>\
+        multiply(${sum_of}, of_a + ${from_a // 16}, of_b + ${from_b // 16}, ${int(not SUM_STEPS or count > 0)});
+% endfor
+        multiply_commit();
+% if SUM_STEPS:
+        multiply_wait(0);
+% if block == blocks - 1 and first + run >= 4:
+        if (lane == 0)
+            barrier_arrive(empty + 8 * stage);
+% endif
+        #pragma unroll
+        for (uint i = 0; i < ${sums}; i++)
+            sum${block}[i] += fresh[i];
+% endif
+% endfor
+% endfor
+% if not SUM_STEPS:
+        multiply_wait(1);
+        if (lane == 0 && before < ${STAGES})
+            barrier_arrive(empty + 8 * before);
+        before = stage;
+% endif
+        if (++stage == ${STAGES}) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+% if not SUM_STEPS:
+    multiply_wait(0);
+% endif
+
+    /* Lane 4r + c has rows r and r + 8 of its warp's 16, columns 2c and 2c + 1 of every 8. */
+    const index_t first_row = (index_t)tile_row * ${tile_m} + warp / 4 * ${BLOCK_M} + warp % 4 * 16 + lane / 4;
+    const index_t first_column = (index_t)tile_column * ${BLOCK_N} + lane % 4 * 2;
+% if PARTS == 2:
+    bool plain = false;
+% for block in range(blocks):
+    #pragma unroll
+    for (uint i = 0; i < ${sums}; i++)
+        plain |= isnan(sum${block}[i]);
+% endfor
+    if (plain) {
+        #pragma unroll 1
+        for (uint i = 0; i < ${blocks * sums // 2}; i++) {
+            const index_t row = first_row + i / ${sums // 2} * 64 + i % 2 * 8;
+            const index_t column = first_column + i % ${sums // 2} / 2 * 8;
+            const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
+            const float y =
+                row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
+${tensor.store_pair(parts, TYPE, "x", "y")}\
+        }
+        return;
+    }
+% endif
+% for block in range(blocks):
+    #pragma unroll
+    for (uint j = 0; j < ${BLOCK_N // 8}; j++) {
+        #pragma unroll
+        for (uint h = 0; h < 2; h++) {
+            const index_t row = first_row + ${64 * block} + 8 * h;
+            const index_t column = first_column + 8 * j;
+${tensor.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]")}\
+        }
+    }
+% endfor
+}

@@ -1,0 +1,224 @@
+"""Configurations of the matrix product by matrix units: sizes, what is allowed, what is built in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.kernels import one_of, positive
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+
+__all__ = [
+    "INSTRUCTIONS",
+    "SPACE",
+    "built_in",
+    "items",
+    "problem_space",
+    "stage_bytes",
+    "step_length",
+    "tile",
+]
+
+INSTRUCTIONS = 4
+"""Instructions along k in a step of warpgroups, whose rows in local memory are 128 bytes."""
+REGISTERS = 1 << 16
+"""Registers of 32 bits of one compute unit."""
+
+
+def items(config: Config) -> int:
+    """Return the work-items of a group; warpgroups have a warp besides, which copies."""
+    owners = config.integer("GROUPS_M") * config.integer("GROUPS_N")
+    return 128 * owners + 32 if config["UNITS"] == "warpgroup" else 32 * owners
+
+
+def tile(config: Config) -> tuple[int, int]:
+    """Return rows and columns of the result that a group owns."""
+    rows = config.integer("BLOCK_M") * config.integer("GROUPS_M")
+    return rows, config.integer("BLOCK_N") * config.integer("GROUPS_N")
+
+
+def step_length(config: Config, dtype: np.dtype[Any]) -> int:
+    """Return the elements of k in a step."""
+    return config.integer("INSTRUCTIONS") * (16 if dtype.itemsize == 2 else 8)
+
+
+def stage_bytes(config: Config, dtype: np.dtype[Any], parts: int) -> int:
+    """Return the bytes of a step of both tiles."""
+    return sum(tile(config)) * step_length(config, dtype) * dtype.itemsize * parts
+
+
+def _is_even(config: Config) -> bool:
+    """Return whether the items copy a step of float16 or wider evenly, 16 bytes each."""
+    extents, step = tile(config), config.integer("INSTRUCTIONS") * 32
+    return all(extent * step % (16 * items(config)) == 0 for extent in extents)
+
+
+def _sums(config: Config) -> int:
+    """Return how many sums an item of warpgroups has, fresh ones with them."""
+    rows = config.integer("BLOCK_M") + (64 if config["SUM_STEPS"] else 0)
+    return rows * config.integer("BLOCK_N") // 128
+
+
+WARPS, WARPGROUPS = {"UNITS": "warp"}, {"UNITS": "warpgroup"}
+SPACE = SearchSpace(
+    (
+        Parameter("UNITS", ("warpgroup", "warp"), "instructions: wgmma or mma.sync"),
+        Parameter("BLOCK_M", (32, 64, 128), "rows of a warpgroup or warp"),
+        Parameter("BLOCK_N", (32, 64, 128, 256), "columns of a warpgroup or warp"),
+        Parameter("GROUPS_M", (1, 2, 3, 4), "warpgroups or warps above each other"),
+        Parameter("GROUPS_N", (1, 2, 4), "warps beside each other"),
+        Parameter("INSTRUCTIONS", (2, 4), "instructions along k in a step"),
+        Parameter("STAGES", (2, 3, 4, 5, 6), "steps in local memory"),
+        Parameter(
+            "SUM_STEPS",
+            (0, 1, 2, 4),
+            "instructions along k until sums leave the unit; 0: at the end",
+        ),
+        Parameter("BAND", (4, 8, 16), "rows of tiles that are worked on together"),
+    ),
+    (
+        one_of("UNITS", ("warpgroup", "warp")),
+        *map(positive, ("BLOCK_M", "BLOCK_N", "GROUPS_M", "GROUPS_N", "STAGES", "BAND")),
+        one_of("INSTRUCTIONS", (2, 4)),
+        one_of("SUM_STEPS", (0, 1, 2, 4)),
+        Constraint(lambda c: c.integer("STAGES") >= 2, "a step is copied while another is read"),
+        Constraint(
+            lambda c: all(extent % 64 == 0 for extent in tile(c)),
+            "tiles are packed in blocks of 64 rows and columns",
+        ),
+        Constraint(
+            lambda c: c.integer("SUM_STEPS") <= c.integer("INSTRUCTIONS"),
+            "sums leave the unit at least once a step",
+        ),
+        Constraint(
+            lambda c: (
+                c["UNITS"] == "warp"
+                or (
+                    c.integer("BLOCK_M") % 64 == 0
+                    and c["GROUPS_N"] == 1
+                    and c["INSTRUCTIONS"] == INSTRUCTIONS
+                    and c.integer("BLOCK_N") <= 256
+                )
+            ),
+            "a warpgroup owns multiples of 64 rows and at most 256 columns of a tile, "
+            "in steps of 4 instructions",
+        ),
+        Constraint(
+            lambda c: c["UNITS"] == "warp" or _sums(c) * 128 * c.integer("GROUPS_M") <= REGISTERS,
+            "sums must fit in the registers of a compute unit",
+        ),
+        Constraint(
+            lambda c: c["UNITS"] == "warp" or _sums(c) <= 160,
+            "more than 160 sums an item do not stay in registers",
+        ),
+        Constraint(
+            lambda c: (
+                c["UNITS"] == "warpgroup"
+                or (
+                    c.integer("BLOCK_M") % 16 == 0
+                    and c.integer("BLOCK_N") % 16 == 0
+                    and c.integer("BLOCK_M") * c.integer("BLOCK_N") <= 4096
+                )
+            ),
+            "a warp owns multiples of 16 rows and columns, at most 4096 elements",
+        ),
+        Constraint(
+            lambda c: c["UNITS"] == "warpgroup" or _is_even(c),
+            "the items must share the copies of a step evenly",
+        ),
+        Constraint(lambda c: items(c) <= 1024, "a group has at most 1024 items"),
+    ),
+)
+
+
+def _config(units: str, block: tuple[int, int], groups: tuple[int, int], **others: int) -> Config:
+    """Return a configuration; what `others` leaves out is the same for all built-in ones."""
+    return Config(
+        UNITS=units,
+        BLOCK_M=block[0],
+        BLOCK_N=block[1],
+        GROUPS_M=groups[0],
+        GROUPS_N=groups[1],
+        **{"INSTRUCTIONS": INSTRUCTIONS, "STAGES": 4, "SUM_STEPS": 0, "BAND": 8, **others},
+    )
+
+
+def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, float]]:
+    """Yield built-in configurations, and how long they take for as much work, as measured."""
+    split = problem.precision == "3xtf32"
+    if problem.dtype.itemsize == 8:
+        yield _config("warp", (64, 32), (2, 4), INSTRUCTIONS=2, STAGES=3), 1.0
+        yield _config("warp", (32, 32), (2, 2), INSTRUCTIONS=2, STAGES=4), 1.06
+        yield _config("warp", (32, 32), (2, 2), INSTRUCTIONS=2, STAGES=2), 1.3
+    elif not device.capabilities.warpgroup_matrix_units:
+        sums = {"SUM_STEPS": 2} if split else {}
+        for stages in (4, 3, 2):
+            more = {"INSTRUCTIONS": 2, "STAGES": stages, **sums}
+            yield _config("warp", (32 if split else 64, 32), (4 if split else 2, 2), **more), 1.0
+            yield _config("warp", (32, 32), (2, 2), **more), 1.2
+    elif split:
+        yield _config("warpgroup", (64, 128), (2, 1), STAGES=3, SUM_STEPS=4), 1.0
+        yield _config("warpgroup", (64, 64), (2, 1), STAGES=2, SUM_STEPS=4), 1.4
+    else:
+        yield _config("warpgroup", (64, 256), (2, 1)), 1.0
+        yield _config("warpgroup", (64, 128), (2, 1)), 1.15
+        yield _config("warpgroup", (64, 64), (2, 1)), 1.6
+
+
+def _local_memory(device: Device) -> int:
+    return max(device.capabilities.local_memory, device.capabilities.declared_memory)
+
+
+def built_in(problem: GemmProblem, device: Device) -> Config | None:
+    """Return the built-in configuration with the least time by waves of tiles; None if none fits.
+
+    All compute units start a tile together, so that the last few tiles take as long as many.
+    """
+    parts = 2 if problem.precision == "3xtf32" else 1
+    found: list[tuple[float, Config]] = []
+    for config, cost in _candidates(problem, device):
+        need = config.integer("STAGES") * (stage_bytes(config, problem.dtype, parts) + 16)
+        if (
+            need <= _local_memory(device)
+            and items(config) <= device.capabilities.max_work_group
+        ):
+            tile_m, tile_n = tile(config)
+            tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n) * problem.batch
+            waves = -(-tiles // device.compute_units)
+            found.append((waves * tile_m * tile_n * cost, config))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
+    """Return the part of the space in which a type and precision can differ."""
+    groups = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
+    split = problem.precision == "3xtf32"
+    kept: dict[str, tuple[Any, ...]] = {
+        "UNITS": ("warpgroup",) if groups else ("warp",),
+        "SUM_STEPS": (1, 2, 4) if split else (0,),
+        "GROUPS_N": (1,) if groups else (1, 2, 4),
+        "INSTRUCTIONS": (4,) if groups else (2, 4),
+        "BLOCK_M": (64, 128) if groups else (32, 64),
+        "BLOCK_N": (64, 128, 256) if groups else (32, 64),
+    }
+    parts = 2 if split else 1
+    limit = _local_memory(device)
+    return SearchSpace(
+        tuple(
+            Parameter(parameter.name, kept.get(parameter.name, parameter.values), parameter.meaning)
+            for parameter in SPACE.parameters
+        ),
+        (
+            *SPACE.constraints,
+            Constraint(
+                lambda c: (
+                    c.integer("STAGES") * (stage_bytes(c, problem.dtype, parts) + 16) <= limit
+                ),
+                "the steps must fit in local memory",
+            ),
+        ),
+    )

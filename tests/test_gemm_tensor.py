@@ -1,0 +1,237 @@
+"""The matrix product by matrix units: plans everywhere, results where a device has such units."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from device_records import CPU, NVIDIA
+from test_gemm_elements import CASES, expected, generated
+
+from opencl_lab.device import Capabilities
+from opencl_lab.errors import BuildError, InvalidConfig
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.operations.gemm.tensor import Tensor
+from opencl_lab.plan import check_plan
+from opencl_lab.runtime import ptx
+from opencl_lab.runtime.session import session_of
+from opencl_lab.template import render
+
+HOPPER = replace(
+    NVIDIA,
+    max_work_group=1024,
+    max_work_items=(1024, 1024, 64),
+    global_memory=1 << 37,
+    max_allocation=1 << 35,
+    capabilities=Capabilities(
+        fp64=True,
+        inline_ptx=True,
+        matrix_units=True,
+        warpgroup_matrix_units=True,
+        declared_memory=227 << 10,
+        local_memory=48 << 10,
+        max_work_group=1024,
+    ),
+)
+AMPERE = replace(
+    HOPPER,
+    compute_capability=(8, 6),
+    compute_units=84,
+    capabilities=replace(
+        HOPPER.capabilities, warpgroup_matrix_units=False, declared_memory=99 << 10
+    ),
+)
+KINDS = [
+    ("float16", "native"),
+    ("float32", "tf32"),
+    ("float32", "3xtf32"),
+    ("float64", "native"),
+]
+TOLERANCES = {
+    ("float16", "native"): 2e-3,
+    ("float32", "tf32"): 2e-3,
+    ("float32", "3xtf32"): 2e-6,
+    ("float64", "native"): 1e-14,
+}
+ALGORITHM = Tensor()
+WARPS = {
+    "UNITS": "warp", "BLOCK_M": 32, "BLOCK_N": 32, "GROUPS_M": 2, "GROUPS_N": 2, "STAGES": 3,
+    "INSTRUCTIONS": 4,
+}  # fmt: skip
+
+
+def problem_of(kind, m=100, n=200, k=300, **options):
+    dtype, precision = kind
+    return GemmProblem(m, n, k, np.dtype(dtype), precision=precision, **options)
+
+
+@pytest.mark.parametrize("gpu", [HOPPER, AMPERE], ids=["warpgroups", "warps"])
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_built_in_configurations_fit_and_render(kind, gpu):
+    for sizes in ((1, 1, 1), (1000, 1000, 1000), (4096, 4096, 4096)):
+        problem = problem_of(kind, *sizes, beta=1.0, bias="row", activation="gelu", batch=2)
+        assert ALGORITHM.supports(problem, gpu) is None
+        config = ALGORITHM.default_config(problem, gpu)
+        assert ALGORITHM.space.violation(config) is None
+        assert ALGORITHM.search_space(problem, gpu).violation(config) is None
+        plan = ALGORITHM.plan(problem, config, gpu)
+        check_plan(plan, gpu)
+        pack, multiply = plan.launches
+        text = render(multiply.template, multiply.params).text
+        assert render(pack.template, pack.params).text
+        groups = kind[0] != "float64" and gpu is HOPPER
+        assert ptx.is_specific(text) == groups == ("wgmma" in text)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_search_spaces_hold_hundreds_of_points(kind):
+    space = ALGORITHM.search_space(problem_of(kind), HOPPER)
+    points = list(space)
+    assert 100 < len(points) < 1000
+    for point in points[:: len(points) // 12]:
+        plan = ALGORITHM.plan(problem_of(kind), point, HOPPER)
+        check_plan(plan, HOPPER)
+        assert all(render(launch.template, launch.params).text for launch in plan.launches)
+
+
+def test_larger_products_take_larger_tiles():
+    small = ALGORITHM.default_config(problem_of(KINDS[2], 1000, 1000), HOPPER)
+    large = ALGORITHM.default_config(problem_of(KINDS[2], 8192, 8192), HOPPER)
+    assert small["BLOCK_N"] < large["BLOCK_N"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "gpu", "reason"),
+    [
+        (problem_of(KINDS[0]), CPU, "the device has no matrix units that OpenCL reaches"),
+        (GemmProblem(8, 8, 8), HOPPER, "matrix units have no float32; precision 3xtf32 comes as"),
+        (GemmProblem(8, 8, 8, np.dtype("complex64")), HOPPER, "no matrices of complex64"),
+        (problem_of(KINDS[3], batch=70000), HOPPER, "at most 65535 pairs of matrices at once"),
+        (
+            problem_of(KINDS[3]),
+            replace(HOPPER, capabilities=replace(HOPPER.capabilities, declared_memory=0,
+                                                 local_memory=1 << 12)),
+            "the device has no room for the smallest tiles",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused_in_words(problem, gpu, reason):
+    assert reason in ALGORITHM.supports(problem, gpu)
+
+
+def test_warpgroups_are_refused_where_the_device_or_the_type_has_none():
+    config = ALGORITHM.default_config(problem_of(KINDS[0]), HOPPER)
+    for problem, device in ((problem_of(KINDS[0]), AMPERE), (problem_of(KINDS[3]), HOPPER)):
+        with pytest.raises(InvalidConfig, match="warpgroups multiply no matrices of float"):
+            ALGORITHM.plan(problem, config, device)
+
+
+def test_empty_sums_pack_nothing():
+    problem = problem_of(KINDS[3], k=0, beta=2.0)
+    plan = ALGORITHM.plan(problem, ALGORITHM.default_config(problem, HOPPER), HOPPER)
+    assert [launch.kernel for launch in plan.launches] == ["gemm_tensor"]
+    assert ALGORITHM.plan(problem_of(KINDS[3], m=0), WARPS, HOPPER).launches == ()
+
+
+def test_marked_instructions_come_into_force():
+    text = b".version 9.0\n.target sm_90, debug\n mov.u32 %r1, 1;\n//sm_90a: wgmma.x;\n\0\0"
+    changed = b".version 9.0\n.target sm_90a, debug\n mov.u32 %r1, 1;\nwgmma.x;\n"
+    assert ptx.specific_ptx(text) == changed
+    assert ptx.specific_ptx(changed) == changed
+    with pytest.raises(BuildError, match="the driver gives no PTX for sm_90"):
+        ptx.specific_ptx(text.replace(b".target sm_90", b".target sm_80"))
+
+
+def test_programs_with_marked_instructions_are_loaded_again(monkeypatch):
+    made = []
+
+    class Program:
+        def __init__(self, context, *what):
+            self.what = what
+            made.append(self)
+
+        def build(self, options=()):
+            self.options = options
+            return self
+
+        def get_info(self, name):
+            return [b".target sm_90\n//sm_90a: wgmma.y;\n\0"]
+
+    monkeypatch.setattr(ptx.cl, "Program", Program)
+    first = Program("context", "source")
+    again = ptx.reloaded("context", "device", first)
+    assert made == [first, again]
+    assert again.what == (["device"], [b".target sm_90a\nwgmma.y;\n"])
+    assert not ptx.is_specific("plain text of a kernel")
+
+
+@pytest.fixture
+def units(queue):
+    """Skip where the device has no matrix units; return a queue on it."""
+    if not session_of(queue).device.capabilities.matrix_units:
+        pytest.skip("no matrix units")
+    return queue
+
+
+def configs(problem, queue):
+    """Return the built-in configuration, and one for warps where that is for warpgroups."""
+    default = ALGORITHM.default_config(problem, session_of(queue).device)
+    sums = {"SUM_STEPS": 2} if problem.precision == "3xtf32" else {}
+    return [None, WARPS | sums] if default["UNITS"] == "warpgroup" else [None]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_results_with_stacks_edges_and_epilogues(kind, case, rng, units):
+    for sizes in ((7, 9, 11), (130, 257, 70)):
+        problem = problem_of(kind, *sizes, **CASES[case])
+        inputs = generated(rng, problem)
+        right = expected(problem, inputs)
+        for config in configs(problem, units):
+            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=units)
+            result = run.outputs["result"]
+            assert abs(result - right).max() <= TOLERANCES[kind] * abs(right).max()
+
+
+@pytest.mark.parametrize("scale", ["normal", "uniform", "wide"])
+def test_three_parts_are_as_exact_as_float32(scale, rng, units):
+    a, b = (rng.standard_normal((600, 600)) for _ in range(2))
+    if scale == "uniform":
+        a, b = (rng.uniform(0, 1, (600, 600)) for _ in range(2))
+    if scale == "wide":
+        a, b = (matrix * 10.0 ** rng.uniform(-8, 8, (600, 600)) for matrix in (a, b))
+    a, b = a.astype("float32"), b.astype("float32")
+    problem = problem_of(KINDS[2], 600, 600, 600)
+    right = a.astype(float) @ b
+    for config in configs(problem, units):
+        run = GEMM_SOLVER.run(
+            problem, {"a": a, "b": b}, algorithm="tensor", config=config, queue=units
+        )
+        error = np.linalg.norm(run.outputs["result"] - right) / np.linalg.norm(right)
+        assert error < 6e-7
+
+
+def test_infinities_nan_and_the_largest_numbers(rng, units):
+    a, b = (rng.uniform(0.5, 1, (200, 200)).astype("float32") for _ in range(2))
+    a[3, 5], a[70, 9], a[130, 7] = np.inf, np.nan, -np.inf
+    a[140, 0], b[:, 20] = 3.4e38, 1.0
+    a[141], b[0, 21] = 0.0, 3.4028235e38
+    a[141, 0] = 1.0
+    problem = problem_of(KINDS[2], 200, 200, 200)
+    with np.errstate(all="ignore"):
+        right = (a.astype(float) @ b).astype("float32")
+    for config in configs(problem, units):
+        run = GEMM_SOLVER.run(
+            problem, {"a": a, "b": b}, algorithm="tensor", config=config, queue=units
+        )
+        np.testing.assert_allclose(run.outputs["result"], right, rtol=1e-5)
+
+
+def test_a_sum_of_nothing_is_beta_c(rng, units):
+    for kind in KINDS:
+        problem = problem_of(kind, 70, 80, 0, beta=2.0)
+        inputs = generated(rng, problem)
+        run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", queue=units)
+        np.testing.assert_allclose(run.outputs["result"], 2 * inputs["c"], rtol=1e-3)
