@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-ALGORITHMS = ("naive", "tiled", "blocked")
+ALGORITHMS = ("naive", "tiled", "blocked", "gemv")
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
 SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
@@ -14,7 +14,13 @@ SMALL = {
         "VECTOR_ROWS": 2, "LOCAL_PAD": 1, "UNROLL": 2, "STAGE_A": True, "STAGE_B": True,
         "STAGE_UNROLL": 1,
     },
+    "gemv": {"VECTOR": 4, "ROWS": 2, "BLOCK": 16, "STEP_K": 16, "SPLITS": 2},
 }  # fmt: skip
+
+
+def takes(algorithm, m, n):
+    """Whether an algorithm takes products of this shape; `gemv` is for few rows or columns."""
+    return algorithm != "gemv" or min(m, n) <= 16
 
 
 def matrices(rng, m, n, k, dtype="float32", trans_a=False, trans_b=False):

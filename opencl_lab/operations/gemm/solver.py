@@ -15,6 +15,7 @@ class GemmSolver(Solver[GemmProblem]):
 
     name = "gemm"
     homes: ClassVar[Homes] = {
+        "gemv": "opencl_lab.operations.gemm.gemv:Gemv",
         "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
         "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
         "naive": "opencl_lab.operations.gemm.textbook:Naive",
