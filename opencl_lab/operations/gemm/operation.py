@@ -24,6 +24,7 @@ from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import PRECISIONS, GemmProblem
 from opencl_lab.operations.gemm.references import blas_gemm, torch_gemm
+from opencl_lab.operations.gemm.shapes import SHAPES
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.reference.descriptor import (
     Arrays,
@@ -93,9 +94,11 @@ class Gemm(Operation[GemmProblem]):
     )
     size_option = "size"
     check_cases = tuple(
-        MappingProxyType({"m": 211, "n": 283, "k": 307, "batch": 1, "stacks": (), **scalars})
-        for scalars in ({}, {"alpha": -0.5, "beta": 1.5})
+        MappingProxyType({"m": 211, "n": n, "k": 307, "batch": 1, "stacks": (), **scalars})
+        for n, scalars in ((283, {}), (3, {}), (283, {"alpha": -0.5, "beta": 1.5}))
     )
+    shape_options = ("m", "n", "k")
+    shapes = SHAPES
     inputs = ("a", "b")
     output = "result"
     references = (
