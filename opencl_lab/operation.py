@@ -81,6 +81,10 @@ class Operation(ABC, Generic[P]):
     options: ClassVar[tuple[Option, ...]]
     size_option: ClassVar[str]
     """The option that a sweep over sizes sets."""
+    shape_options: ClassVar[tuple[str, ...]] = ()
+    """The options that together say how large a problem is, if there are several."""
+    shapes: ClassVar[tuple[tuple[int, ...], ...]] = ()
+    """Values of these that show where an operation is slow: large and small, even and odd."""
     inputs: ClassVar[tuple[str, ...]]
     """Names of the arrays that a user supplies, in the order of the command line."""
     formats: ClassVar[tuple[str, ...]] = FORMATS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-ALGORITHMS = ("naive", "tiled", "blocked")
+ALGORITHMS = ("naive", "tiled", "blocked", "gemv")
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
 SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
@@ -13,7 +13,13 @@ SMALL = {
         "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
         "SWIZZLE": 2, "SPLITS": 1,
     },
+    "gemv": {"VECTOR": 4, "ROWS": 2, "BLOCK": 16, "STEP_K": 16, "SPLITS": 2},
 }  # fmt: skip
+
+
+def takes(algorithm, m, n):
+    """Whether an algorithm takes products of this shape; `gemv` is for few rows or columns."""
+    return algorithm != "gemv" or min(m, n) <= 16
 
 
 def matrices(rng, m, n, k, dtype="float32", trans_a=False, trans_b=False):

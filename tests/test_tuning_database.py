@@ -303,5 +303,6 @@ def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
             for parameter in algorithm.space.parameters:
                 size = parameter.name.removeprefix("TILE_").lower()
                 for changes in operation.check_cases:
-                    for tile in parameter.values if size in changes else ():
+                    # Few rows or columns are a case of their own, below every tile.
+                    for tile in parameter.values if changes.get(size, 0) > 16 else ():
                         assert changes[size] > tile and changes[size] % tile

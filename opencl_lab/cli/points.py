@@ -60,6 +60,10 @@ class Sweep:
         found: Problem = self.chosen.problem(**self.options_of(size))
         return found
 
+    def request_at(self, size: int) -> Request:
+        """Return what is run at a size."""
+        return self.request
+
     def point(self, size: int) -> SweepPoint:
         """Return a size that is checked.
 
@@ -69,7 +73,7 @@ class Sweep:
             If its problem does not fit the device, or cannot be run as asked for.
         """
         chosen, device, problem = self.chosen, self.selection.device, self.problem(size)
-        schedule = check_comparison(chosen, problem, self.request, device)
+        schedule = check_comparison(chosen, problem, self.request_at(size), device)
         configs = [
             dict(chosen.algorithm(name).configure(problem, device, values))
             for name, _, values in schedule.runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,13 @@ from opencl_lab.cli.options import RunOptions, given_of, problem_options, run_op
 from opencl_lab.cli.points import Sweep, SweepPoint, patience_of, sweep_of
 from opencl_lab.cli.progress import progress_bar, progress_of_part
 from opencl_lab.cli.results import results_folder
+from opencl_lab.cli.shapes import (
+    SHAPE_RESULTS,
+    UNLIMITED,
+    ShapeOutputs,
+    shape_sweep_of,
+    shapes_of,
+)
 from opencl_lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
 from opencl_lab.cli.values import no_nan, whole_numbers
 from opencl_lab.comparison.measure import Measurement
@@ -65,7 +72,23 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     def command(**given: Any) -> int:
         return _command(chosen, given)
 
+    if chosen.shape_options:
+        return _with_shapes(chosen, command)
     return command
+
+
+def _with_shapes(chosen: Operation[Any], command: click.Command) -> click.Command:
+    """Add the option of an operation whose size is several numbers."""
+    names = ",".join(chosen.shape_options)
+    option = click.option(
+        "--shapes",
+        metavar="FILE|standard",
+        help=f"Instead of --sizes: the lines {names} of a file, or the {len(chosen.shapes)} shapes "
+        "that come with the operation; what auto takes beside the best other library, and beside "
+        "each --algorithm, the worst shapes last. --time-limit is 1 s a shape by default.",
+    )
+    added: click.Command = option(command)
+    return added
 
 
 def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
@@ -74,7 +97,14 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     _check(chosen, given, run)
     names = "sizes", "out", "fresh", "patience", "calls", "crossover"
     sizes, out, fresh, patience, calls, crossover = (given.pop(name) for name in names)
+    shapes = given.pop("shapes", None)
     options = given_of(given)
+    if shapes is not None:
+        listed = shape_sweep_of(chosen, shapes_of(chosen, shapes), options, run)
+        with results_folder(out, SHAPE_RESULTS) as folder:
+            unfinished = Unfinished(folder, {**listed.identity, "patience": patience}, fresh)
+            limit = UNLIMITED if patience is None else patience
+            return _bench(listed, folder, unfinished, patience_of(listed, limit), ShapeOutputs)
     numbers = sorted(set(whole_numbers(sizes))) if sizes is not None else None
     if crossover:
         sweep = sweep_of(chosen, range_of(chosen, options, numbers), options, run)
@@ -89,7 +119,7 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
             return bench_calls(sweep, folder)
     with results_folder(out, (*RESULTS, *PLOTS)) as folder:
         unfinished = Unfinished(folder, {**sweep.identity, "patience": patience}, fresh)
-        return _bench(sweep, folder, unfinished, patience_of(sweep, patience))
+        return _bench(sweep, folder, unfinished, patience_of(sweep, patience), SweepOutputs)
 
 
 def _folder(out: str | None, files: Sequence[str]) -> Any:
@@ -107,8 +137,17 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) ->
         _check_calls(run, given["patience"])
     elif given["out"] is None and not crossover:
         raise click.UsageError("--out is needed: the folder for tables and plots")
-    if given["sizes"] is None and not crossover:
+    if given.get("shapes") is not None:
+        _check_shapes(chosen, given)
+    elif given["sizes"] is None and not crossover:
         raise click.UsageError(f"--sizes is needed: the values of {chosen.size_option}")
+
+
+def _check_shapes(chosen: Operation[Any], given: Mapping[str, Any]) -> None:
+    """Refuse options that ``--shapes`` has no use for, or that it sets itself."""
+    for name in ("sizes", "calls", "crossover", *chosen.shape_options):
+        if given[name]:
+            raise click.UsageError(f"take --shapes or --{name}, not both")
 
 
 def _check_calls(run: RunOptions, patience: float | None) -> None:
@@ -123,7 +162,9 @@ def _check_calls(run: RunOptions, patience: float | None) -> None:
         raise click.UsageError("--calls takes no --resident: it measures both sides")
 
 
-def _bench(sweep: Sweep, folder: Path, unfinished: Unfinished, patience: Patience) -> int:
+def _bench(
+    sweep: Sweep, folder: Path, unfinished: Unfinished, patience: Patience, outputs: Callable[..., Any]
+) -> int:
     """Compare implementations at every size, then print and write; return the exit status.
 
     What was measured before an interrupt is printed and written all the same, and taken over by
@@ -150,7 +191,7 @@ def _bench(sweep: Sweep, folder: Path, unfinished: Unfinished, patience: Patienc
         click.echo(f"oclab: {unfinished.trouble}", err=True)
     if series:
         reached = [size for size in taken if size <= series[-1][0]]
-        failed = SweepOutputs(sweep, series, folder, reached).print_and_write()
+        failed = outputs(sweep, series, folder, reached).print_and_write()
     if interrupt is not None:
         if series and not unfinished.trouble:
             next_one = sweep.label(sweep.points[len(series)])
@@ -186,7 +227,7 @@ def _measure(sweep: Sweep, point: SweepPoint, patience: Patience, progress: Step
         sweep.chosen,
         point.problem,
         partial(sweep.data, point.size),
-        replace(sweep.request, skip=patience.skip(point.size)),
+        replace(sweep.request_at(point.size), skip=patience.skip(point.size)),
         device=sweep.selection.device,
         progress=progress,
     )

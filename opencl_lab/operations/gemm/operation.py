@@ -25,6 +25,7 @@ from opencl_lab.operations.gemm.problem import (
     GemmProblem,
 )
 from opencl_lab.operations.gemm.references import blas_gemm, check_plain, torch_gemm
+from opencl_lab.operations.gemm.shapes import SHAPES
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.reference.descriptor import (
     Arrays,
@@ -113,18 +114,24 @@ class Gemm(Operation[GemmProblem]):
     )
     size_option = "size"
     check_cases = tuple(
-        MappingProxyType({"m": 211, "n": 283, "k": 307, "batch": 1, "stacks": (), **others})
-        for others in (
-            {},
-            {
-                "batch": 6,
-                "stacks": ((2, True, False), (3, False, True)),
-                "bias": "column",
-                "activation": "relu",
-            },
-            {"alpha": -0.5, "beta": 1.5},
+        MappingProxyType({"m": 211, "n": n, "k": 307, "batch": 1, "stacks": (), **others})
+        for n, others in (
+            (283, {}),
+            (3, {}),
+            (
+                283,
+                {
+                    "batch": 6,
+                    "stacks": ((2, True, False), (3, False, True)),
+                    "bias": "column",
+                    "activation": "relu",
+                },
+            ),
+            (283, {"alpha": -0.5, "beta": 1.5}),
         )
     )
+    shape_options = ("m", "n", "k")
+    shapes = SHAPES
     inputs = ("a", "b")
     output = "result"
     references = (

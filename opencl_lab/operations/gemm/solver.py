@@ -15,6 +15,7 @@ class GemmSolver(Solver[GemmProblem]):
 
     name = "gemm"
     homes: ClassVar[Homes] = {
+        "gemv": "opencl_lab.operations.gemm.gemv:Gemv",
         "packed": "opencl_lab.operations.gemm.packed:Packed",
         "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
         "tensor": "opencl_lab.operations.gemm.tensor:Tensor",

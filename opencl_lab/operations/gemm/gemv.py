@@ -1,0 +1,299 @@
+"""A matrix times few vectors: the matrix is read once, at the speed of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.device import Device
+from opencl_lab.kernels import (
+    INDEX_LIMIT,
+    VECTOR_WIDTHS,
+    lacks_groups,
+    lacks_type,
+    largest_power,
+    positive,
+    power_of_two,
+    vector_width,
+)
+from opencl_lab.operations.gemm import launches
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+
+__all__ = ["MOST_FEW", "Gemv", "few_of", "side_of"]
+
+MOST_FEW = 16
+"""Most vectors at once: their sums live in registers."""
+SUMS = 16 << 10
+"""Bytes of sums, or of x, that leave room in a CPU's first cache."""
+STACK = 128 << 10
+"""Bytes of such an array that fit the stack of a CPU's threads anywhere."""
+EACH = 64
+"""Elements of the result that an item of a CPU adds up in the second pass."""
+PART = 1 << 18
+"""Bytes of the matrix that are worth an item of a CPU, or a group of a GPU."""
+
+
+def side_of(problem: GemmProblem) -> str:
+    """Return which factor is the matrix, ``a`` or ``b``; the other one has few lines."""
+    return "a" if problem.n < problem.m or (problem.n == problem.m and problem.trans_b) else "b"
+
+
+def few_of(problem: GemmProblem) -> int:
+    """Return how many vectors the matrix is multiplied by."""
+    return max(1, min(problem.m, problem.n))
+
+
+def _lines(problem: GemmProblem) -> int:
+    return max(1, problem.m, problem.n)
+
+
+def _is_along(problem: GemmProblem) -> bool:
+    """Return whether the lines of the matrix lie along k."""
+    return not problem.trans_a if side_of(problem) == "a" else problem.trans_b
+
+
+class Gemv(launches.Product):
+    """One read of a matrix for all of a few vectors, k in as many parts as keep a device busy."""
+
+    name = "gemv"
+    templates = ("gemm/gemv_cpu.cl.mako", "gemm/gemv_gpu.cl.mako", "gemm/gemv_total.cl.mako")
+    space = SearchSpace(
+        (
+            Parameter("LANES", (1, 2, 4, 8, 16, 32, 64, 128, 256), "items across the lines"),
+            Parameter("PIECES", (1, 2, 4, 8, 16, 32, 64, 128, 256), "items along k"),
+            Parameter("VECTOR", (1, 2, 4, 8, 16), "numbers of a load"),
+            Parameter("ROWS", (1, 2, 4, 8), "rows read together; lines of an item of a group"),
+            Parameter("UNROLL", (1, 2, 4, 8), "loads along k before their use, in groups"),
+            Parameter(
+                "BLOCK", (16, 64, 128, 256, 512, 1024, 2048), "lines of an item without a group"
+            ),
+            Parameter("STEP_K", (256, 512, 1024, 2048), "values of k a trip, without a group"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 32, 64, 128), "parts of k, added in a pass"),
+        ),
+        (
+            positive("LANES"),
+            power_of_two("PIECES"),
+            vector_width("VECTOR"),
+            positive("ROWS"),
+            positive("UNROLL"),
+            positive("BLOCK"),
+            positive("STEP_K"),
+            positive("SPLITS"),
+            Constraint(
+                lambda c: c.integer("ROWS") * c.integer("UNROLL") * c.integer("VECTOR") <= 256,
+                "more than 256 numbers under way do not stay in registers",
+            ),
+        ),
+    )
+
+    def supports(self, problem: GemmProblem, device: Device) -> str | None:
+        """Need few rows or few columns, and work-groups with barriers where these share sums."""
+        if few_of(problem) > MOST_FEW:
+            return f"neither m nor n is at most {MOST_FEW}"
+        return lacks_type(device, problem.dtype) or lacks_groups(device)
+
+    def default_config(self, problem: GemmProblem, device: Device) -> Config:
+        """Return items on their own for CPUs, and groups that share the sums elsewhere."""
+        form = _alone if device.kind == "cpu" else _grouped
+        return form(problem, device)
+
+    def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
+        """Leave out what the form for this kind of device does not have."""
+        if device.kind == "cpu":
+            return self.space.narrowed({"LANES": 1, "PIECES": 1, "UNROLL": 1})
+        return self.space.narrowed({"BLOCK": 256, "STEP_K": 1024})
+
+    def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch, and a second one that adds up parts of k where there are several."""
+        buffers = launches.buffers(problem)
+        if launches.is_empty(problem):
+            return Plan(buffers, ())
+        items = config.integer("LANES") * config.integer("PIECES")
+        alone = device.kind == "cpu" and items == 1
+        params = (_alone_params if alone else _group_params)(problem, config, device)
+        covered = params["BLOCK"] if alone else params["LANES"] * params["LINES"]
+        results = problem.batch * problem.m * problem.n
+        depth, splits = _parts(problem, config, results)
+        blocks = -(-_lines(problem) // covered)
+        index = launches.index_of(problem)
+        partial: dict[str, Argument] = {"partial": "partial"} if splits > 1 else {}
+        launch = Launch(
+            template=self.templates[0 if alone else 1],
+            kernel="gemv_cpu" if alone else "gemv_gpu",
+            params={
+                **launches.params(problem),
+                "SIDE": side_of(problem),
+                "FEW": few_of(problem),
+                "SPLIT": splits > 1,
+                **params,
+            },
+            global_size=(blocks * problem.batch * items, splits),
+            local_size=(items, 1),
+            arguments={
+                **launches.arguments(problem),
+                **partial,
+                "products": index(problem.batch),
+                "blocks": index(blocks),
+                "depth": index(depth),
+            },
+            local_bytes=0 if alone else _tree(config, problem),
+        )
+        if splits == 1:
+            return Plan(buffers, (launch,))
+        sums = Buffer("partial", "scratch", (splits, results), problem.sum_type)
+        second = self._total(problem, device, results, splits)
+        return Plan((*buffers, sums), (launch, second))
+
+    def _total(self, problem: GemmProblem, device: Device, results: int, splits: int) -> Launch:
+        """Return the launch that adds up the parts of k."""
+        lanes, pieces, each = 1, 1, EACH
+        if device.kind != "cpu":
+            most = min(device.capabilities.max_work_group, device.max_work_items[0], 256)
+            lanes, each = largest_power(most, min(results, 32)), 1
+            pieces = largest_power(most // lanes, 2 * splits - 1)
+        common = launches.params(problem)
+        names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
+        items = lanes * pieces
+        return Launch(
+            template=self.templates[2],
+            kernel="gemv_total",
+            params={
+                **{name: common[name] for name in names},
+                "LANES": lanes,
+                "PIECES": pieces,
+                "EACH": each,
+            },
+            global_size=(-(-results // (lanes * each)) * items,),
+            local_size=(items,),
+            arguments={
+                **launches.arguments(problem),
+                "partial": "partial",
+                "total": launches.index_of(problem)(results),
+                "splits": np.uint32(splits),
+            },
+            local_bytes=items * problem.sum_type.itemsize if pieces > 1 else 0,
+        )
+
+
+def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
+    """Return how many values of k a part has, whole vectors of them, and the number of parts."""
+    most = max(1, (INDEX_LIMIT - 1) // results)
+    splits = min(config.integer("SPLITS"), most)
+    # Parts of whole vectors of any width, so that all of them are aligned alike.
+    depth = round_up(-(-problem.depth // splits), VECTOR_WIDTHS[-1])
+    return depth, max(1, -(-problem.depth // depth) if depth else 1)
+
+
+def _real_size(problem: GemmProblem) -> int:
+    return problem.sum_type.itemsize // (2 if problem.is_complex else 1)
+
+
+def _alone_params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
+    """Return the parameters of items on their own, with arrays that fit any stack."""
+    parts = 2 if problem.is_complex else 1
+    vector = max(config.integer("VECTOR"), parts)
+    room = STACK // (few_of(problem) * parts * problem.sum_type.itemsize)
+    return {
+        "VECTOR": vector,
+        "LOAD": min(vector, max(1, device.capabilities.vector_bytes // _real_size(problem))),
+        "ROWS": config["ROWS"],
+        "BLOCK": min(config.integer("BLOCK"), room),
+        "STEP_K": min(config.integer("STEP_K"), room // vector * vector),
+    }
+
+
+def _group_params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
+    """Return the parameters of groups: loads as wide as the rows of the matrix allow."""
+    along = _is_along(problem)
+    widest = 8 if problem.is_complex or problem.dtype.itemsize == 2 else 16
+    rows = config.integer("ROWS")
+    vector = min(config.integer("VECTOR"), widest)
+    while problem.k % vector:
+        vector //= 2
+    wide = rows in VECTOR_WIDTHS[1:] and rows <= widest and _lines(problem) % rows == 0
+    return {
+        "LANES": config["LANES"],
+        "PIECES": config["PIECES"],
+        "LINES": rows,
+        "VECTOR": vector if along else 1,
+        "WIDE": wide and not along,
+        "UNROLL": config["UNROLL"],
+    }
+
+
+def _tree(config: Config, problem: GemmProblem) -> int:
+    """Return the bytes of local memory of a group."""
+    if config["PIECES"] == 1:
+        return 0
+    sums = config.integer("ROWS") * few_of(problem) * problem.sum_type.itemsize
+    return sums * config.integer("LANES") * config.integer("PIECES")
+
+
+def _alone(problem: GemmProblem, device: Device) -> Config:
+    """Return the built-in configuration of items on their own."""
+    real, along = _real_size(problem), _is_along(problem)
+    extra = few_of(problem) * (2 if problem.is_complex else 1)
+    room = largest_power(SUMS // (extra * real))
+    registers = 24 if device.native_vector_bytes >= 64 else 12
+    lines, units = _lines(problem), device.compute_units
+    if along:
+        rows = largest_power(8, registers // extra)
+        block = min(max(16, largest_power(lines // (4 * units))), 256, room)
+    else:
+        rows = largest_power(8, registers // extra)
+        block = min(max(256, largest_power(lines // (2 * units))), 2048, room)
+    items = -(-lines // block) * max(1, problem.batch)
+    return Config(
+        LANES=1,
+        PIECES=1,
+        VECTOR=largest_power(16, device.native_vector_bytes // real),
+        ROWS=rows,
+        UNROLL=1,
+        BLOCK=block,
+        STEP_K=min(2048, room),
+        SPLITS=_splits(problem, items, 2 * units) if items < 2 * units else 1,
+    )
+
+
+def _grouped(problem: GemmProblem, device: Device) -> Config:
+    """Return the built-in configuration of groups: 16 bytes a load, several under way."""
+    few, lines, units = few_of(problem), _lines(problem), device.compute_units
+    limit = min(device.capabilities.max_work_group, device.max_work_items[0], 256)
+    vector = max(1, min(8, 16 // problem.dtype.itemsize))
+    if _is_along(problem):
+        rows = 1 if few == 1 else 2
+        pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
+        lanes = largest_power(limit // pieces)
+    else:
+        rows = largest_power(vector, max(1, 16 // few))
+        lanes = largest_power(limit, 32, max(1, 2 * lines // rows - 1))
+        pieces = largest_power(limit // lanes, max(1, problem.depth // 4))
+        vector = 1
+    sums = rows * few * problem.sum_type.itemsize
+    while lanes * pieces > 1 and sums * lanes * pieces > min(
+        32 << 10, device.capabilities.local_memory
+    ):
+        if lanes > 8 or pieces == 1:
+            lanes //= 2
+        else:
+            pieces //= 2
+    groups = -(-lines // (lanes * rows)) * max(1, problem.batch)
+    return Config(
+        LANES=lanes,
+        PIECES=pieces,
+        VECTOR=vector,
+        ROWS=rows,
+        UNROLL=4 if rows * vector * few <= 16 else 2,
+        BLOCK=256,
+        STEP_K=1024,
+        SPLITS=_splits(problem, groups, 4 * units) if groups < 2 * units else 1,
+    )
+
+
+def _splits(problem: GemmProblem, groups: int, wanted: int) -> int:
+    """Return in how many parts of k so many groups become as many as wanted, if that pays."""
+    work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
+    return max(1, min(-(-wanted // groups), work // (groups * PART)))
