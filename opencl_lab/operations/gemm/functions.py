@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from opencl_lab.operations.gemm.bind import bind
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 from opencl_lab.runtime.replay import replayed
 
 __all__ = ["gemm"]
+
+LARGE = 1 << 20
+"""Bytes of inputs from which it may pay, or be needed, to multiply tile by tile."""
 
 
 @replayed()
@@ -31,6 +34,9 @@ def gemm(
 ) -> AnyArray:
     """Return ``alpha * op(a) @ op(b) + beta * c``, where op transposes if asked.
 
+    Large arrays of the host are multiplied tile by tile where copies take long, or where they take
+    more memory than the device has (or than ``OCLAB_DEVICE_BYTES``).
+
     Parameters
     ----------
     a, b : array_like or pyopencl.array.Array
@@ -49,7 +55,9 @@ def gemm(
     precision : str
         ``"native"``: the arithmetic is that of the dtype.
     algorithm : str
-        ``"auto"`` or the name of an algorithm of the operation ``gemm``.
+        ``"auto"`` or the name of an algorithm of the operation ``gemm``; or ``"hybrid"``: arrays of
+        the host are multiplied by NumPy's BLAS where that is expected to take less time, by what
+        was measured on both sides (at the first such call, which takes some seconds longer).
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
@@ -90,15 +98,15 @@ def gemm(
         queue=queue,
     )
     target = direct_target(out, (problem.m, problem.n), problem.dtype, matrices)
-    run = GEMM_SOLVER.run(
-        problem,
-        inputs,
-        algorithm=algorithm,
-        config=config,
-        queue=queue,
-        out={} if target is None else {"result": target},
-    )
-    result = run.outputs["result"]
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
+    result = None
+    if algorithm == HYBRID or sum(array.nbytes for array in inputs.values()) >= LARGE:
+        from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
+
+        result, how["algorithm"] = multiply_elsewhere(problem, inputs, target, **how)
+    if result is None:
+        out_arrays = {} if target is None else {"result": target}
+        result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]
     if out is None or target is not None:
         return result
     assign(out, result, queue)
