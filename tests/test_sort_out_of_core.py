@@ -243,7 +243,7 @@ threading.Thread(target=late).start()
 
 def test_a_comparison_says_into_how_many_parts_it_went(device, monkeypatch):
     options = {"against": "none", "repeats": 1, "device": device.spec, "algorithms": "radix"}
-    monkeypatch.setenv(part_sizes.LIMIT, "1M")
+    monkeypatch.setenv(streams.LIMIT, "1M")
     (row,) = ol.compare("sort", n=300_000, **options)
     assert row.ok and row.total_ms is not None and row.kernel_ms is None
     parts = parts_of(SortProblem(300_000, np.dtype(np.int32)), device, "radix")
@@ -313,7 +313,7 @@ def test_batches_of_next_to_nothing_are_refused(n, device):
 def test_units_of_the_limit(device, monkeypatch):
     for text, limit in (("", device.global_memory), ("64M", 2**26), ("1.5e6", 1.5e6)):
         monkeypatch.setenv("OCLAB_DEVICE_BYTES", text)
-        assert part_sizes.memory_limit(device) == limit
+        assert streams.memory_limit(device) == limit
 
 
 @pytest.mark.parametrize("text", ["nan", "0", "-5", "64 MX", "inf"])

@@ -75,9 +75,9 @@ def test_pinned_memory_is_given_back(queue):
     stream = Stream(queue, (9_000,), np.dtype(np.uint8))
     source = np.arange(18_000, dtype=np.uint8)
     stream.run(parts_of(source, np.zeros_like(source), 9_000), negated(queue))
-    assert all(staging.pinned_bytes for staging in stream._staging)
+    assert all(lane.staging.pinned_bytes for lane in stream._lanes)
     stream.close()
-    assert not any(staging.pinned_bytes for staging in stream._staging)
+    assert not any(lane.staging.pinned_bytes for lane in stream._lanes)
 
 
 def test_stages_overlap(queue):

@@ -11,6 +11,7 @@ host before the next stage takes it over, so that no two threads use one queue.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,22 +23,104 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from opencl_lab.device import Device
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.processes import host_memory
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.kept import PATIENCE, free_kept, new_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
+from opencl_lab.wording import bytes_of
 
-__all__ = ["SLOTS", "Part", "Stream"]
+__all__ = [
+    "LIMIT",
+    "SLOTS",
+    "Lane",
+    "Part",
+    "Stream",
+    "in_chunks",
+    "limit_of_parts",
+    "memory_limit",
+]
 
+LIMIT = "OCLAB_DEVICE_BYTES"
+SHARE = {False: 0.75, True: 0.25}
+"""Of a device's memory that parts take; less where that is the host's, too."""
 SLOTS = 2
 """Arrays for what comes, and for what goes."""
 CHUNK = 4 << 20
 """Bytes that are read or written at once; a multiple of every element."""
 
 
+def memory_limit(device: Device) -> float:
+    """Return how many bytes of a device's memory one call may take: `LIMIT`, or all of them.
+
+    Raises
+    ------
+    InvalidProblem
+        If the limit cannot be read.
+    """
+    text = os.environ.get(LIMIT)
+    if not text:
+        return device.global_memory
+    try:
+        return bytes_of(text)
+    except ValueError as error:
+        raise InvalidProblem(f"${LIMIT}: {error}") from error
+
+
+def limit_of_parts(device: Device, limit: float) -> float:
+    """Return how many bytes parts may take together, where `limit` are allowed at all."""
+    shared = device.unified_memory
+    has = min(device.global_memory, host_memory()) if shared else device.global_memory
+    return min(limit, SHARE[shared] * has)
+
+
 class _Stopped(Exception):
     """Another stage has failed."""
+
+
+class Lane:
+    """Copies in one direction between the host and a device with memory of its own.
+
+    They go through pinned memory, chunk by chunk, on a queue of their own; one at a time.
+
+    Parameters
+    ----------
+    context : pyopencl.Context
+    device : pyopencl.Device
+    """
+
+    def __init__(self, context: cl.Context, device: cl.Device):
+        self.staging = Staging(context, device, chunk=CHUNK)
+        self._queue = cl.CommandQueue(context, device)
+
+    def send(self, target: Any, nbytes: int, read: Copy) -> None:
+        """Bring what `read` fills chunks with to a buffer, and wait for it."""
+        queue = self._queue
+        events = self.staging.send_from(queue, target, nbytes, read)
+        if events is None:  # no memory can be pinned
+
+            def send(chunk: Bytes, begin: int) -> None:
+                read(chunk, begin)
+                cl.enqueue_copy(queue, target, chunk, dst_offset=begin)
+
+            _through(nbytes, send)
+        queue.finish()
+
+    def fetch(self, nbytes: int, source: Any, write: Copy) -> None:
+        """Bring a buffer to the host, where `write` takes the chunks, and wait for it."""
+        queue = self._queue
+        events = self.staging.fetch_to(queue, nbytes, source, write)
+        if events is None:
+
+            def fetch(chunk: Bytes, begin: int) -> None:
+                cl.enqueue_copy(queue, chunk, source, src_offset=begin)
+                write(chunk, begin)
+
+            _through(nbytes, fetch)
+        queue.finish()
 
 
 @dataclass(frozen=True)
@@ -75,13 +158,10 @@ class Stream:
                 return np.empty(shape, dtype)
             return new_array(queue, shape, dtype, None)
 
+        self._lanes: list[Lane] = []
         if self._copies:
             free_kept(PATIENCE)  # the parts take most of the device
-            context, device = queue.context, queue.device
-            self._staging = [Staging(context, device, chunk=CHUNK) for _ in range(2)]
-            self._queues = [cl.CommandQueue(context, device) for _ in range(2)]
-        else:
-            self._staging = []
+            self._lanes = [Lane(queue.context, queue.device) for _ in range(2)]
         self._queue = queue
         try:
             self._in = [make() for _ in range(SLOTS)]
@@ -91,8 +171,8 @@ class Stream:
 
     def close(self) -> None:
         """Let go of pinned memory, which some drivers do not do by themselves."""
-        for staging in self._staging:
-            staging.free_held()
+        for lane in self._lanes:
+            lane.staging.free_held()
 
     def warm_up(self, work: Callable[[AnyArray, AnyArray], object]) -> None:
         """Let `work` run once on arrays that hold anything, for what only its first run does."""
@@ -172,37 +252,20 @@ class Stream:
     def _read(self, part: Part, slot: int) -> None:
         array, read = self._in[slot], self._going_on(part.read)
         if not self._copies:
-            _in_chunks(array.reshape(-1).view(np.uint8), read)
+            in_chunks(array.reshape(-1).view(np.uint8), read)
             return
-        queue = self._queues[0]
-        events = self._staging[0].send_from(queue, array.base_data, array.nbytes, read)
-        if events is None:  # no memory can be pinned
-
-            def send(chunk: Bytes, begin: int) -> None:
-                read(chunk, begin)
-                cl.enqueue_copy(queue, array.base_data, chunk, dst_offset=begin)
-
-            _through(array.nbytes, send)
-        queue.finish()
+        self._lanes[0].send(array.base_data, array.nbytes, read)
 
     def _write(self, part: Part, slot: int) -> None:
         array, write = self._out[slot], self._going_on(part.write)
         if not self._copies:
-            _in_chunks(array.reshape(-1).view(np.uint8), write)
+            in_chunks(array.reshape(-1).view(np.uint8), write)
             return
-        queue = self._queues[1]
-        events = self._staging[1].fetch_to(queue, array.nbytes, array.base_data, write)
-        if events is None:
-
-            def fetch(chunk: Bytes, begin: int) -> None:
-                cl.enqueue_copy(queue, chunk, array.base_data, src_offset=begin)
-                write(chunk, begin)
-
-            _through(array.nbytes, fetch)
-        queue.finish()
+        self._lanes[1].fetch(array.nbytes, array.base_data, write)
 
 
-def _in_chunks(data: Bytes, copy: Copy) -> None:
+def in_chunks(data: Bytes, copy: Copy) -> None:
+    """Copy from or to memory of the host, chunk by chunk."""
     for begin in range(0, data.size, CHUNK):
         copy(data[begin : begin + CHUNK], begin)
 

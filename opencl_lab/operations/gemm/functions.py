@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from opencl_lab.operations.gemm.bind import bind, result_shape, shaped
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 from opencl_lab.runtime.replay import replayed
 
 __all__ = ["gemm"]
+
+LARGE = 1 << 20
+"""Bytes of inputs from which it may pay, or be needed, to multiply tile by tile."""
 
 
 @replayed()
@@ -34,6 +37,9 @@ def gemm(
     """Return ``activation(alpha * op(a) @ op(b) + beta * c + bias)``.
 
     Here op transposes if asked, or takes the conjugate transpose.
+
+    Large arrays of the host are multiplied tile by tile where copies take long, or where they take
+    more memory than the device has (or than ``OCLAB_DEVICE_BYTES``).
 
     Parameters
     ----------
@@ -64,7 +70,9 @@ def gemm(
     precision : str
         ``"native"``: the arithmetic is that of the dtype.
     algorithm : str
-        ``"auto"`` or the name of an algorithm of the operation ``gemm``.
+        ``"auto"`` or the name of an algorithm of the operation ``gemm``; or ``"hybrid"``: arrays of
+        the host are multiplied by NumPy's BLAS where that is expected to take less time, by what
+        was measured on both sides (at the first such call, which takes some seconds longer).
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
@@ -111,17 +119,19 @@ def gemm(
     )
     shape = result_shape(arrays["a"], arrays["b"], trans_a, trans_b)
     target = direct_target(out, shape, problem.dtype, tuple(arrays.values()))
-    run = GEMM_SOLVER.run(
-        problem,
-        inputs,
-        algorithm=algorithm,
-        config=config,
-        queue=queue,
-        out={} if target is None else {"result": shaped(target, problem.shape, queue)},
-    )
+    stored = None if target is None else shaped(target, problem.shape, queue)
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
+    result = None
+    if algorithm == HYBRID or sum(array.nbytes for array in inputs.values()) >= LARGE:
+        from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
+
+        result, how["algorithm"] = multiply_elsewhere(problem, inputs, stored, **how)
+    if result is None:
+        out_arrays = {} if stored is None else {"result": stored}
+        result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]
     if target is not None:
         return target
-    result = shaped(run.outputs["result"], shape, queue)
+    result = shaped(result, shape, queue)
     if out is None:
         return result
     assign(out, result, queue)

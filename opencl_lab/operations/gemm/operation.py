@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.files import convert
 from opencl_lab.kernels import c_type
@@ -27,6 +28,7 @@ from opencl_lab.operations.gemm.problem import (
 from opencl_lab.operations.gemm.references import blas_gemm, check_plain, torch_gemm
 from opencl_lab.operations.gemm.shapes import SHAPES
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.operations.gemm.streamed import parts_text
 from opencl_lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -159,6 +161,12 @@ class Gemm(Operation[GemmProblem]):
         for name in ("bias", "activation"):
             chosen[name] = chosen[name] or ""
         return GemmProblem(**{**chosen, "dtype": np.dtype(chosen["dtype"])})
+
+    def in_parts(
+        self, problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
+    ) -> str:
+        """Return of which tiles the public function makes a product that does not fit."""
+        return parts_text(problem, device, algorithm, config)
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
         """Multiply `a` by `b`, and add `c` where beta is not 0; in `dtype` if that is given."""

@@ -7,7 +7,9 @@ from typing import ClassVar
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.solver import Homes, Solver
 
-__all__ = ["GEMM_SOLVER", "GemmSolver"]
+__all__ = ["GEMM_SOLVER", "HYBRID", "GemmSolver"]
+
+HYBRID = "hybrid"
 
 
 class GemmSolver(Solver[GemmProblem]):

@@ -18,10 +18,11 @@ from opencl_lab.file_jobs import FileResult
 from opencl_lab.files import NpyFile, scratch_file
 from opencl_lab.operations.sort.check import find_fault
 from opencl_lab.operations.sort.out_of_core import sort_parts
-from opencl_lab.operations.sort.part_sizes import LIMIT, Parts, memory_limit, needs_parts, parts_of
+from opencl_lab.operations.sort.part_sizes import Parts, needs_parts, parts_of
 from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.paths import check_target, write_target
 from opencl_lab.processes import host_memory
+from opencl_lab.runtime.streams import LIMIT, memory_limit
 from opencl_lab.solver import axis_of
 from opencl_lab.wording import size_text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,17 +11,13 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.operations.sort.solver import SORT_SOLVER
 from opencl_lab.plan import check_plan
-from opencl_lab.processes import host_memory
-from opencl_lab.runtime.streams import SLOTS
+from opencl_lab.runtime.streams import SLOTS, limit_of_parts, memory_limit
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
-from opencl_lab.wording import bytes_of, counted, size_text
+from opencl_lab.wording import counted, size_text
 
-__all__ = ["LIMIT", "Parts", "memory_limit", "needs_parts", "parts_of"]
+__all__ = ["Parts", "needs_parts", "parts_of"]
 
-LIMIT = "OCLAB_DEVICE_BYTES"
-SHARE = {False: 0.75, True: 0.25}
-"""Of its memory that parts take; less where that is the host's, too."""
 FEW = 8
 """Parts of a row at least, so that copies and kernels overlap, unless they are short."""
 SHORT = 64 << 20
@@ -78,23 +73,6 @@ class Parts:
     def __str__(self) -> str:
         one, many = ("run", "runs") if self.merges else ("batch", "batches")
         return f"{counted(self.runs, one, many)} of {size_text(self.nbytes)}"
-
-
-def memory_limit(device: Device) -> float:
-    """Return how many bytes of a device's memory a sort may take: `LIMIT`, or all of them.
-
-    Raises
-    ------
-    InvalidProblem
-        If the limit cannot be read.
-    """
-    text = os.environ.get(LIMIT)
-    if not text:
-        return device.global_memory
-    try:
-        return bytes_of(text)
-    except ValueError as error:
-        raise InvalidProblem(f"${LIMIT}: {error}") from error
 
 
 def _configured(
@@ -155,9 +133,7 @@ def parts_of(
         If they would be too small, or too many.
     """
     limit = memory_limit(device) if limit is None else limit
-    shared = device.unified_memory
-    has = min(device.global_memory, host_memory()) if shared else device.global_memory
-    limit = min(limit, SHARE[shared] * has)
+    limit = limit_of_parts(device, limit)
 
     def most(make: Callable[[int], SortProblem], whole: int) -> int:
         """Return the largest size, up to a whole one, that fits; 0 if none does."""

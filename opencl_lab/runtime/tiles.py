@@ -1,0 +1,427 @@
+"""Tiles of host arrays that go through a device in steps, while copies and kernels overlap.
+
+A step takes a few tiles of inputs and makes one of the result. A device keeps few tiles, in slots;
+which tile comes into which slot, and when, is worked out before anything runs (`schedule`, plain
+data). Then three things go on at the same time, each in the order of the steps:
+
+    a thread      brings tiles into slots that no earlier step needs any more
+    the caller    enqueues kernels, one step ahead of the one that is waited for
+    a thread      takes finished tiles away
+
+Only the calling thread decides what starts: it starts a copy when the steps that it must follow
+are seen to be done. So no thread waits for another one, and each copy has a queue of its own. A
+device that works on memory of the host gets tiles as arrays there.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import weakref
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.execute import explain
+from opencl_lab.runtime.kept import call_when_freeing
+from opencl_lab.runtime.session import Session, session_of
+from opencl_lab.runtime.staging import Bytes, Copy, Jobs, abandon, finish_first, start
+from opencl_lab.runtime.streams import Lane, in_chunks
+
+__all__ = ["OUT_SLOTS", "Schedule", "Step", "Tile", "Upload", "run_tiles", "schedule"]
+
+OUT_SLOTS = 3
+"""Tiles of the result on the device: one that is made, one to be made next, one that leaves."""
+AHEAD = 2
+"""Steps that are enqueued and not yet seen to be done."""
+
+HostArray: TypeAlias = np.ndarray[Any, Any]
+
+
+class _Stopped(Exception):
+    """Another stage has failed."""
+
+
+class Tile(NamedTuple):
+    """A part of a host array: its name, and where the part begins and ends along each axis."""
+
+    array: str
+    bounds: tuple[tuple[int, int], ...]
+
+    def of(self, array: HostArray) -> HostArray:
+        """Return it as a view."""
+        view: HostArray = array[tuple(slice(*bound) for bound in self.bounds)]
+        return view
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Parameters
+    ----------
+    problem : hashable
+        What is to be solved.
+    inputs : mapping of str to Tile
+        By the names that it has for them.
+    result : Tile or None
+        Where its result belongs; None if it is only what the next step goes on with.
+    shape : tuple of int
+        Of the result.
+    continues : str
+        Name of a further input, which is the result of the step before; none if empty.
+    """
+
+    problem: Any
+    inputs: Mapping[str, Tile]
+    result: Tile | None
+    shape: tuple[int, ...]
+    continues: str = ""
+
+
+class Upload(NamedTuple):
+    """A tile that comes into a slot once so many steps are done."""
+
+    tile: Tile
+    slot: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What comes where and when.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+    slots : mapping of str to int
+        How many tiles of each array the device holds.
+    uploads : tuple of Upload
+        In order.
+    taken : tuple of mapping
+        The slot of each input of a step.
+    needs : tuple of int
+        How many uploads must be over before a step.
+    """
+
+    steps: tuple[Step, ...]
+    slots: Mapping[str, int]
+    uploads: tuple[Upload, ...]
+    taken: tuple[Mapping[str, int], ...]
+    needs: tuple[int, ...]
+
+
+def schedule(steps: Sequence[Step], slots: Mapping[str, int]) -> Schedule:
+    """Work out which tile comes into which slot.
+
+    A tile that is needed and not there takes a slot that is free, else that of the tile which is
+    not needed for the longest time (L. Belady, 1966); of several, the one that was used first.
+    No step needs more tiles of an array than it has slots.
+    """
+    uses: dict[Tile, deque[int]] = defaultdict(deque)
+    for index, step in enumerate(steps):
+        for tile in set(step.inputs.values()):
+            uses[tile].append(index)
+    held: dict[str, list[Tile | None]] = {name: [None] * count for name, count in slots.items()}
+    last = {name: [-1] * count for name, count in slots.items()}
+    uploads, taken, needs = list[Upload](), list[dict[str, int]](), list[int]()
+    for index, step in enumerate(steps):
+        places = {}
+        for name, tile in step.inputs.items():
+            there = held[tile.array]
+            if tile not in there:
+                slot = _victim(there, last[tile.array], uses)
+                there[slot] = tile
+                uploads.append(Upload(tile, slot, last[tile.array][slot] + 1))
+            places[name] = there.index(tile)
+        for name, tile in step.inputs.items():
+            last[tile.array][places[name]] = index
+        for tile in set(step.inputs.values()):
+            uses[tile].popleft()
+        taken.append(places)
+        needs.append(len(uploads))
+    return Schedule(tuple(steps), slots, tuple(uploads), tuple(taken), tuple(needs))
+
+
+def _victim(
+    held: Sequence[Tile | None], last: Sequence[int], uses: Mapping[Tile, Sequence[int]]
+) -> int:
+    def key(slot: int) -> tuple[float, int]:
+        tile = held[slot]
+        following = uses[tile] if tile is not None else ()
+        return (-following[0] if following else -np.inf, last[slot])
+
+    return min(range(len(held)), key=key)
+
+
+class _Lanes:
+    """The two directions of a session, which one call has at a time."""
+
+    def __init__(self, session: Session):
+        handle = session.device.handle
+        self.up, self.down = (Lane(session.context, handle) for _ in range(2))
+        self.lock = threading.Lock()
+        call_when_freeing(self.free)
+
+    def free(self, patience: float = -1) -> None:
+        """Let go of pinned memory, unless somebody copies."""
+        if self.lock.acquire(blocking=False):
+            try:
+                self.up.staging.free_held()
+                self.down.staging.free_held()
+            finally:
+                self.lock.release()
+
+
+_lanes: weakref.WeakKeyDictionary[Session, _Lanes] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def _lanes_of(session: Session) -> _Lanes:
+    with _lock:
+        found = _lanes.get(session)
+        if found is None:
+            found = _lanes[session] = _Lanes(session)
+        return found
+
+
+Solve: TypeAlias = Callable[[Any, Mapping[str, AnyArray], AnyArray], Sequence[cl.Event]]
+"""Solves a problem on tiles, into another one, and returns its commands if it did not wait."""
+
+
+def run_tiles(
+    plan: Schedule,
+    arrays: Mapping[str, HostArray],
+    result: HostArray,
+    solve: Solve,
+    queue: cl.CommandQueue,
+) -> dict[str, float]:
+    """Go through all steps.
+
+    Parameters
+    ----------
+    plan : Schedule
+    arrays : mapping of str to numpy.ndarray
+        Those of the tiles. Rows of a tile lie along the last axis; tiles of arrays with more than
+        two axes must lie in one piece.
+    result : numpy.ndarray
+        Receives the tiles of the result; shares no memory with `arrays`.
+    solve : callable
+        The calling thread runs it.
+    queue : pyopencl.CommandQueue
+        Of the kernels. Copies have queues of their own.
+
+    Returns
+    -------
+    dict of str to float
+        Seconds in which tiles were brought and taken, ``read`` and ``write``. They overlap.
+
+    Raises
+    ------
+    LaunchError
+        If the device fails or runs out of memory.
+    Exception
+        What `solve` raises. No thread and no command uses any array afterwards; the result holds
+        some of its tiles then.
+    """
+    session = session_of(queue)
+    try:
+        if session.device.unified_memory:
+            return _Run(plan, arrays, result, solve, queue, None).go()
+        lanes = _lanes_of(session)
+        with lanes.lock:
+            return _Run(plan, arrays, result, solve, queue, lanes).go()
+    except cl.Error as error:
+        raise explain(error, queue) from error
+
+
+class _Run:
+    """One way through all steps."""
+
+    def __init__(
+        self,
+        plan: Schedule,
+        arrays: Mapping[str, HostArray],
+        result: HostArray,
+        solve: Solve,
+        queue: cl.CommandQueue,
+        lanes: _Lanes | None,
+    ):
+        self._plan, self._arrays, self._result = plan, arrays, result
+        self._solve, self._queue, self._lanes = solve, queue, lanes
+        self._seconds = {"read": 0.0, "write": 0.0}
+        self._stop = threading.Event()
+        self._sent: Jobs = deque()
+        self._begun = self._arrived = 0  # uploads that were started, and that are over
+        self._written: deque[tuple[int, Future[Any]]] = deque()
+        self._running: deque[tuple[int, Sequence[cl.Event]]] = deque()
+        self._done = 0
+        sizes: dict[str, int] = defaultdict(int)
+        for upload in plan.uploads:
+            view = upload.tile.of(arrays[upload.tile.array])
+            sizes[upload.tile.array] = max(sizes[upload.tile.array], view.nbytes)
+        self._slots = {
+            name: [self._memory(sizes[name]) for _ in range(count)]
+            for name, count in plan.slots.items()
+        }
+        largest = max(math.prod(step.shape) for step in plan.steps) * result.itemsize
+        self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.steps)))]
+
+    def go(self) -> dict[str, float]:
+        """Go through the steps."""
+        with (
+            ThreadPoolExecutor(1, "oclab-read") as self._reading,
+            ThreadPoolExecutor(1, "oclab-write") as self._writing,
+        ):
+            try:
+                for index in range(len(self._plan.steps)):
+                    self._take(index)
+                    while len(self._running) >= AHEAD:
+                        self._see_done()
+                while self._running:
+                    self._see_done()
+                self._finish_writes(len(self._plan.steps))
+            except BaseException:
+                self._stop.set()
+                try:
+                    self._queue.finish()  # of what is enqueued, on memory that others get next
+                finally:
+                    abandon(self._sent, deque(job for _, job in self._written))
+                raise
+        return self._seconds
+
+    def _memory(self, nbytes: int) -> Any:
+        if self._lanes is None:
+            return np.empty(max(nbytes, 1), np.uint8)
+        return session_of(self._queue).allocate(self._queue, max(nbytes, 1))
+
+    def _array(self, memory: Any, shape: tuple[int, ...]) -> AnyArray:
+        """Return the beginning of a slot as an array."""
+        dtype = self._result.dtype
+        if self._lanes is None:
+            return memory[: math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+        return cl.array.Array(self._queue, shape, dtype, data=memory)
+
+    def _take(self, index: int) -> None:
+        """Enqueue a step once what it needs is there."""
+        plan, step = self._plan, self._plan.steps[index]
+        self._bring()
+        while self._begun < plan.needs[index]:
+            self._see_done()
+        while self._arrived < plan.needs[index]:
+            if self._running and not self._sent[0].done():
+                self._see_done()  # meanwhile; more can be brought and taken away then
+            else:
+                finish_first(self._sent)
+                self._arrived += 1
+        self._finish_writes(index - OUT_SLOTS + 1)
+        inputs = {
+            name: self._array(
+                self._slots[tile.array][plan.taken[index][name]],
+                tile.of(self._arrays[tile.array]).shape,
+            )
+            for name, tile in step.inputs.items()
+        }
+        out, before = (self._outs[at % OUT_SLOTS] for at in (index, index - 1))
+        if step.continues:
+            inputs[step.continues] = self._array(before, step.shape)
+        events = self._solve(step.problem, inputs, self._array(out, step.shape))
+        self._running.append((index, events))
+
+    def _bring(self) -> None:
+        """Start the uploads whose slots nobody needs any more."""
+        uploads = self._plan.uploads
+        while self._begun < len(uploads) and uploads[self._begun].after <= self._done:
+            self._sent.append(start(self._reading, partial(self._read, uploads[self._begun])))
+            self._begun += 1
+
+    def _see_done(self) -> None:
+        """Wait for the first step that runs, and start what may follow it."""
+        index, events = self._running[0]
+        if events:
+            events[-1].wait()
+        self._running.popleft()
+        self._done = index + 1
+        tile = self._plan.steps[index].result
+        if tile is not None:
+            job = partial(self._write, tile, self._outs[index % OUT_SLOTS])
+            self._written.append((index, start(self._writing, job)))
+        self._bring()
+
+    def _finish_writes(self, end: int) -> None:
+        """Wait until the results of the steps before `end` are on the host."""
+        while self._written and self._written[0][0] < end:
+            self._written[0][1].result()
+            self._written.popleft()
+
+    def _going_on(self, copy: Copy) -> Copy:
+        """Return a copy that ends the stage once another one has failed."""
+
+        def checked(data: Bytes, begin: int) -> None:
+            if self._stop.is_set():
+                raise _Stopped
+            copy(data, begin)
+
+        return checked
+
+    def _read(self, upload: Upload) -> None:
+        begin = time.perf_counter()
+        tile, slot = upload.tile, self._slots[upload.tile.array][upload.slot]
+        rows = _rows(tile.of(self._arrays[tile.array]))
+
+        def read(data: Bytes, begin: int) -> None:
+            for part, place in _pieces(rows, data, begin):
+                np.copyto(part, place)
+
+        if rows.size and self._lanes is None:
+            in_chunks(slot[: rows.size], self._going_on(read))
+        elif rows.size:
+            assert self._lanes is not None
+            self._lanes.up.send(slot, rows.size, self._going_on(read))
+        self._seconds["read"] += time.perf_counter() - begin
+
+    def _write(self, tile: Tile, slot: Any) -> None:
+        begin = time.perf_counter()
+        rows = _rows(tile.of(self._result))
+
+        def write(data: Bytes, begin: int) -> None:
+            for part, place in _pieces(rows, data, begin):
+                np.copyto(place, part)
+
+        if self._lanes is None:
+            in_chunks(slot[: rows.size], self._going_on(write))
+        else:
+            self._lanes.down.fetch(rows.size, slot, self._going_on(write))
+        self._seconds["write"] += time.perf_counter() - begin
+
+
+def _rows(view: HostArray) -> Bytes:
+    """Return an array of any type as rows of bytes: one row where it lies in one piece."""
+    if view.flags.c_contiguous:
+        return view.reshape(1, -1).view(np.uint8)
+    return view.view(np.uint8)
+
+
+def _pieces(rows: Bytes, data: Bytes, begin: int) -> Iterator[tuple[Bytes, Bytes]]:
+    """Yield what bytes from the place `begin` of a tile are made of, and where that lies."""
+    width = rows.shape[1]
+    first, offset = divmod(begin, width)
+    if offset or data.size < width:
+        size = min(width - offset, data.size)
+        yield data[:size], rows[first, offset : offset + size]
+        data, first = data[size:], first + 1
+    whole = data.size // width
+    if whole:
+        yield data[: whole * width].reshape(whole, width), rows[first : first + whole]
+    if data.size % width:
+        rest = data[whole * width :]
+        yield rest, rows[first + whole, : rest.size]

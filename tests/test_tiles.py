@@ -1,0 +1,187 @@
+"""Tiles that go through a device: what comes when, and that copies and kernels keep to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opencl_lab.runtime import streams, tiles
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.tiles import Step, Tile, run_tiles, schedule
+
+
+@pytest.fixture(params=["shared", "copied"])
+def queue(request, device, own_queue):
+    """A queue of a device that works on the host's memory, or has its own."""
+    queue = own_queue(device.handle)
+    session = session_of(queue)
+    if request.param == "shared" and not session.device.unified_memory:
+        pytest.skip("the device has memory of its own")
+    session.device = replace(session.device, unified_memory=request.param == "shared")
+    return queue
+
+
+def tile(name, *bounds):
+    return Tile(name, bounds)
+
+
+def grid(rows, columns, size=1):
+    """Return steps that each take a panel of a and one of b, row by row."""
+
+    def at(index):
+        return index * size, (index + 1) * size
+
+    return [
+        Step((i, j), {"a": tile("a", at(i)), "b": tile("b", at(j))}, None, (size, size))
+        for i in range(rows)
+        for j in range(columns)
+    ]
+
+
+def replayed(plan):
+    """Check that each step finds its tiles when uploads come as early as they may."""
+    there, begun = {}, 0
+    for index, step in enumerate(plan.steps):
+        while begun < len(plan.uploads) and plan.uploads[begun].after <= index:
+            upload = plan.uploads[begun]
+            there[upload.tile.array, upload.slot] = upload.tile
+            begun += 1
+        assert begun >= plan.needs[index]
+        for name, wanted in step.inputs.items():
+            assert there[wanted.array, plan.taken[index][name]] == wanted
+
+
+@pytest.mark.parametrize("slots", [(1, 1), (2, 1), (2, 3), (3, 5), (4, 5)])
+def test_each_step_finds_its_tiles(slots):
+    plan = schedule(grid(4, 5), dict(zip("ab", slots, strict=True)))
+    replayed(plan)
+    rows = [upload for upload in plan.uploads if upload.tile.array == "a"]
+    assert len(rows) == 4  # each once, as rows come one after the other
+    if slots[1] == 5:
+        assert len(plan.uploads) == 9
+
+
+def test_tiles_come_while_steps_run_that_do_not_need_their_slot():
+    plan = schedule(grid(6, 1), {"a": 2, "b": 1})
+    assert [upload.after for upload in plan.uploads if upload.tile.array == "a"] == [
+        0, 0, 1, 2, 3, 4,
+    ]  # fmt: skip
+
+
+def test_the_tile_that_is_needed_last_makes_room():
+    order = ["0", "1", "2", "0", "1", "3", "0", "1", "2"]
+    steps = [Step(at, {"a": tile("a", (int(at), int(at) + 1))}, None, (1,)) for at in order]
+    plan = schedule(steps, {"a": 3})
+    replayed(plan)
+    assert [upload.tile.bounds[0][0] for upload in plan.uploads] == [0, 1, 2, 3, 2]
+
+
+def added(queue, after=lambda: None):
+    """Return what adds the tiles that a step is given, and what it goes on from."""
+
+    def solve(problem, given, out):
+        arrays = [array.get(queue) if is_device_array(array) else array for array in given.values()]
+        total = sum(arrays)
+        after()
+        if is_device_array(out):
+            out.set(total, queue)
+        else:
+            out[...] = total
+        return []
+
+    return solve
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_tiles_of_rows_and_columns_come_back_to_their_places(queue, pinned, rng, monkeypatch):
+    monkeypatch.setattr(streams, "CHUNK", 4096)
+    if not pinned:
+        monkeypatch.setattr(streams.Staging, "_take", lambda staging, count: [])
+    a, b = (rng.integers(0, 1000, (110, 390), np.int32) for _ in range(2))
+    result = np.zeros_like(a)
+    steps = []
+    for rows in ((0, 40), (40, 80), (70, 110)):
+        for columns in ((0, 130), (130, 260), (260, 390)):
+            inputs = {"x": tile("a", rows, columns), "y": tile("b", rows, columns)}
+            steps.append(Step(0, inputs, tile("result", rows, columns), (40, 130)))
+    seconds = run_tiles(
+        schedule(steps, {"a": 2, "b": 2}), {"a": a, "b": b}, result, added(queue), queue
+    )
+    np.testing.assert_array_equal(result, a + b)
+    assert seconds["read"] > 0 and seconds["write"] > 0
+
+
+def test_a_step_goes_on_from_the_one_before(queue, rng):
+    a = rng.integers(0, 1000, (64, 5), np.int32)
+    result = np.zeros((64, 1), np.int32)
+    steps = [
+        Step(
+            0,
+            {"x": tile("a", (0, 64), (k, k + 1))},
+            tile("result", (0, 64), (0, 1)) if k == 4 else None,
+            (64, 1),
+            "sum" if k else "",
+        )
+        for k in range(5)
+    ]
+    run_tiles(schedule(steps, {"a": 2}), {"a": a}, result, added(queue), queue)
+    np.testing.assert_array_equal(result, a.sum(1, keepdims=True, dtype=np.int32))
+
+
+def no_threads(pool, job):
+    raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+
+def test_tiles_without_new_threads(queue, monkeypatch):
+    monkeypatch.setattr(tiles.ThreadPoolExecutor, "submit", no_threads)
+    test_a_step_goes_on_from_the_one_before(queue, np.random.default_rng(1))
+
+
+def pieces_of(count):
+    array = np.ones((count, 5000), np.uint8)
+    steps = [
+        Step(at, {"x": tile("a", (at, at + 1))}, tile("result", (at, at + 1)), (1, 5000))
+        for at in range(count)
+    ]
+    return array, schedule(steps, {"a": 2})
+
+
+@pytest.mark.parametrize("kind", ["error", "interrupt"])
+def test_nothing_goes_on_after_an_error(queue, kind):
+    array, plan = pieces_of(60)
+    result, calls = np.zeros_like(array), []
+
+    def after():
+        calls.append(0)
+        if len(calls) == 5:
+            if kind == "error":
+                raise OSError("now")
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = set(threading.enumerate())
+    with pytest.raises(OSError if kind == "error" else KeyboardInterrupt):
+        run_tiles(plan, {"a": array}, result, added(queue, after), queue)
+    left = result.copy()
+    names = {thread.name for thread in set(threading.enumerate()) - before}
+    assert not any(name.startswith(("oclab-read", "oclab-write")) for name in names)
+    np.testing.assert_array_equal(result, left)
+    assert len(calls) < 8 and not result[8:].any()
+    run_tiles(plan, {"a": array}, result, added(queue), queue)
+    assert result.all()
+
+
+def test_an_error_of_a_copy_is_seen(queue, monkeypatch):
+    array, plan = pieces_of(9)
+
+    def fail(*given):
+        raise OSError("now")
+
+    monkeypatch.setattr(tiles.np, "copyto", fail)
+    with pytest.raises(OSError, match="now"):
+        run_tiles(plan, {"a": array}, np.zeros_like(array), added(queue), queue)
