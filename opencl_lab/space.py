@@ -121,13 +121,17 @@ class SearchSpace:
 
     def narrowed(self, fixed: Mapping[str, Value]) -> SearchSpace:
         """Return this space with one value only for each of the parameters in `fixed`."""
-        return replace(
-            self,
-            parameters=tuple(
-                replace(item, values=(fixed[item.name],)) if item.name in fixed else item
-                for item in self.parameters
-            ),
+        return self.among({name: (value,) for name, value in fixed.items()})
+
+    def among(self, values: Mapping[str, tuple[Value, ...]], *more: Constraint) -> SearchSpace:
+        """Return this space with other values for the parameters in `values`, and `more` limits.
+
+        What a tuner tries on one kind of device, with the rest fixed or left out.
+        """
+        parameters = tuple(
+            replace(item, values=values.get(item.name, item.values)) for item in self.parameters
         )
+        return replace(self, parameters=parameters, constraints=(*self.constraints, *more))
 
     def all_points(self) -> Iterator[Config]:
         """Yield every combination of values, valid or not."""

@@ -58,8 +58,9 @@ def ask(strategy, among, seed=0, limit=10_000, times=time_of):
     questions = strategy(among, random.Random(seed))
     asked = []
     try:
-        config = next(questions)
+        question = next(questions)
         while len(asked) < limit:
+            config = question if isinstance(question, Config) else question[0]
             asked.append(config)
             time = times(config)
             answer = (
@@ -67,7 +68,7 @@ def ask(strategy, among, seed=0, limit=10_000, times=time_of):
                 if time is None
                 else Evaluation(config, "correct", times_ms=(time,))
             )
-            config = questions.send(answer)
+            question = questions.send(answer)
     except StopIteration:
         pass
     return asked

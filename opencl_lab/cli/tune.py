@@ -63,6 +63,12 @@ SEARCH_OPTIONS = (
         help="Seconds for a configuration to build, and to run.  [default: by the best so far]",
     ),
     click.option(
+        "--builders",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Processes that compile ahead.  [default: by the number of cores]",
+    ),
+    click.option(
         "--seed",
         type=click.IntRange(0),
         default=0,
@@ -82,6 +88,7 @@ class SearchOptions:
     budget: int | None
     time_limit: float | None
     timeout: float | None
+    builders: int | None
     seed: int
     fresh: bool
     plot_file: str | None
@@ -182,6 +189,7 @@ def run_search(make: Callable[[Device], TuningTask], search: SearchOptions) -> i
             budget=search.budget,
             time_limit=search.time_limit,
             timeout=search.timeout,
+            builders=search.builders,
             fresh=search.fresh,
             progress=progress,
         )

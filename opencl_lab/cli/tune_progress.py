@@ -22,7 +22,7 @@ from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.result import TuningProgress, share_of_peak
 from opencl_lab.tuning.task import TuningTask
 
-__all__ = ["failure_counts", "watch"]
+__all__ = ["failure_counts", "pace", "watch"]
 
 LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
 
@@ -44,7 +44,16 @@ def failure_counts(failures: Mapping[str, int]) -> str:
 
 
 def _tried(state: TuningProgress) -> str:
-    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}")
+    seen = "" if state.share is None else f" ({100 * state.share:.2g} % of the space)"
+    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}") + seen
+
+
+def pace(per_minute: float, built_ahead: int) -> str:
+    """Return how fast it goes, and how many were built ahead."""
+    if not per_minute:
+        return ""
+    ahead = f", {built_ahead} built ahead" if built_ahead else ""
+    return f"{per_minute:.0f} a minute{ahead}"
 
 
 class _Lines:
@@ -70,6 +79,7 @@ class _Lines:
             f"{state.phase} {_tried(state)}",
             _best_text(self._task, state.best),
             failure_counts(state.failures),
+            pace(state.per_minute, state.built_ahead),
             left,
         )
         settings().say("; ".join(part for part in parts if part))
@@ -109,7 +119,12 @@ class _Bar:
             completed=max(shares),
             total=1.0 if has_end else None,
         )
-        lines = (_best_text(self._task, state.best), failure_counts(state.failures), *state.notes)
+        lines = (
+            _best_text(self._task, state.best),
+            pace(state.per_minute, state.built_ahead),
+            failure_counts(state.failures),
+            *state.notes,
+        )
         return Group(self._bar, *(Text(line) for line in lines if line))
 
 

@@ -11,7 +11,7 @@ from opencl_lab.cli.common import (
     document,
     settings,
 )
-from opencl_lab.cli.tune_progress import failure_counts
+from opencl_lab.cli.tune_progress import failure_counts, pace
 from opencl_lab.comparison.table import number, peak_caption
 from opencl_lab.discovery import Selection
 from opencl_lab.measuring.roofline import share_text, stored_peaks
@@ -49,6 +49,10 @@ def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
         journal=None if result.journal is None else str(result.journal),
         notes=list(result.notes),
         removed=result.pruning.as_dict(),
+        share_of_space=result.share,
+        per_minute=result.per_minute,
+        built_ahead=result.built_ahead,
+        phases=dict(result.phases),
         failures=result.failures,
         evaluations=[item.as_dict() for item in result.evaluations],
     )
@@ -79,6 +83,14 @@ def print_result(result: TuneResult) -> None:
         f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
         f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
     )
+    speed = pace(result.per_minute, result.built_ahead)
+    if speed:
+        share = "" if result.share is None else f"; {about}{100 * result.share:.2g} % of the space"
+        say(speed + share)
+        longest = sorted(result.phases.items(), key=lambda item: -item[1])
+        parts = ", ".join(f"{name} {spent:.1f} s" for name, spent in longest)
+        if parts and verbose:
+            say(f"where the time went: {parts}")
     failed = [item for item in result.evaluations if item.status != "correct"]
     if failed:
         say(f"{failure_counts(result.failures)}; replacements of the worker: {result.restarts}")

@@ -48,6 +48,7 @@ __all__ = [
     "forget",
     "generation",
     "lookup",
+    "relatives",
     "remember",
     "same_unit",
     "staleness",
@@ -290,6 +291,33 @@ def lookup(
             f"{stale[0][1]}; run `oclab tune {operation} --algorithm {algorithm}` again"
         )
     return matches
+
+
+def relatives(
+    device: Device, operation: str, algorithm: str, problem: Sized, digest: str
+) -> list[Entry]:
+    """Return entries of other sizes, layouts and devices that a tuner may begin with.
+
+    The nearest first: by device, then by how many fields of the layout differ, then by size. What
+    is stale, and what was measured on another kind of device, is left out.
+    """
+    values, origin = problem.as_dict(), Origin.of(device)
+    sizes = {name: values[name] for name in problem.sizes}
+    found: list[tuple[tuple[float, ...], Entry]] = []
+    for path, shipped in ((overlay_file(operation), False), (shipped_file(operation), True)):
+        for entry in _table(path, shipped):
+            if (entry.operation, entry.algorithm) != (operation, algorithm):
+                continue
+            if entry.device.kind != origin.kind or entry.sizes.keys() != sizes.keys():
+                continue
+            if staleness(entry, device, digest) is None:
+                distance = _distance(entry, sizes)
+                level = _level(entry, origin, distance)
+                unlike = sum(entry.layout.get(name) != values[name] for name in problem.layout)
+                order = (len(LEVELS) if level is None else level, unlike, distance)
+                found.append((order, entry))
+    found.sort(key=lambda item: item[0])
+    return [entry for _, entry in found]
 
 
 def _distance(entry: Entry, sizes: Mapping[str, int]) -> float:

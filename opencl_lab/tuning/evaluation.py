@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from opencl_lab.space import Config
 
-__all__ = ["Evaluation", "Status"]
+__all__ = ["Built", "Evaluation", "Status"]
 
 Status: TypeAlias = Literal[
     "timeout", "compile", "runtime", "correctness", "constraints", "correct"
@@ -67,3 +67,27 @@ class Evaluation:
         if not all(0 < time < math.inf for time in made.times_ms):
             raise ValueError("a time is no positive number")
         return made
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a builder found about one configuration.
+
+    Parameters
+    ----------
+    build_ms : float
+        Time to render and build, and on CPUs to launch first.
+    refusal : str or None
+        The status of a configuration that cannot be built; what else went wrong shows again
+        where it is measured.
+    reason : str
+        Why it did not end well.
+    """
+
+    build_ms: float
+    refusal: Status | None = None
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return dict(vars(self))

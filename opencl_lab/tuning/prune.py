@@ -96,8 +96,8 @@ class Points:
     ):
         self.space = space
         self.starts = tuple(dict.fromkeys(starts))
-        self._refusal = refusal
-        self._effect = effect
+        self.refusal = refusal
+        self.effect = effect
 
     def __iter__(self) -> Iterator[Config]:
         """Yield every configuration, in the order of the space."""
@@ -133,7 +133,7 @@ class Points:
 
     def neighbours(self, config: Config) -> list[Config]:
         """Return the configurations that differ from `config` in one parameter, and in effect."""
-        seen = {self._effect(config)}
+        seen = {self.effect(config)}
         near = (
             config.replace(**{parameter.name: value})
             for parameter in self.space.parameters
@@ -148,9 +148,9 @@ class Points:
 
     def _reason(self, config: Config, seen: set[Hashable]) -> str | None:
         """Return why a configuration of the space is left out, and remember what it does if not."""
-        reason = self._refusal(config)
+        reason = self.refusal(config)
         if reason is None:
-            effect = self._effect(config)
+            effect = self.effect(config)
             if effect in seen:
                 return SAME
             seen.add(effect)

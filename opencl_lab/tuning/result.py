@@ -16,7 +16,7 @@ from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Pruning
 from opencl_lab.tuning.task import TuningTask
 
-__all__ = ["Stopped", "TuneResult", "TuningProgress", "failures", "share_of_peak"]
+__all__ = ["Stopped", "TuneResult", "TuningProgress", "failures", "share_of_peak", "share_of_space"]
 
 Stopped: TypeAlias = Literal["complete", "budget", "time", "interrupted"]
 
@@ -34,6 +34,11 @@ def share_of_peak(task: TuningTask, milliseconds: float) -> tuple[float | None, 
     dtype = getattr(task.problem, "dtype", None)
     doing = task.algorithm.work(task.problem), dtype, milliseconds, stored_peaks(task.device)
     return fraction_of_peak(*doing), above_peak(*doing)
+
+
+def share_of_space(evaluated: int, pruning: Pruning) -> float | None:
+    """Return how much of a space was evaluated; None where the estimate of its size is nothing."""
+    return min(1.0, evaluated / pruning.left) if pruning.left else None
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,13 @@ class TuningProgress:
         None without a time limit.
     notes : tuple of str
         What went wrong beside the configurations.
+    per_minute : float
+        Configurations that this run has evaluated, for each minute of its search.
+    built_ahead : int
+        How many of them other processes have compiled so far, or refused.
+    share : float or None
+        How much of the space was evaluated, from 0 to 1; estimated where the space is too large
+        to be counted. None if nobody knows.
     """
 
     phase: Literal["search", "finals"]
@@ -67,6 +79,9 @@ class TuningProgress:
     seconds_left: float | None
     time_limit: float | None = None
     notes: tuple[str, ...] = ()
+    per_minute: float = 0.0
+    built_ahead: int = 0
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +119,12 @@ class TuneResult:
         Whether the winner is in the tuning database.
     notes : tuple of str
         What went wrong beside the configurations.
+    built_ahead : int
+        Configurations that other processes have compiled, or refused.
+    phases : mapping
+        Seconds that each phase has taken, all configurations together: where the time went.
+    per_minute : float
+        Configurations that this run has evaluated, for each minute of its search.
     """
 
     task: TuningTask
@@ -120,6 +141,9 @@ class TuneResult:
     restarts: int = 0
     stored: bool = False
     notes: tuple[str, ...] = field(default=())
+    built_ahead: int = 0
+    phases: Mapping[str, float] = field(default_factory=dict)
+    per_minute: float = 0.0
 
     @property
     def problem(self) -> Problem:
@@ -130,6 +154,11 @@ class TuneResult:
     def device(self) -> Any:
         """The device that was tuned on."""
         return self.task.device
+
+    @property
+    def share(self) -> float | None:
+        """How much of the space was evaluated, from 0 to 1; None if nobody knows."""
+        return share_of_space(len(self.evaluations), self.pruning)
 
     @property
     def removed(self) -> Mapping[str, int]:

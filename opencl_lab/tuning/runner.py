@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from opencl_lab.space import Config
@@ -12,6 +13,28 @@ __all__ = ["Replay", "Runner"]
 
 class Runner(Protocol):
     """Something that evaluates configurations."""
+
+    @property
+    def built_ahead(self) -> int:
+        """How many configurations were built before they were asked for."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing is built ahead any more; empty if all is well."""
+        ...
+
+    def choose(self, configs: Sequence[Config], seconds: float) -> Config:
+        """Return which of these to evaluate now, and make the others ready meanwhile.
+
+        Parameters
+        ----------
+        configs : sequence of Config
+            The most wanted first.
+        seconds : float
+            Time left to the tuner.
+        """
+        ...
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
         """Check and time a configuration.
@@ -52,6 +75,12 @@ class Replay:
     def __init__(self, evaluations: list[Evaluation]):
         self._recorded = {evaluation.config: evaluation for evaluation in evaluations}
         self.asked: list[Config] = []
+
+    built_ahead, trouble = 0, ""
+
+    def choose(self, configs: Sequence[Config], seconds: float) -> Config:
+        """Return the first."""
+        return configs[0]
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
         """Return what was recorded."""

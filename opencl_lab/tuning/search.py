@@ -20,7 +20,7 @@ from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
 from opencl_lab.tuning.prune import Points
-from opencl_lab.tuning.result import Stopped, TuningProgress, failures
+from opencl_lab.tuning.result import Stopped, TuningProgress, failures, share_of_space
 from opencl_lab.tuning.runner import Runner
 from opencl_lab.tuning.strategies import Strategy
 from opencl_lab.tuning.task import TuningTask
@@ -70,6 +70,7 @@ class Search:
         self.finalists: list[Evaluation] = []
         self.rounds: dict[Config, list[float]] = {}
         self.made = 0
+        self.searched = 0.0  # seconds, when the last one was made
         self.stable = False
         self.notes: list[str] = []
 
@@ -78,22 +79,35 @@ class Search:
     def search(self, strategy: Strategy, rng: random.Random) -> Stopped:
         """Evaluate the starting configurations, then what the strategy asks for."""
         try:
-            for config in self.points.starts:
-                self._ask(config)
+            starts = list(self.points.starts)
+            while starts:
+                starts.remove(self._answer(starts).config)
             with closing(strategy(self.points, rng)) as questions:
-                config = next(questions)
+                asked = next(questions)
                 while True:
-                    config = questions.send(self._ask(config))
+                    asked = questions.send(self._answer(asked))
         except _OutOf as limit:
             return limit.what
         except StopIteration:
             return "complete"
 
+    def _answer(self, asked: Config | Sequence[Config]) -> Evaluation:
+        """Return the evaluation of a configuration, or of one of several: what is known first."""
+        configs = (asked,) if isinstance(asked, Config) else asked
+        known = next((c for c in configs if c in self.seen or c in self.earlier), None)
+        if known is not None or not self._budget_left():
+            return self._ask(known or configs[0])
+        left = self._left(search=True)
+        return self._ask(self.runner.choose(configs, left) if left > 0 else configs[0])
+
+    def _budget_left(self) -> bool:
+        return self.budget is None or len(self.seen) < self.budget
+
     def _ask(self, config: Config) -> Evaluation:
         """Return the evaluation of a configuration: of this run, of the journal, or made now."""
         if config in self.seen:
             return self.seen[config]
-        if self.budget is not None and len(self.seen) >= self.budget:
+        if not self._budget_left():
             raise _OutOf("budget")
         evaluation = self.earlier.get(config)
         if evaluation is None:
@@ -103,7 +117,10 @@ class Search:
                 raise _OutOf("time")
             evaluation = self._believed(evaluation)
             self.made += 1
+            self.searched = time.monotonic() - self.begin
             self._keep(evaluation)
+            if self.runner.trouble:
+                self.note(self.runner.trouble)
         self.seen[config] = evaluation
         self._report_progress("search", evaluation)
         return evaluation
@@ -229,6 +246,10 @@ class Search:
             return best
         return built_in
 
+    def per_minute(self) -> float:
+        """Return how many configurations a minute of the search evaluates."""
+        return 60 * self.made / self.searched if self.searched else 0.0
+
     def _best_ms(self) -> float:
         return min((item.time_ms for item in self.seen.values()), default=math.inf)
 
@@ -257,6 +278,9 @@ class Search:
                 max(left, 0.0) if math.isfinite(left) else None,
                 self.time_limit,
                 tuple(self.notes),
+                self.per_minute(),
+                self.runner.built_ahead,
+                share_of_space(len(self.seen), pruning),
             )
         )
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from opencl_lab.device import Device
+from opencl_lab.discovery import select_device
+from opencl_lab.errors import LaunchError
 from opencl_lab.operation import Operation
 from opencl_lab.solver import Algorithm, Problem
 
@@ -48,6 +50,19 @@ class TuningTask:
         changes = self.operation.check_changes(self.problem)
         changed = (replace(self.problem, **change) for change in changes)
         return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
+
+    def here(self) -> TuningTask:
+        """Return the task with the device as this process sees it.
+
+        Raises
+        ------
+        LaunchError
+            If that is another one.
+        """
+        device = select_device(self.device.spec)
+        if device.key != self.device.key:
+            raise LaunchError(f"device {self.device.spec} is {device.key} here")
+        return replace(self, device=device)
 
     def __getstate__(self) -> dict[str, Any]:
         # A handle of OpenCL means nothing to another process.

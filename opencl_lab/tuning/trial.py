@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from statistics import median
-from typing import Any
 
-import numpy as np
-
-from opencl_lab.discovery import select_device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.measuring.doubt import doubt, unseen
-from opencl_lab.measuring.guarded import Guarded
-from opencl_lab.plan import check_plan
-from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.executable import Executable
-from opencl_lab.runtime.execute import Execution, execute
-from opencl_lab.runtime.session import default_queue, session_of
-from opencl_lab.solver import Problem
+from opencl_lab.runtime.session import default_queue
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation, Status
+from opencl_lab.tuning.stage import Stage, Wrong
 from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["NEAR", "Trial"]
@@ -34,80 +26,6 @@ LEAST_RUNS, MOST_RUNS = 3, 25
 LONG_MS = 1000.0
 ENOUGH_MS = 100.0
 FINAL_RUNS, FINAL_MS = 10, 50.0
-
-
-class _Wrong(Exception):
-    """A result that is not right."""
-
-
-class _Stage:
-    """One problem with its data on the device and the right results."""
-
-    def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
-        self.task, self.problem, self.queue = task, problem, queue
-        self.inputs: Arrays = {
-            name: np.ascontiguousarray(array)
-            for name, array in task.operation.generate(problem, task.seed, **task.data).items()
-        }
-        self._bytes = {name: array.tobytes() for name, array in self.inputs.items()}
-        self.expected = task.operation.expected(problem, self.inputs)
-        plan = task.algorithm.plan(problem, config, task.device)
-        self._in = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("in")}
-        self._out = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("out")}
-        self.load()
-
-    def load(self) -> None:
-        """Put the inputs on the device."""
-        for name, guarded in self._in.items():
-            guarded.poison()
-            guarded.set(self.inputs[name])
-
-    def build(self, config: Config) -> Executable:
-        """Plan, check the limits and build, or return what was built before."""
-        task, session = self.task, session_of(self.queue)
-
-        def plan() -> Any:
-            planned = task.algorithm.plan(self.problem, config, task.device)
-            check_plan(planned, task.device)
-            return planned
-
-        return session.executable(("tuning", task.algorithm_name, self.problem, config), plan)
-
-    def run(self, executable: Executable) -> Execution:
-        """Run once and wait."""
-        arrays = {name: guarded.array for name, guarded in self._in.items()}
-        out = {name: guarded.array for name, guarded in self._out.items()}
-        execution = execute(executable, arrays, self.queue, out)
-        self.queue.finish()
-        return execution
-
-    def poison(self) -> None:
-        """Overwrite the outputs, so that results of an earlier run cannot pass."""
-        for guarded in self._out.values():
-            guarded.poison()
-        self.queue.finish()
-
-    def check(self) -> None:
-        """Compare the outputs of the last run; raise `_Wrong` if anything is not as it should.
-
-        Inputs must be as they were, and nothing written outside the arrays.
-        """
-        where = f"on {_sizes(self.problem)}"
-        for name, guarded in self._out.items():
-            damage = guarded.damage()
-            if damage is not None:
-                raise _Wrong(f"it writes outside the array {name!r} {where}: {damage}")
-        for name, guarded in self._in.items():
-            if guarded.damage() is not None or guarded.get().tobytes() != self._bytes[name]:
-                raise _Wrong(f"it writes to its input {name!r} {where}")
-        actual = {name: guarded.get() for name, guarded in self._out.items()}
-        difference = self.task.operation.compare(self.problem, self.inputs, self.expected, actual)
-        if not difference.ok:
-            raise _Wrong(f"wrong result {where}: {difference}")
-
-
-def _sizes(problem: Problem) -> str:
-    return ", ".join(f"{name}={getattr(problem, name)}" for name in problem.sizes)
 
 
 class Trial:
@@ -122,17 +40,17 @@ class Trial:
     """
 
     def __init__(self, task: TuningTask, say: Callable[[str], None]):
-        device = select_device(task.device.spec)
-        if device.key != task.device.key:
-            raise LaunchError(f"device {task.device.spec} is {device.key} here")
-        self._task = task = replace(task, device=device)
+        self._task = task = task.here()
+        device = task.device
         self._say = say
         queue = default_queue(device, profiling=True)
         config = task.algorithm.default_config(task.problem, device)
         self._check_case, *self._others = (
-            _Stage(task, problem, config, queue) for problem in task.check_problems
+            Stage(task, problem, config, queue) for problem in task.check_problems
         )
-        self._timed = _Stage(task, task.problem, config, queue)
+        self._timed = Stage(task, task.problem, config, queue)
+        for stage in (self._check_case, *self._others, self._timed):
+            stage.expected  # noqa: B018  (before anything is timed, and by no limit of time)
         self._passed: set[Config] = set()
 
     def evaluate(self, config: Config, best_ms: float) -> Evaluation:
@@ -157,9 +75,9 @@ class Trial:
             self._check_case.poison()
             self._check_case.run(small)
             build_ms = _since(begin)
-            self._gate(large)
+            hopeless = self._gate(large, best_ms)
             check_ms = _since(begin) - build_ms
-            times = self._time(large, best_ms)
+            times = self._time(large, best_ms, hopeless)
             if median(times) <= NEAR * best_ms:
                 self._prove(config)
                 self._passed.add(config)
@@ -167,7 +85,7 @@ class Trial:
             return failed("compile", f"{error.sentence}{error.first_error}")
         except InvalidConfig as error:
             return failed("constraints", error)
-        except _Wrong as error:
+        except Wrong as error:
             for stage in (self._check_case, *self._others, self._timed):
                 stage.load()
             return failed("correctness", error)
@@ -187,18 +105,26 @@ class Trial:
             times = self._repeat(executable, [], FINAL_RUNS, FINAL_MS)
             self._say("checking")
             self._timed.check()
-        except _Wrong as error:
+        except Wrong as error:
             self._timed.load()
             return Evaluation(config, "correctness", str(error), timestamp=_now())
         except Exception as error:
             return Evaluation(config, "runtime", str(error) or repr(error), timestamp=_now())
         return Evaluation(config, "correct", "", times, timestamp=_now())
 
-    def _gate(self, large: Executable) -> None:
-        """Check the check case, which has run, then the timed one; this warms it up too."""
+    def _gate(self, large: Executable, best_ms: float) -> bool:
+        """Check the check case, which has run, then the timed one; this warms it up too.
+
+        Return whether it is so slow that its results on the timed problem were not looked at.
+        """
         self._say("checking")
         self._check_case.check()
-        self._checked_run(self._timed, large)
+        self._say("launching")
+        self._timed.poison()
+        hopeless = self._once(large)[0] > HOPELESS * best_ms
+        self._say("checking")
+        self._timed.check(compared=not hopeless)
+        return hopeless
 
     def _prove(self, config: Config) -> None:
         """Check what the gate left out: a later run, and the other check cases."""
@@ -208,25 +134,39 @@ class Trial:
             self._say("building")
             self._checked_run(stage, stage.build(config))
 
-    def _checked_run(self, stage: _Stage, executable: Executable) -> None:
+    def _checked_run(self, stage: Stage, executable: Executable) -> None:
         self._say("launching")
         stage.poison()
         stage.run(executable)
         self._say("checking")
         stage.check()
 
-    def _time(self, executable: Executable, best_ms: float) -> tuple[float, ...]:
+    def _time(self, executable: Executable, best_ms: float, hopeless: bool) -> tuple[float, ...]:
+        """Time as often as it may be worth: what is hopeless once, what is slow a few times."""
         self._say("timing")
         first = self._once(executable)
         if first[0] > HOPELESS * best_ms:
             return first[:1]
-        return self._repeat(executable, [first], MOST_RUNS, ENOUGH_MS)
+        if hopeless:  # in its first run alone
+            self._say("checking")
+            self._timed.check()
+            self._say("timing")
+        return self._repeat(executable, [first], MOST_RUNS, ENOUGH_MS, NEAR * best_ms)
 
     def _repeat(
-        self, executable: Executable, runs: list[tuple[float, float]], most: int, enough_ms: float
+        self,
+        executable: Executable,
+        runs: list[tuple[float, float]],
+        most: int,
+        enough_ms: float,
+        slow_ms: float = math.inf,
     ) -> tuple[float, ...]:
-        """Run until there is enough to take the median of."""
-        while len(runs) < LEAST_RUNS or (sum(r[0] for r in runs) < enough_ms and len(runs) < most):
+        """Run until there is enough to take the median of; what is slow every time needs less."""
+        while len(runs) < LEAST_RUNS or (
+            sum(run[0] for run in runs) < enough_ms
+            and len(runs) < most
+            and min(run[0] for run in runs) <= slow_ms
+        ):
             runs.append(self._once(executable))
         # A single run may have waited for the host; all of them did not.
         kernel, host = min(run[0] for run in runs), min(run[1] for run in runs)

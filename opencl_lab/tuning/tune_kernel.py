@@ -35,6 +35,7 @@ def tune_kernel(
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,
+    builders: int | None = None,
     seed: int = 0,
     fresh: bool = False,
     progress: Callable[[TuningProgress], None] | None = None,
@@ -78,7 +79,7 @@ def tune_kernel(
         default the square root of the type's precision. Integers must be equal.
     options : sequence of str
         Build options.
-    device, strategy, budget, time_limit, timeout, seed, fresh, progress
+    device, strategy, budget, time_limit, timeout, builders, seed, fresh, progress
         As for `tune`.
 
     Returns
@@ -129,6 +130,7 @@ def tune_kernel(
         budget=budget,
         time_limit=time_limit,
         timeout=timeout,
+        builders=builders,
         seed=seed,
         fresh=fresh,
         progress=progress,

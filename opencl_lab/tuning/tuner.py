@@ -6,8 +6,8 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from opencl_lab.device import Device
@@ -17,6 +17,7 @@ from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
 from opencl_lab.registry import get_operation
 from opencl_lab.space import Config
+from opencl_lab.template import kernel_digest
 from opencl_lab.tuned import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
@@ -31,6 +32,9 @@ from opencl_lab.tuning.task import TuningTask
 __all__ = ["make_task", "run_tuning", "tune"]
 
 DEFAULT_TIME_LIMIT = 90.0
+
+RELATIVES = 4
+"""Configurations of like problems and devices that are tried first, at most."""
 
 
 def make_task(
@@ -75,6 +79,7 @@ def run_tuning(
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,
+    builders: int | None = None,
     fresh: bool = False,
     progress: Callable[[TuningProgress], None] | None = None,
     runner: Runner | None = None,
@@ -90,14 +95,16 @@ def run_tuning(
         Of the kind that says what is wrong.
     """
     check_limits(budget=budget, time_limit=time_limit, timeout=timeout)
+    if builders is not None and builders < 0:
+        raise InvalidProblem(f"builders must not be negative: {builders}")
     search = get_strategy(strategy) if isinstance(strategy, str) else strategy
     if budget is None and time_limit is None:
         time_limit = DEFAULT_TIME_LIMIT
     algorithm, problem, device = task.algorithm, task.problem, task.device
     built_in = algorithm.default_config(problem, device)
-    points = points_of(algorithm, problem, device, (built_in, *_tuned(task)))
+    points = points_of(algorithm, problem, device, _starts(task))
     journal = _journal(task, fresh, timeout)
-    sandbox = Sandbox(task, timeout) if runner is None else None
+    sandbox = Sandbox(task, timeout, builders) if runner is None else None
     with closing(runner or sandbox) as used:  # type: ignore[type-var]
         tuning = Search(
             task,
@@ -129,6 +136,9 @@ def run_tuning(
         max(0, sandbox.restarts - 1) if sandbox is not None else 0,
         stored,
         tuple(tuning.notes),
+        used.built_ahead,  # type: ignore[union-attr]
+        {name: spent for name, spent in sandbox.seconds.items() if spent} if sandbox else {},
+        tuning.per_minute(),
     )
 
 
@@ -179,10 +189,25 @@ def check_limits(**limits: float | None) -> None:
             raise InvalidProblem(f"{name} must be positive, not {value}")
 
 
-def _tuned(task: TuningTask) -> Sequence[Config]:
-    """Return the configuration in use now, so that tuning cannot end with a worse one."""
-    found = task.algorithm.tuned(task.problem, task.device)
-    return () if found is None else (found[0],)
+def _starts(task: TuningTask) -> list[Config]:
+    """Return where to begin: the built-in configuration, that in use, those of like problems.
+
+    With that in use among them, tuning cannot end with a worse one.
+    """
+    algorithm, problem, device = task.algorithm, task.problem, task.device
+    built_in = algorithm.default_config(problem, device)
+    found = algorithm.tuned(problem, device)
+    starts = [built_in, *([] if found is None else [found[0]])]
+    digest = kernel_digest(algorithm.templates)
+    known = database.relatives(device, task.operation.name, algorithm.name, problem, digest)
+    for config in dict.fromkeys(entry.config for entry in known):
+        if len(starts) > RELATIVES:
+            break
+        with suppress(InvalidConfig, InvalidProblem):
+            allowed = algorithm.space.check(config, built_in)
+            check_plan(algorithm.plan(problem, allowed, device), device)
+            starts.append(allowed)
+    return list(dict.fromkeys(starts))
 
 
 def _store(task: TuningTask, best: Evaluation, tuning: Search) -> bool:
@@ -210,6 +235,7 @@ def tune(
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,
+    builders: int | None = None,
     seed: int = 0,
     fresh: bool = False,
     device: str | int | Device | None = None,
@@ -230,7 +256,7 @@ def tune(
     algorithm : str
         Its algorithm; ``auto`` takes the one that the public functions take.
     strategy : str
-        ``exhaustive``, ``random`` or ``local-search``.
+        ``exhaustive``, ``random``, ``local-search`` or ``model``.
     budget : int, optional
         Evaluations at most, those in the journal included.
     time_limit : float, optional
@@ -238,6 +264,9 @@ def tune(
     timeout : float, optional
         Seconds that a configuration may take to build, and to run; the default
         follows from the best so far.
+    builders : int, optional
+        Processes that compile ahead; by default one for each core, but for the one that measures.
+        0: the process that measures compiles.
     seed : int
         Seed of data and strategy.
     fresh : bool
@@ -267,6 +296,7 @@ def tune(
         budget=budget,
         time_limit=time_limit,
         timeout=timeout,
+        builders=builders,
         fresh=fresh,
         progress=progress,
     )

@@ -1,9 +1,11 @@
-"""The process in which configurations are tried, so that none can harm the tuner.
+"""The processes in which configurations are built and tried, so that none can harm the tuner.
 
-It reads from stdin: a pickled dict of what its interpreter needs to find modules,
-a pickled `TuningTask`, then requests, each a line of JSON:
+Each has a role: ``trial`` checks and times, ``builder`` builds ahead. It reads from stdin: a
+pickled dict of what its interpreter needs to find modules, a pickled `TuningTask`, then requests,
+each a line of JSON:
 
-    {"do": "evaluate" | "again", "config": {...}, "best_ms": number | null, "alarm": seconds}
+    {"do": "evaluate" | "again" | "build", "config": {...}, "best_ms": number | null,
+     "alarm": seconds}
 
 To stdout go lines of JSON: ``{"phase": ...}`` before each phase, then one of
 ``{"done": {...}}``, an `Evaluation`, and ``{"failed": text, "kind": ..., "details": {...}}``,
@@ -25,6 +27,7 @@ from typing import IO, Any
 __all__ = ["main"]
 
 PREPARING_SECONDS = 3600
+NICENESS = 5  # the measuring process goes first
 
 
 def _isolate() -> None:
@@ -40,7 +43,7 @@ def _isolate() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def _serve(requests: IO[bytes], answers: IO[str]) -> None:
+def _serve(role: str, requests: IO[bytes], answers: IO[str]) -> None:
     def say(**message: Any) -> None:
         print(json.dumps(message), file=answers)
 
@@ -51,10 +54,12 @@ def _serve(requests: IO[bytes], answers: IO[str]) -> None:
         spawn.prepare(preparation)
     from opencl_lab.errors import OclabError
     from opencl_lab.space import Config
+    from opencl_lab.tuning.builder import Builder
     from opencl_lab.tuning.trial import Trial
 
     try:
-        trial = Trial(pickle.load(requests), lambda phase: say(phase=phase))
+        made = {"trial": Trial, "builder": Builder}[role]
+        trial: Any = made(pickle.load(requests), lambda phase: say(phase=phase))
     except OclabError as error:
         say(failed=error.sentence, kind=type(error).__name__, details=vars(error))
         return
@@ -67,8 +72,8 @@ def _serve(requests: IO[bytes], answers: IO[str]) -> None:
         # Beyond the tuner's own limit: it ends a worker that hangs when the tuner is gone.
         signal.alarm(math.ceil(request["alarm"]))
         config = Config(request["config"])
-        if request["do"] == "again":
-            evaluation = trial.again(config)
+        if request["do"] != "evaluate":
+            evaluation = getattr(trial, request["do"])(config)
         else:
             best_ms = request["best_ms"]
             evaluation = trial.evaluate(config, math.inf if best_ms is None else best_ms)
@@ -76,9 +81,12 @@ def _serve(requests: IO[bytes], answers: IO[str]) -> None:
         signal.alarm(0)
 
 
-def main() -> None:
+def main(role: str) -> None:
     """Answer until there are no more requests."""
     _isolate()
+    if role == "builder":
+        with suppress(AttributeError, OSError):
+            os.nice(NICENESS)
     # What a driver prints must not mix with the answers: stdout becomes stderr.
     with (
         os.fdopen(os.dup(0), "rb") as requests,
@@ -87,11 +95,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
         with suppress(BrokenPipeError, EOFError):  # the tuner is gone
-            _serve(requests, answers)
+            _serve(role, requests, answers)
     sys.stderr.flush()
     # A driver that fails while it is unloaded has nothing to report any more.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -14,15 +14,22 @@ from opencl_lab.operations.conv2d.pixels import Pass
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.operations.conv2d.strip import Strip
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Register", "Separable"]
 
 CPU_ROWS = 5
 CPU_STEP = 1024  # values along a row that one item of a CPU computes, one block after the other
 
+UNROLL = (4, 8, 16, 32)
+
 FEW_ROWS = 9
 """Of a filter; kernels for more rows become too long for the cache of instructions."""
+
+
+def _widths(word: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return vectors of so many bytes in values of `word` bytes, as far as there are such."""
+    return tuple(dict.fromkeys(n // word for n in sizes if n // word in VECTOR_WIDTHS))
 
 
 def _sums(config: Config) -> int:
@@ -46,7 +53,7 @@ class Register(Convolution):
             Parameter("ROWS", (1, 2, 3, 4, 5, 6, 8, 12, 16), "rows that an item computes together"),
             Parameter("STEPS_X", (1, 4, 16, 64, 128), "blocks of an item along a row"),
             Parameter("STEPS_Y", (1, 2, 4, 8), "blocks of an item across rows"),
-            Parameter("UNROLL", (4, 8, 16, 32), "taps of a row that are written out"),
+            Parameter("UNROLL", UNROLL, "taps of a row that are written out"),
             Parameter("WINDOW", (False, True), "the values under a vector stay in registers"),
             Parameter(
                 "CONSTANT_WEIGHTS", (False, True), "the filter lies in constant memory if it fits"
@@ -100,6 +107,29 @@ class Register(Convolution):
             UNROLL=16,
             WINDOW=True,
             CONSTANT_WEIGHTS=True,
+        )
+
+    def search_space(self, problem: Conv2dProblem, device: Device) -> SearchSpace:
+        """Return groups of one item on CPUs, elsewhere groups of warps; vectors that fit."""
+        word, taps = problem.sum_type.itemsize, problem.filter_width
+        native = max(16, device.native_vector_bytes) if device.kind == "cpu" else 16
+        unroll = [item for item in UNROLL if item < taps] + [n for n in UNROLL if n >= taps][:1]
+        tried: dict[str, tuple[Value, ...]] = {"UNROLL": tuple(unroll)}
+        if device.kind == "cpu":
+            widths = (native // 2, native, 2 * native)
+            tried |= {"WG_X": (1,), "WG_Y": (1,), "STEPS_X": (4, 16, 64, 128)}
+            tried |= {"ROWS": (1, 2, 3, 4, 5, 6, 8), "CONSTANT_WEIGHTS": (False,)}
+            tried |= {"VECTOR_WIDTH": _widths(word, widths), "WINDOW": (False,)}
+            return self.space.among(tried)
+        tried |= {"WG_X": (16, 32, 64, 128), "WG_Y": (1, 2, 4, 8), "ROWS": (2, 4, 6, 8, 12, 16)}
+        tried |= {"VECTORS": (1, 2), "STEPS_X": (1,), "STEPS_Y": (1, 2)}
+        tried |= {"VECTOR_WIDTH": _widths(word, (native // 4, native // 2, native))}
+        return self.space.among(
+            tried,
+            Constraint(
+                lambda c: 64 <= c.integer("WG_X") * c.integer("WG_Y") <= 256,
+                "groups of 64 to 256 items are the fastest",
+            ),
         )
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:

@@ -9,13 +9,15 @@ from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Plan
 from opencl_lab.solver import Algorithm
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Radix"]
 
 STREAMED = 8 << 20
 """Bytes of all elements from which lines that go past the caches pay."""
 
+
+WG_SIZES = (32, 64, 128, 256, 384, 512)
 
 IDLE = (radix_gpu.PATIENCE, radix_gpu.LOOKS)
 
@@ -37,7 +39,7 @@ class Radix(Algorithm[SortProblem]):
         (
             Parameter("FORM", ("cpu", "scan", "onesweep"), "how groups work together"),
             Parameter("DIGIT_BITS", (5, 6, 7, 8, 9, 10, 11), "bits of a digit, at most"),
-            Parameter("WG_SIZE", (1, 32, 64, 128, 256, 384, 512), "items in a group; cpu: 1"),
+            Parameter("WG_SIZE", (1, *WG_SIZES), "items in a group; cpu: 1"),
             Parameter("ITEM_KEYS", (1, *radix_gpu.ITEM_KEYS), "keys of an item in a tile"),
             Parameter("LOOKS", (1, 4, 8, 16), "tiles that onesweep looks back at together"),
             Parameter("PATIENCE", (0, 4096), "how often onesweep looks at a tile before it counts"),
@@ -105,6 +107,19 @@ class Radix(Algorithm[SortProblem]):
         return Config(
             **chosen, LOOKS=radix_gpu.LOOKS, PATIENCE=radix_gpu.PATIENCE, CAPACITY=1, STREAM=False
         )
+
+    def search_space(self, problem: SortProblem, device: Device) -> SearchSpace:
+        """Return the forms for the kind of device, and the parameters that these read."""
+        fixed: dict[str, tuple[Value, ...]] = {}
+        if device.kind == "cpu":
+            fixed |= {"FORM": ("cpu",), "WG_SIZE": (1,), "ITEM_KEYS": (1,)}
+            fixed |= {"LOOKS": (radix_gpu.LOOKS,), "PATIENCE": (radix_gpu.PATIENCE,)}
+        else:
+            forms = ("scan", "onesweep") if device.capabilities.forward_progress else ("scan",)
+            fixed |= {"FORM": forms, "CAPACITY": (1,), "STREAM": (False,)}
+            fixed |= {"DIGIT_BITS": (5, 6, 7, 8), "WG_SIZE": WG_SIZES}
+            fixed |= {"ITEM_KEYS": radix_gpu.ITEM_KEYS}
+        return self.space.among(fixed)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the form."""

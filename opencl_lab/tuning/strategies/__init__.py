@@ -1,14 +1,15 @@
 """How to search a space: one module a strategy, each with one function.
 
 A strategy is a generator. It yields the configuration that it wants to know
-next and is sent its `Evaluation`; asking twice costs nothing, as the tuner
-remembers. It knows neither budgets nor devices, and ends when it has no more
-questions.
+next, or several, the most wanted first, and is sent the `Evaluation` of one of
+them: the first that is built, as the others are built ahead meanwhile. Asking
+twice costs nothing, as the tuner remembers. It knows neither budgets nor
+devices, and ends when it has no more questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from random import Random
 from typing import TypeAlias
 
@@ -18,16 +19,20 @@ from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Points
 from opencl_lab.tuning.strategies.exhaustive import exhaustive
 from opencl_lab.tuning.strategies.local_search import local_search
+from opencl_lab.tuning.strategies.model import model
 from opencl_lab.tuning.strategies.random import random_search
 
 __all__ = ["STRATEGIES", "Strategy", "get_strategy"]
 
-Strategy: TypeAlias = Callable[[Points, Random], Generator[Config, Evaluation, None]]
+Strategy: TypeAlias = Callable[
+    [Points, Random], Generator[Config | Sequence[Config], Evaluation, None]
+]
 
 STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,
     "random": random_search,
     "local-search": local_search,
+    "model": model,
 }
 
 

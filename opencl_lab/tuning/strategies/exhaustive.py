@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from itertools import islice
 from random import Random
 
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Points
 
-__all__ = ["exhaustive"]
+__all__ = ["AHEAD", "exhaustive", "in_order"]
+
+AHEAD = 64
+"""Configurations that are named ahead, so that they can be built meanwhile."""
 
 
-def exhaustive(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
+def exhaustive(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
     """Ask for all there is."""
-    for config in points:  # noqa: UP028  (answers cannot be sent through to an iterator)
-        yield config
+    yield from in_order(points)
+
+
+def in_order(configs: Iterable[Config]) -> Generator[list[Config], Evaluation, None]:
+    """Ask for each of these once."""
+    source = iter(configs)
+    named = list(islice(source, AHEAD))
+    while named:
+        answer = yield list(named)
+        named.remove(answer.config)
+        named += islice(source, 1)

@@ -18,7 +18,7 @@ KICKS = 3
 """A restart tries so many places, each so many random steps from the best, and one anywhere."""
 
 
-def local_search(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
+def local_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
     """Descend from the best of the starting configurations, then from elsewhere.
 
     The first neighbour that is faster becomes the new place, in random order of
@@ -28,18 +28,20 @@ def local_search(points: Points, rng: Random) -> Generator[Config, Evaluation, N
     """
     elsewhere = points.shuffled(rng)
     starts, best = list(points.starts), None
-    while starts:
+    while True:
         tried = []
-        for config in starts:
-            tried.append((yield config))
+        while starts:
+            tried.append((yield list(starts)))
+            starts.remove(tried[-1].config)
         here = min(tried, key=lambda evaluation: evaluation.time_ms)
         moved = here.status == "correct"  # around what fails, failures abound
         while moved:
             moved = False
             near = points.neighbours(here.config)
             rng.shuffle(near)
-            for config in near:
-                there = yield config
+            while near:
+                there = yield list(near)
+                near.remove(there.config)
                 if there.time_ms < GAIN * here.time_ms:
                     here, moved = there, True
                     break
@@ -48,7 +50,8 @@ def local_search(points: Points, rng: Random) -> Generator[Config, Evaluation, N
         anywhere = next(elsewhere, None)
         if anywhere is None:
             return  # every configuration was tried
-        starts = [anywhere, *(_walk(points, best.config, rng) for _ in range(KICKS))]
+        kicked = (_walk(points, best.config, rng) for _ in range(KICKS))
+        starts = list(dict.fromkeys((anywhere, *kicked)))
 
 
 def _walk(points: Points, config: Config, rng: Random) -> Config:

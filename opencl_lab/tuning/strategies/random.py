@@ -8,11 +8,11 @@ from random import Random
 from opencl_lab.space import Config
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Points
+from opencl_lab.tuning.strategies.exhaustive import in_order
 
 __all__ = ["random_search"]
 
 
-def random_search(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
+def random_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
     """Ask in random order."""
-    for config in points.shuffled(rng):  # noqa: UP028  (answers cannot be sent through to it)
-        yield config
+    yield from in_order(points.shuffled(rng))

@@ -1,0 +1,275 @@
+"""Builder processes: programs are compiled ahead, side by side, while one process measures.
+
+```text
+ strategy --[best guess, next, ...]--> Ahead -- one each --> builder, builder, ...
+                                         |                        |  the driver's own cache on disk
+                                         v                        v
+                          the first of them that is built --> worker: check, time
+```
+
+On a CPU nothing is compiled while something is measured, as both need the same cores: a batch is
+built side by side, and then measured.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from statistics import median
+
+from opencl_lab.device import Device
+from opencl_lab.errors import LaunchError
+from opencl_lab.processes import default_threads, host_memory, on_all_processors
+from opencl_lab.space import Config
+from opencl_lab.tuning.evaluation import Built, Evaluation
+from opencl_lab.tuning.process import (
+    BUILD_FACTOR,
+    GENEROUS,
+    HOST_SECONDS,
+    LEAST_BUILD,
+    LONGEST_ALARM,
+    Process,
+    failure,
+)
+
+__all__ = ["Ahead", "builders_for"]
+
+ROOM = 512 << 20
+"""Bytes that a builder may take, of the host's memory and of a device's own."""
+SHARE = 0.25
+"""Of either memory, for all builders."""
+LEAST_BATCH = 4
+FEW = 5
+"""Configurations that show whether what was built ahead need not be built again,"""
+SAVED = 0.6
+"""which then takes at most this share of the time."""
+CRASHED = Built(0.0, reason="the builder died")
+"""Whoever measures finds out whether that was the configuration's fault."""
+
+
+def builders_for(device: Device) -> int:
+    """Return how many processes shall build for a device: one a core, but for who measures."""
+    cores, memory = default_threads(), host_memory()
+    if device.kind != "cpu":
+        cores, memory = cores - 1, min(memory, device.global_memory or math.inf)
+    elif cores == 1:
+        return 0  # it would take turns with itself
+    return int(min(cores, memory * SHARE // ROOM))
+
+
+class Ahead:
+    """Builds configurations in processes of their own, one thread to speak with each.
+
+    Parameters
+    ----------
+    message : bytes
+        What each process reads first: of `process.opening`.
+    count : int
+        Processes at most; they start when the first configurations are named.
+    alternate : bool
+        Whether nothing may be built while something is measured.
+    timeout : float, optional
+        Seconds for each build; by default ten times as long as usual.
+    """
+
+    def __init__(
+        self, message: bytes, count: int, *, alternate: bool, timeout: float | None = None
+    ):
+        self._message, self._count = message, count
+        self._alternate, self._timeout = alternate, timeout
+        self._change = threading.Condition()
+        self._closed = False
+        self._threads: list[threading.Thread] = []
+        self._working = 0  # threads whose process has started, or may
+        self._wanted: list[Config] = []
+        self._building: set[Config] = set()
+        self._answers: dict[Config, Built] = {}
+        self._ratios: list[float] = []
+        self._processes: set[Process] = set()
+        self.trouble = ""
+
+    @property
+    def built(self) -> int:
+        """How many configurations were built ahead, or refused."""
+        return len(self._answers)
+
+    def choose(self, configs: Sequence[Config], seconds: float) -> Config:
+        """Return which of these to measure now: the first that is built, when one is.
+
+        The others are built meanwhile, in this order; what was named before is given up.
+        """
+        if len(configs) > 1:
+            self._start()
+        deadline = time.monotonic() + min(seconds, HOST_SECONDS)
+        with self._change:
+            chosen = self._ready(configs)
+            if chosen is None or not self._alternate:
+                batch = max(LEAST_BATCH, self._count)
+                self._wanted = list(configs[:batch] if self._alternate else configs)
+                self._change.notify_all()
+            while chosen is None:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._working:
+                    break
+                if not self._alternate and not self._building:
+                    break  # none has started: whoever measures builds this one itself
+                self._change.wait(left)
+                if not self._alternate or not (self._building or self._pending()):
+                    chosen = self._ready(configs)
+            if chosen is None:
+                chosen = configs[0]
+                self._wanted = [config for config in self._wanted if config != chosen]
+            return chosen
+
+    def verdict(self, config: Config) -> Evaluation | None:
+        """Return why a configuration cannot be built, if a builder has found that."""
+        answer = self._answers.get(config)
+        if answer is None or answer.refusal is None:
+            return None
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        return Evaluation(
+            config, answer.refusal, answer.reason, build_ms=answer.build_ms, timestamp=now
+        )
+
+    def learn(self, evaluation: Evaluation) -> None:
+        """Compare how long a build took where it was measured, and stop if nothing was saved."""
+        ahead = self._answers.get(evaluation.config)
+        if (
+            self._closed
+            or not ahead
+            or ahead.reason
+            or not (evaluation.build_ms and ahead.build_ms)
+        ):
+            return
+        self._ratios.append(evaluation.build_ms / ahead.build_ms)
+        if len(self._ratios) >= FEW and median(self._ratios) > SAVED:
+            self.trouble = "programs are not built ahead: this driver builds them again"
+            self.close()
+
+    def pause(self) -> None:
+        """Begin nothing more, until somebody chooses again."""
+        with self._change:
+            self._wanted = []
+
+    def close(self) -> None:
+        """End all processes, also in the middle of a build."""
+        with self._change:
+            self._closed = True
+            self._wanted = []
+            for process in self._processes:
+                process.stop()
+            self._change.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _start(self) -> None:
+        with self._change:
+            if self._threads or self._closed or self.trouble:
+                return
+            self._working = self._count
+            for _ in range(self._count):
+                thread = threading.Thread(target=self._work, daemon=True)
+                self._threads.append(thread)
+        for thread in self._threads:
+            thread.start()
+
+    def _ready(self, configs: Sequence[Config]) -> Config | None:
+        return next((config for config in configs if config in self._answers), None)
+
+    def _pending(self) -> list[Config]:
+        return [c for c in self._wanted if c not in self._answers and c not in self._building]
+
+    # ------------------------------------------------------------ in each thread
+
+    def _work(self) -> None:
+        """Keep one process busy, and replace it when it dies."""
+        process: Process | None = None
+        try:
+            while True:
+                if process is None:
+                    process = self._new_process()
+                config = self._next() if process is not None else None
+                if config is None or process is None:
+                    return
+                answer = self._build(process, config)
+                if answer.refusal == "timeout" or answer is CRASHED:
+                    self._end(process)
+                    process = None
+                with self._change:
+                    self._building.discard(config)
+                    self._answers[config] = answer
+                    self._change.notify_all()
+        finally:
+            if process is not None:
+                self._end(process)
+            with self._change:
+                self._working -= 1
+                self._change.notify_all()
+
+    def _next(self) -> Config | None:
+        """Wait for a configuration to build; None at the end."""
+        with self._change:
+            while not self._closed:
+                pending = self._pending()
+                if pending:
+                    self._building.add(pending[0])
+                    return pending[0]
+                self._change.wait()
+        return None
+
+    def _new_process(self) -> Process | None:
+        """Return a process that waits for requests; None if there is none to be had."""
+        try:
+            with self._change:
+                if self._closed:
+                    return None
+                with on_all_processors():
+                    process = Process("builder", self._message)
+                self._processes.add(process)
+            message = process.receive(time.monotonic() + HOST_SECONDS)
+            if message is not None and "failed" not in message:
+                return process
+            reason = failure(message).sentence
+        except LaunchError as error:  # there can be no more processes
+            self.trouble = str(error)
+            return None
+        except (EOFError, OSError, ValueError):
+            reason = process.last_words()
+        self._end(process)
+        if not self._closed:
+            self.trouble = f"a builder of programs could not start: {reason}"
+        return None
+
+    def _end(self, process: Process) -> None:
+        with self._change:
+            self._processes.discard(process)
+        process.kill()
+
+    def _build(self, process: Process, config: Config) -> Built:
+        """Return what a builder says, or that it died or takes too long."""
+        limit = self._limit()
+        request = {"do": "build", "config": dict(config), "alarm": min(3 * limit, LONGEST_ALARM)}
+        process.send(json.dumps(request).encode() + b"\n")
+        begin, phase = time.monotonic(), "starting"
+        try:
+            while True:
+                message = process.receive(begin + limit)
+                if message is None:
+                    spent = (time.monotonic() - begin) * 1e3
+                    return Built(spent, "timeout", f"no end within {limit:.3g} s, while {phase}")
+                if "done" in message:
+                    return Built(**message["done"])
+                phase = message["phase"]
+        except (EOFError, OSError, ValueError):
+            return CRASHED
+
+    def _limit(self) -> float:
+        if self._timeout is not None:
+            return self._timeout
+        times = [item.build_ms / 1e3 for item in list(self._answers.values()) if not item.reason]
+        return max(LEAST_BUILD, BUILD_FACTOR * median(times)) if times else GENEROUS

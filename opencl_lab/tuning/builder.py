@@ -1,0 +1,107 @@
+"""Builds the programs of configurations before they are tried. Runs in processes of its own.
+
+The driver keeps what it has built on disk, where the process that measures finds it. Nothing is
+timed or judged here, but what the compiler or a limit of the device refuses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+
+from opencl_lab.errors import BuildError, InvalidConfig
+from opencl_lab.plan import Launch, Plan, check_plan
+from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.solver import Problem
+from opencl_lab.space import Config
+from opencl_lab.tuning.evaluation import Built, Status
+from opencl_lab.tuning.stage import Stage
+from opencl_lab.tuning.task import TuningTask
+
+__all__ = ["Builder"]
+
+SMALL_GRID = 65_535
+"""Groups in a dimension below which PoCL compiles another version of a kernel."""
+
+
+class Builder:
+    """Builds what a `Trial` will need.
+
+    On CPUs it launches too: there drivers compile a kernel when it is launched for the first time
+    by groups of its size. On other devices launches would disturb what is measured meanwhile.
+
+    Parameters
+    ----------
+    task : TuningTask
+    say : callable
+        Called with the name of each phase before it begins.
+    """
+
+    def __init__(self, task: TuningTask, say: Callable[[str], None]):
+        self._task = task = task.here()
+        self._say = say
+        self._queue = default_queue(task.device, profiling=True)
+        self._launches = task.device.kind == "cpu"
+
+    def build(self, config: Config) -> Built:
+        """Build, and return what the compiler or a limit of the device has against it."""
+        begin = time.perf_counter()
+        refusal: Status | None = None
+        reason = ""
+        try:
+            self._say("building")
+            if self._launches:
+                self._launch(config)
+            else:
+                self._build(config)
+        except BuildError as error:
+            refusal, reason = "compile", f"{error.sentence}{error.first_error}"
+        except InvalidConfig as error:
+            refusal, reason = "constraints", str(error)
+        except Exception as error:  # whoever measures will see whether it comes again
+            reason = str(error) or repr(error)
+        return Built((time.perf_counter() - begin) * 1e3, refusal, reason)
+
+    def _plan(self, problem: Problem, config: Config) -> Plan:
+        plan = self._task.algorithm.plan(problem, config, self._task.device)
+        check_plan(plan, self._task.device)
+        return plan
+
+    def _build(self, config: Config) -> None:
+        session = session_of(self._queue)
+        for problem in (self._task.check_problems[0], self._task.problem):
+            launches = self._plan(problem, config).launches
+            for program, launch in zip(session.programs(launches), launches, strict=True):
+                session.kernel(program, launch)
+
+    def _launch(self, config: Config) -> None:
+        small, large = self._small.build(config), self._plan(self._task.problem, config)
+        self._say("launching")
+        self._small.run(small)
+        known = [_compiled(launch) for launch in small.plan.launches]
+        if any(_compiled(launch) not in known for launch in large.launches):
+            self._large.run(self._large.build(config))
+
+    @cached_property
+    def _small(self) -> Stage:
+        return self._stage(self._task.check_problems[0])
+
+    @cached_property
+    def _large(self) -> Stage:
+        return self._stage(self._task.problem)
+
+    def _stage(self, problem: Problem) -> Stage:
+        task = self._task
+        config = task.algorithm.default_config(task.problem, task.device)
+        return Stage(task, problem, config, self._queue)
+
+
+def _compiled(launch: Launch) -> tuple[object, ...]:
+    """Return what a kernel that is compiled at its launch depends on."""
+    groups = zip(launch.global_size, launch.local_size, strict=True)
+    small = all(items // local < SMALL_GRID for items, local in groups)
+    return (
+        *(launch.template, launch.kernel, dict(launch.params), launch.options),
+        *(launch.local_size, small),
+    )

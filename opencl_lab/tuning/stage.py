@@ -1,0 +1,128 @@
+"""One problem with its data on the device, on which configurations are built, run and checked."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.measuring.guarded import Guarded
+from opencl_lab.plan import check_plan
+from opencl_lab.reference.descriptor import Arrays
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import Execution, execute
+from opencl_lab.runtime.session import session_of
+from opencl_lab.solver import Problem
+from opencl_lab.space import Config
+from opencl_lab.tuning.task import TuningTask
+
+__all__ = ["Stage", "Wrong"]
+
+
+class Wrong(Exception):
+    """A result that is not right."""
+
+
+class Stage:
+    """One problem with its data on the device and the right results.
+
+    Parameters
+    ----------
+    task : TuningTask
+    problem : Problem
+        The timed one, or one to check with.
+    config : Config
+        Any: the arrays that go in and out are the same for all.
+    queue : pyopencl.CommandQueue
+    """
+
+    def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
+        self.task, self.problem, self.queue = task, problem, queue
+        self.inputs: Arrays = {
+            name: np.ascontiguousarray(array)
+            for name, array in task.operation.generate(problem, task.seed, **task.data).items()
+        }
+        plan = task.algorithm.plan(problem, config, task.device)
+        self._in = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("in")}
+        self._out = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("out")}
+        self._right: Arrays = {}
+        self.load()
+
+    @cached_property
+    def expected(self) -> Arrays:
+        """The right results, computed once."""
+        return self.task.operation.expected(self.problem, self.inputs)
+
+    def load(self) -> None:
+        """Put the inputs on the device."""
+        for name, guarded in self._in.items():
+            guarded.poison()
+            guarded.set(self.inputs[name])
+
+    def build(self, config: Config) -> Executable:
+        """Plan, check the limits and build, or return what was built before."""
+        task, session = self.task, session_of(self.queue)
+
+        def plan() -> Any:
+            planned = task.algorithm.plan(self.problem, config, task.device)
+            check_plan(planned, task.device)
+            return planned
+
+        return session.executable(("tuning", task.algorithm_name, self.problem, config), plan)
+
+    def run(self, executable: Executable) -> Execution:
+        """Run once and wait."""
+        arrays = {name: guarded.array for name, guarded in self._in.items()}
+        out = {name: guarded.array for name, guarded in self._out.items()}
+        execution = execute(executable, arrays, self.queue, out)
+        self.queue.finish()
+        return execution
+
+    def poison(self) -> None:
+        """Overwrite the outputs, so that results of an earlier run cannot pass."""
+        for guarded in self._out.values():
+            guarded.poison()
+        self.queue.finish()
+
+    def check(self, compared: bool = True) -> None:
+        """Compare the outputs of the last run; raise `Wrong` if anything is not as it should.
+
+        Inputs must be as they were, and nothing written outside the arrays. Outputs that are the
+        same, bit by bit, as some that were right are right: most configurations form their sums
+        in one of a few orders, and a comparison within bounds of errors takes many times as long.
+
+        Parameters
+        ----------
+        compared : bool
+            Whether the outputs are looked at, too.
+        """
+        where = f"on {_sizes(self.problem)}"
+        for name, guarded in self._out.items():
+            damage = guarded.damage()
+            if damage is not None:
+                raise Wrong(f"it writes outside the array {name!r} {where}: {damage}")
+        for name, guarded in self._in.items():
+            if guarded.damage() is not None or not _same_bits(guarded.get(), self.inputs[name]):
+                raise Wrong(f"it writes to its input {name!r} {where}")
+        if compared:
+            self._compare(where)
+
+    def _compare(self, where: str) -> None:
+        actual = {name: guarded.get() for name, guarded in self._out.items()}
+        if self._right and all(_same_bits(actual[name], self._right[name]) for name in actual):
+            return
+        difference = self.task.operation.compare(self.problem, self.inputs, self.expected, actual)
+        if not difference.ok:
+            raise Wrong(f"wrong result {where}: {difference}")
+        self._right = actual
+
+
+def _same_bits(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Return whether two arrays of one shape and type are equal as bytes, NaN included."""
+    whole = one.reshape(-1).view(np.uint8), np.ascontiguousarray(other).reshape(-1).view(np.uint8)
+    return bool(np.array_equal(*whole))
+
+
+def _sizes(problem: Problem) -> str:
+    return ", ".join(f"{name}={getattr(problem, name)}" for name in problem.sizes)
