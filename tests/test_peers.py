@@ -104,7 +104,7 @@ def test_real_vkfft(options, device):
         (DFT, "vkfft", {"n": 8, "dtype": "float16"}, "no complex64 of float16"),
         (DFT, "vkfft", {"n": 0}, "no empty transforms"),
         (GEMM, "clblast", {"m": 0}, "no empty matrices"),
-        (GEMM, "clblast", {"size": 9, "batch": 2}, "multiplies one pair of matrices only"),
+        (GEMM, "clblast", {"size": 9, "bias": "row"}, "neither a bias nor an activation"),
         (GEMM, "clblast", {"size": 9, "dtype": "float16"}, "CLBlast multiplies no float16"),
         (CONV2D, "cupy", {"size": 9, "dtype": "uint8"}, "rules of its own"),
         (CONV2D, "cupy", {"size": 9, "mode": "full", "boundary": "nearest"}, "constant, wrap"),
@@ -167,7 +167,7 @@ def _blas(queue):
         cl.enqueue_copy(queue, host, buffer, src_offset=offset * dtype.itemsize)
         return host, buffer
 
-    def routine(dtype):
+    def routine(dtype, stacked=False):
         dtype = np.dtype(dtype)
 
         def call(layout, ta, tb, m, n, k, alpha, *rest):
@@ -198,14 +198,22 @@ def test_arguments_of_clblast(options, device, monkeypatch):
 
 
 @pytest.mark.skipif(clblast.no_clblast() is not None, reason="no libclblast")
-@pytest.mark.parametrize("options", [*GEMMS[:16:5], *GEMMS[16:]])  # each way at least once
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(*GEMMS[:16:5], *GEMMS[16:]),  # each way at least once
+        {**SIZES, "batch": 3, "beta": 0.5, "trans_a": True},
+        {**SIZES, "dtype": "complex64", "trans_a": "C", "alpha": 2.0},
+        {**SIZES, "dtype": "complex128", "batch": 2, "trans_b": "C", "beta": -1.0},
+    ],
+)
 def test_real_clblast(options, device):
     assert judged(GEMM, resident(GEMM, "clblast"), device, **options).ok
 
 
 def test_a_refusal_of_clblast_is_a_reason(device, monkeypatch):
     monkeypatch.setattr(clblast, "_library", lambda: "there")
-    monkeypatch.setattr(clblast, "_routine", lambda dtype: lambda *arguments: -2042)
+    monkeypatch.setattr(clblast, "_routine", lambda dtype, stacked: lambda *arguments: -2042)
     with pytest.raises(ReferenceUnavailable, match=r"status -2042: the device has no float64"):
         judged(GEMM, resident(GEMM, "clblast"), device, size=8)
 

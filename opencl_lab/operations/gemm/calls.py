@@ -17,6 +17,7 @@ __all__ = ["CALLS"]
 
 
 OPTIONS = ("alpha", "beta", "precision")
+CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
 
 
 def _word(problem: GemmProblem, name: str) -> bool | str | None:
@@ -45,20 +46,17 @@ def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> Ou
 
 def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:
     """Return a new result; CLBlast itself overwrites its C, so where that is read it is copied."""
-    check_plain(problem, "CLBlast")
-    if not (problem.m and problem.n and problem.k):
+    check_plain(problem, "CLBlast", stacks=True, numbers="fc")
+    if not (problem.batch and problem.m and problem.n and problem.k):
         raise ReferenceUnavailable("CLBlast multiplies no empty matrices")
-    result = there.new((problem.m, problem.n), problem.dtype)
+    result = there.new(problem.shape, problem.dtype)
     if problem.beta:
         there.copy(arrays["c"], result)
     there.gemm(
         arrays["a"],
         arrays["b"],
         result,
-        alpha=problem.alpha.real,
-        beta=problem.beta.real,
-        trans_a=problem.trans_a,
-        trans_b=problem.trans_b,
+        **{name: getattr(problem, name) for name in CLBLAST_OPTIONS},
     )
     return result
 

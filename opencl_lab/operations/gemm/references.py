@@ -26,20 +26,30 @@ CHUNK = 1 << 18
 """Numbers whose error functions are worked out together."""
 
 
-def check_plain(problem: Any, name: str, stacks: bool = False) -> None:
+def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f") -> None:
     """Check that a product is one that every BLAS has, or a stack of these.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+    name : str
+        Who multiplies.
+    stacks : bool
+        Whether stacks of one dimension will do.
+    numbers : str
+        Kinds of numbers that will do, of 32 bits or more: ``f`` real, ``c`` complex.
 
     Raises
     ------
     ReferenceUnavailable
         If it is of another type, has a bias or an activation, or is a stack where `stacks` is not.
     """
-    if problem.dtype.name not in ("float32", "float64"):
+    if problem.dtype.kind not in numbers or problem.dtype.itemsize == 2:
         raise ReferenceUnavailable(f"{name} multiplies no {problem.dtype}")
     if problem.bias or problem.activation:
         raise ReferenceUnavailable(f"{name} has neither a bias nor an activation")
-    if problem.conj_a or problem.conj_b:
-        raise ReferenceUnavailable(f"{name} takes no conjugates")
+    if (problem.conj_a > problem.trans_a) or (problem.conj_b > problem.trans_b):
+        raise ReferenceUnavailable(f"{name} takes the conjugates of transposes only")
     if len(problem.dimensions) > (1 if stacks else 0):
         plural = "stacks of one dimension" if stacks else "one pair of matrices"
         raise ReferenceUnavailable(f"{name} multiplies {plural} only")
