@@ -66,7 +66,7 @@ def expected(problem, inputs):
 
 @pytest.mark.parametrize("case", range(len(CASES)))
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-@pytest.mark.parametrize("algorithm", ["naive", "tiled"])
+@pytest.mark.parametrize("algorithm", ["naive", "tiled", "blocked"])
 def test_elements_stacks_and_epilogues(algorithm, dtype, case, rng, queue):
     options = dict(CASES[case])
     if dtype.startswith("complex"):

@@ -90,29 +90,28 @@ KERNEL_FAULTS = (
     # ------------------------------------------------------------------- gemm
     Fault(
         "gemm blocked: products past the end of k are added",
-        GEMM, "const uint depth = min((index_t)${TILE_K}, k - first);",
-        "const uint depth = ${TILE_K};",
+        GEMM, "${p} < ${some} ? ${value(matrix, at)}", "${p} < ${depth} ? ${value(matrix, at)}",
         f"{MATRIX} gemm-blocked",
     ),
     Fault(
         "gemm blocked: an element past the end of a row is stored",
-        GEMM, "if (column + ${l} < n)", "if (column + ${l} <= n)",
+        GEMM, "if (column < n)", "if (column <= n)",
         f"{MATRIX} gemm-blocked",
     ),
     Fault(
-        "gemm blocked: a transposed matrix that is not staged is read by rows",
-        GEMM, 'f"({p}) * m" if TRANS_A else p', 'f"({p}) * k" if TRANS_A else p',
+        "gemm blocked: rows that lie across the tile move along k by m",
+        GEMM, 'if matrix.along else ""};', 'if True else ""};',
         f"{SWEEP}gemm-blocked",
     ),
     Fault(
-        "gemm blocked: gaps of local memory are counted once",
-        GEMM, "*)(b_line + (${p}) * ${line_b}", "*)(b_line + (${p}) * ${TILE_N}",
+        "gemm blocked: lines of a tile have no gap between them where they are read",
+        GEMM, "(b_from + p * ${LINE_B}", "(b_from + p * ${tile_n}",
         f"{SWEEP}gemm-blocked",
     ),
     Fault(
-        "gemm blocked: unrolled steps leave out one",
-        GEMM, "% for u in range(UNROLL):\n${step", "% for u in range(min(UNROLL, 8)):\n${step",
-        f"{SWEEP}gemm-blocked",
+        "gemm blocked: the last part of k is not added",
+        GEMM, "part_${c} < splits ?", "part_${c} < splits - 1 ?",
+        "test_gemm_blocked.py",
     ),
     Fault(
         "gemm tiled: rows past the end of a transposed A are read",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -86,8 +87,10 @@ class DirectGemm(Algorithm[DftProblem]):
         table = (problem.n, problem.inverse, problem.kind, problem.real)
         roots = builder.table("roots", product.k * product.n, problem.real, product_table, *table)
         names = {"a": signal, "b": roots, "result": "spectrum"}
-        launches = _blocked().plan(product, config, device).launches
-        builder.launches += [_renamed(launch, names) for launch in launches]
+        plan = _blocked().plan(product, config, device)
+        for own in plan.with_role("scratch"):
+            names[own.name] = builder.scratch(own.name, math.prod(own.shape), own.dtype)
+        builder.launches += [_renamed(launch, names) for launch in plan.launches]
         return builder.finish()
 
 

@@ -14,7 +14,7 @@ from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["SUM_PARTS", "Blocked"]
 
@@ -95,23 +95,19 @@ class Blocked(launches.Product):
 
     def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
         """Return the values that suit the kind of device, splits only where they may pay."""
-        tile, splits = best_tiles(problem, device)[0]
+        _, splits = best_tiles(problem, device)[0]
         cpu = device.kind == "cpu"
-        least = {"WG_M": 1, "WG_N": 1} if cpu else {"WG_M": 4, "WG_N": 4}
+        least = {} if cpu else {"WORK_M": 2, "WORK_N": 2, "WG_M": 4, "WG_N": 4, "TILE_K": 8}
         most = {"BUFFERS": 1, "SWIZZLE": 1} if cpu else {"WORK_N": 16, "TILE_K": 32}
-        most["SPLITS"] = 64 if splits > 1 else 1
-        parameters = tuple(
-            replace(
-                item,
-                values=tuple(
-                    value
-                    for value in item.values
-                    if least.get(item.name, 0) <= int(value) <= most.get(item.name, 1 << 30)
-                ),
-            )
-            for item in self.space.parameters
-        )
-        return replace(self.space, parameters=parameters)
+
+        def values(item: Parameter) -> tuple[Value, ...]:
+            if item.name == "SPLITS":
+                return (1, splits // 2, splits, 2 * splits) if splits > 1 else (1,)
+            low, high = least.get(item.name, 0), most.get(item.name, 1 << 30)
+            return tuple(value for value in item.values if low <= int(value) <= high)
+
+        parameters = (replace(item, values=values(item)) for item in self.space.parameters)
+        return replace(self.space, parameters=tuple(parameters))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
         """Plan a group of items for every tile and part of k, and what adds up the parts."""

@@ -34,12 +34,18 @@ LANES = 128
 WARP = 32
 MOST_GROUPS = 24
 """Groups that a unit holds, however small."""
-READ_CLOCKS = 4.5
+READ_CLOCKS = 3.5
 """Clocks of a warp for a vector that it reads from local memory."""
+SHARED_CLOCKS = 13
+"""Clocks between such reads of a warp, since all warps of a unit read from one local memory."""
+STAGE_CLOCKS = 2.0
+"""Clocks of a warp for an element that it brings to local memory."""
 WAIT_CLOCKS = 450
 """Clocks of a step in which a group that is alone waits: for local memory, for the barrier."""
-EDGE_STEPS = 3
-"""Steps that the beginning and the end of a group take."""
+STREAM_CLOCKS = 1400
+"""The same where k is split: little is read twice, so that caches do not help."""
+EDGE_CLOCKS = 5_000
+"""Clocks in which a group begins and ends."""
 LAUNCH_CLOCKS = 20_000
 """Clocks of a second launch: ten microseconds of the host."""
 BYTES_A_CLOCK = 16
@@ -90,11 +96,11 @@ class Tile:
 TILES = tuple(
     Tile(*shape)
     for shape in (
-        (16, 8, 8, 16, 8),
         (16, 8, 4, 32, 8),
         (16, 8, 4, 16, 16),
-        (8, 8, 8, 16, 8),
+        (16, 8, 8, 16, 8),
         (8, 8, 8, 16, 16),
+        (8, 8, 8, 16, 8),
         (8, 8, 16, 8, 8),
         (8, 8, 8, 8, 16),
         (8, 4, 8, 16, 16),
@@ -111,6 +117,7 @@ TILES = tuple(
     )
 )
 """Those of GPUs, large ones first."""
+
 
 def vector_width(problem: GemmProblem, device: Device) -> int:
     """Return how many elements the device likes to have in a vector."""
@@ -189,7 +196,7 @@ def _groups_of_unit(tile: Tile, words: int) -> int:
 def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
     """Yield parts of k with which every unit has a group, two, or as many as it holds."""
     yield 1
-    groups = tile.count(problem) * problem.batch
+    groups = max(1, tile.count(problem) * problem.batch)
     most = problem.depth // (LEAST_STEPS * tile.TILE_K)
     for held in range(1, _groups_of_unit(tile, max(1, problem.sum_type.itemsize // 4)) + 1):
         splits = held * device.compute_units // groups
@@ -203,25 +210,29 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
     units, words = device.compute_units, max(1, itemsize // 4)
     held = _groups_of_unit(tile, words)
     groups = tile.count(problem) * problem.batch * splits
-    steps = -(-problem.depth // (splits * tile.TILE_K)) + EDGE_STEPS
-    wave = _step(tile, held, problem)
+    steps = -(-problem.depth // (splits * tile.TILE_K))
+    wait = WAIT_CLOCKS if splits == 1 else STREAM_CLOCKS
+    wave = steps * _step(tile, held, wait, problem) + EDGE_CLOCKS
     full, rest = divmod(groups, units * held)
-    last = _step(tile, -(-rest // units), problem) if rest else 0.0
+    last = 0.0
+    if rest:
+        last = steps * _step(tile, -(-rest // units), wait, problem) + EDGE_CLOCKS
     if full and rest:  # units do not begin their last groups together, nor share them evenly
         last = (last + wave) / 2
-    clocks = steps * (full * wave + last)
+    clocks = full * wave + last
     if splits > 1:
         nbytes = 2 * splits * problem.batch * problem.m * problem.n * itemsize
         clocks += LAUNCH_CLOCKS + nbytes / (BYTES_A_CLOCK * units)
     return clocks
 
 
-def _step(tile: Tile, held: int, problem: GemmProblem) -> float:
+def _step(tile: Tile, held: int, wait: int, problem: GemmProblem) -> float:
     """Return the clocks of a step where a compute unit has so many groups."""
     words = max(1, problem.sum_type.itemsize // 4)
     # Products of complex numbers are four; those of doubles count as two, or take longer anyway.
     products = tile.WORK_M * tile.WORK_N * (words * 2 if problem.is_complex else words)
-    reads = (tile.WORK_M + tile.WORK_N) * words / 4
-    own = tile.TILE_K * (products + 1 + READ_CLOCKS * max(reads, 2))
-    share = -(-tile.items // WARP) * WARP / LANES
-    return max(WAIT_CLOCKS + own * max(share, 1.0), own * share * held)
+    reads = max(2.0, (tile.WORK_M + tile.WORK_N) * words / 4)
+    inner = max(products, SHARED_CLOCKS * reads) + READ_CLOCKS * reads
+    own = tile.TILE_K * inner + STAGE_CLOCKS * tile.prefetched
+    load = held * -(-tile.items // WARP) * WARP / LANES
+    return own * max(load, 1.0) + wait / max(load, 1.0)

@@ -1,0 +1,183 @@
+"""The blocked matrix product: edges of every layout, parts of k, and what its model chooses."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyopencl.array as cl_array
+import pytest
+from gemm_checks import SMALL, assert_product, matrices
+from test_gemm_elements import TOLERANCES, expected, generated
+from test_gemm_plans import made_device
+
+from opencl_lab.operations.gemm import blocked as blocked_module
+from opencl_lab.operations.gemm.blocked import Blocked
+from opencl_lab.operations.gemm.blocked_model import TILES, Tile, best_tiles
+from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.plan import check_plan
+from opencl_lab.template import render
+
+BLOCKED = GEMM_SOLVER.algorithm("blocked")
+GPU = made_device("gpu", 1024, 48 << 10, 132)
+LOADS = {"WORK_M": 8, "WORK_N": 8, "WG_M": 8, "WG_N": 8, "TILE_K": 8, "BUFFERS": 1}
+SQUARES = (3000, 4096, 5000, 6144, 8192)
+
+
+def product(problem, inputs, queue, **changes):
+    config = {**SMALL["blocked"], **changes}
+    run = GEMM_SOLVER.run(problem, inputs, algorithm="blocked", config=config, queue=queue)
+    result = run.outputs["result"]
+    return result if isinstance(result, np.ndarray) else result.get()
+
+
+def assert_close(result, problem, inputs):
+    right = expected(problem, inputs)
+    real = problem.dtype.itemsize // (2 if problem.is_complex else 1)
+    assert result.shape == right.shape
+    assert abs(result - right).max() <= TOLERANCES[real] * abs(right).max()
+
+
+# ------------------------------------------------------------------ what the device computes
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
+def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, monkeypatch):
+    """Rows of whole vectors and of none, tiles inside and over the edge, rests of k."""
+    monkeypatch.setattr(blocked_module, "_aligned", lambda device: aligned)
+    for m, n, k in ((40, 48, 36), (8, 16, 8), (36, 20, 4), (6, 18, 10), (41, 47, 37), (1, 1, 3)):
+        problem = GemmProblem(m, n, k, trans_a=trans[0], trans_b=trans[1])
+        inputs = generated(rng, problem)
+        given = {name: cl_array.to_device(queue, array) for name, array in inputs.items()}
+        assert_close(product(problem, given, queue), problem, inputs)
+
+
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue):
+    if dtype in ("float64", "complex128") and not queue.device.double_fp_config:
+        pytest.skip("no double precision")
+    for buffers, splits, options in (
+        (1, 1, {"conj_a": True, "trans_b": True}),
+        (2, 3, {"conj_b": True, "trans_a": True, "beta": 0.5, "bias": "column", "batch": 2}),
+    ):
+        problem = GemmProblem(20, 36, 60, np.dtype(dtype), **options)
+        inputs = generated(rng, problem)
+        result = product(problem, inputs, queue, BUFFERS=buffers, SPLITS=splits)
+        assert_close(result, problem, inputs)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 4000), (16, 32, 999)])
+def test_parts_of_k_are_added_alike_each_time(shape, rng, queue):
+    """By several items that share the parts, or one; numbers of parts that nothing divides."""
+    a, b, _ = matrices(rng, *shape)
+    problem = GemmProblem(*shape)
+    for splits in (2, 7, 61, 125):
+        plan = BLOCKED.plan(
+            problem, BLOCKED.configure(problem, GPU, {**SMALL["blocked"], "SPLITS": splits}), GPU
+        )
+        parts = int(plan.launches[1].arguments["splits"])
+        assert splits // 2 < parts <= splits
+        assert plan.by_name["partial"].shape == (1, parts, *shape[:2])
+        results = [product(problem, {"a": a, "b": b}, queue, SPLITS=splits) for _ in range(2)]
+        assert_product(results[0], a, b)
+        np.testing.assert_array_equal(*results)
+
+
+def test_parts_make_long_sums_more_accurate(rng, queue):
+    a, b, _ = matrices(rng, 8, 16, 200_000)
+    a, b = abs(a), abs(b)
+    right = a.astype(float) @ b.astype(float)
+    problem, inputs = GemmProblem(8, 16, 200_000), {"a": a, "b": b}
+    whole, parts = (
+        (abs(product(problem, inputs, queue, SPLITS=splits) - right) / right).max()
+        for splits in (1, 100)
+    )
+    assert parts < whole / 4
+
+
+def test_a_large_stack_of_small_products_is_one_launch(rng, queue):
+    problem = GemmProblem(16, 16, 16, batch=1000)
+    (launch,) = BLOCKED.plan(problem, BLOCKED.default_config(problem, GPU), GPU).launches
+    assert launch.global_size == (1000 * launch.local_size[0],)
+    assert_close(product(problem, inputs := generated(rng, problem), queue), problem, inputs)
+
+
+# ------------------------------------------------------------------ plans for devices on paper
+
+
+def test_loads_are_as_wide_as_rows_allow():
+    for device, aligned in ((GPU, True), (made_device("cpu", 4096, 1 << 20, 2), False)):
+        for length, width in ((4096, 4), (4098, 2), (4099, 1)):
+            problem = GemmProblem(length, length, length)
+            config = BLOCKED.configure(problem, device, dict(LOADS))
+            params = BLOCKED.plan(problem, config, device).launches[0].params
+            assert params["ALIGNED"] == aligned
+            assert {params["LOAD_A"], params["LOAD_B"], params["STORE_WIDTH"]} == {width}
+    wide = GemmProblem(64, 64, 64, np.dtype("complex128"))
+    params = BLOCKED.plan(wide, BLOCKED.configure(wide, GPU), GPU).launches[0].params
+    assert params["LOAD_A"] == params["VECTOR_WIDTH"] == 1
+
+
+def test_host_memory_need_not_be_aligned():
+    shared = made_device()
+    assert blocked_module._aligned(shared)
+    assert not blocked_module._aligned(made_device("cpu"))
+    for field in ("unified_memory", "shared_pointers"):
+        assert not blocked_module._aligned(blocked_module.replace(shared, **{field: True}))
+
+
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_every_tile_of_the_model_can_be_planned(tile):
+    config = dict(vars(tile), BUFFERS=2, LOCAL_PAD=1, SWIZZLE=1, SPLITS=1)
+    for dtype in ("float32", "complex64"):
+        problem = GemmProblem(500, 500, 500, np.dtype(dtype), trans_a=True)
+        made = made_device("gpu", 1024, 1 << 20)
+        plan = BLOCKED.plan(problem, BLOCKED.configure(problem, made, config), made)
+        check_plan(plan, made)
+        source = render(plan.launches[0].template, plan.launches[0].params).text
+        sums = re.findall(r"^    vec_t sum_\d+_\d+ = 0;$", source, re.MULTILINE)
+        width = plan.launches[0].params["VECTOR_WIDTH"]
+        assert len(sums) * width == tile.WORK_M * tile.WORK_N
+
+
+def test_the_model_takes_large_tiles_for_large_products_and_fills_the_device():
+    for size in SQUARES:
+        tile, splits = best_tiles(GemmProblem(size, size, size), GPU)[0]
+        assert splits == 1
+        assert tile.rows * tile.columns >= 64 * 128
+    for size in (256, 512, 1000):
+        tile, _ = best_tiles(GemmProblem(size, size, size), GPU)[0]
+        assert tile.count(GemmProblem(size, size, size)) >= GPU.compute_units * 0.9
+    for shape in ((64, 64, 1 << 20), (64, 4096, 4096), (4096, 64, 4096), (100, 100, 100_000)):
+        problem = GemmProblem(*shape)
+        tile, splits = best_tiles(problem, GPU)[0]
+        assert tile.count(problem) * splits >= GPU.compute_units
+        assert splits * tile.TILE_K * 8 <= shape[2]
+    tile, _ = best_tiles(GemmProblem(16, 16, 16, batch=10_000), GPU)[0]
+    assert (tile.rows, tile.columns) == (16, 16)
+
+
+def test_doubles_and_complex_numbers_get_blocks_that_fit_the_registers():
+    for dtype in ELEMENT_TYPES:
+        problem = GemmProblem(4096, 4096, 4096, np.dtype(dtype))
+        tile, _ = best_tiles(problem, GPU)[0]
+        assert tile.WORK_M * tile.WORK_N * max(1, problem.sum_type.itemsize // 4) <= 128
+
+
+def test_a_tuner_is_offered_thousands_of_points_at_most():
+    for device in (GPU, made_device("cpu", 4096, 1 << 20, 2)):
+        for problem in (GemmProblem(4096, 4096, 4096), GemmProblem(64, 64, 1 << 20)):
+            space = BLOCKED.search_space(problem, device)
+            assert space.violation(BLOCKED.default_config(problem, device)) is None
+            points = sum(1 for _ in space)
+            assert 500 < points < 50_000
+            assert (len(space.parameters[-1].values) > 1) == (problem.k > 4096 and device is GPU)
+
+
+def test_geometry_of_a_tile():
+    tile = Tile(WORK_M=16, WORK_N=8, WG_M=4, WG_N=16, TILE_K=16)
+    assert (tile.rows, tile.columns, tile.items, tile.prefetched) == (64, 128, 64, 48)
+    assert tile.count(GemmProblem(65, 128, 7)) == 2
+    assert Blocked.space.names[:5] == tuple(vars(tile))
