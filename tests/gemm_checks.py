@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-ALGORITHMS = ("naive", "tiled", "blocked")
+ALGORITHMS = ("naive", "tiled", "blocked", "packed")
+CPU_ONLY = ("packed",)
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
 SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
@@ -13,6 +14,10 @@ SMALL = {
         "TILE_M": 8, "TILE_N": 16, "TILE_K": 8, "WORK_M": 2, "WORK_N": 4, "VECTOR_WIDTH": 4,
         "VECTOR_ROWS": 2, "LOCAL_PAD": 1, "UNROLL": 2, "STAGE_A": True, "STAGE_B": True,
         "STAGE_UNROLL": 1,
+    },
+    "packed": {
+        "ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 4, "PANELS_M": 2, "PANELS_N": 1, "TILE_K": 8,
+        "UNROLL": 2, "PACK_A": True, "PACK_B": "ahead", "PRODUCTS": 1, "SPLITS": 1,
     },
 }  # fmt: skip
 
