@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-ALGORITHMS = ("naive", "tiled", "blocked", "gemv")
+ALGORITHMS = ("naive", "tiled", "blocked", "packed", "gemv")
+CPU_ONLY = ("packed",)
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
 SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
@@ -14,6 +15,10 @@ SMALL = {
         "SWIZZLE": 2, "SPLITS": 1,
     },
     "gemv": {"VECTOR": 4, "ROWS": 2, "BLOCK": 16, "STEP_K": 16, "SPLITS": 2},
+    "packed": {
+        "ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 4, "PANELS_M": 2, "PANELS_N": 1, "TILE_K": 8,
+        "UNROLL": 2, "PACK_A": True, "PACK_B": "ahead", "PRODUCTS": 1, "SPLITS": 1,
+    },
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices
+from gemm_checks import ALGORITHMS, CPU_ONLY, SMALL, assert_product, matrices
 
 from opencl_lab import kernels
 from opencl_lab.device import Capabilities, Device
@@ -60,7 +60,8 @@ def test_default_plans_fit_any_device(algorithm, made):
     for problem in PROBLEMS:
         if algorithm.supports(problem, made) is not None:
             few = min(problem.m, problem.n) <= 16
-            assert made.max_work_items[0] < 64 or (algorithm.name == "gemv" and not few)
+            barred = algorithm.name in ("packed", "tensor") or (algorithm.name == "gemv" and not few)
+            assert made.max_work_items[0] < 64 or barred
             continue
         plan = algorithm.plan(problem, algorithm.configure(problem, made), made)
         check_plan(plan, made)
@@ -72,6 +73,7 @@ def test_default_plans_fit_any_device(algorithm, made):
             declared = re.findall(r"__local (?:real|sum)_t \w+\[(\d+)\](?:\[(\d+)\])?", source)
             elements = sum(int(x) * int(y or 1) for x, y in declared)
             assert launch.local_bytes == elements * problem.sum_type.itemsize
+            assert launch.local_memory <= made.capabilities.local_memory
             assert ("double" in source.split("*/")[1]) == (problem.dtype == np.float64)
 
 
@@ -136,6 +138,17 @@ BROKEN = {
         {"WG_M": 5},
         {"WORK_M": 16, "WORK_N": 32},
         {"WORK_M": 16, "TILE_K": 16},
+    ],
+    "packed": [
+        *({name: 0} for name in ("ROWS", "VECTORS", "PANELS_M", "PANELS_N", "TILE_K", "UNROLL")),
+        {"PRODUCTS": 0},
+        {"SPLITS": 0},
+        {"VECTOR_WIDTH": 3},
+        {"UNROLL": 3},
+        {"PACK_B": "here"},
+        {"ROWS": 12, "VECTORS": 3},
+        {"ROWS": 16, "TILE_K": 64, "UNROLL": 32},
+        {"SPLITS": 2, "PRODUCTS": 2},
     ],
 }
 

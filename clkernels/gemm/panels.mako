@@ -16,14 +16,16 @@
 ##         columns 0..NR-1          columns NR..2 NR-1
 ##       | row 0 | row 1 | ...    | row 0 | row 1 | ...
 ##
-## The names of these parameters are read from the page that calls: TYPE, TRANS_B, CONJ_A, CONJ_B,
-## VECTOR_WIDTH, VECTORS; see there.
+## The names of these parameters are read from the page: TYPE, TRANS_B, CONJ_A, CONJ_B,
+## VECTOR_WIDTH, VECTORS; for pack_a TRANS_A, ROWS, TILE_K; see packed.cl.mako.
 ##
 ## Functions and fragments:
 ##
 ##   real(type)        the type of the parts of a number, as sums have it
 ##   parts_of(type)    how many parts a number has
 ##   vectors(type)     real_t, vec_t, loose_t, which may lie anywhere, and helpers, in OpenCL C
+##   pad(type)         numbers between the rows of a block of A
+##   pack_a()          statements that copy a block of A into local memory
 ##   pack_rows(space)  a function that packs rows of one panel of B into memory of a space
 ##
 ## Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
@@ -42,8 +44,9 @@
         return 2 if type.endswith("2") else 1
 
 
-    def lane(value, number, width):
-        return value if width == 1 else f"{value}.s{LETTERS[number]}"
+    def pad(type):
+        """Numbers between the rows of a block of A: a line of a cache."""
+        return 64 // (8 if type.startswith("double") else 4)
 
 
     def swapped(value, width):
@@ -183,4 +186,46 @@ ${put(names[l], f"to + {l * panel * (2 if complex else 1)}")}\
         packed += ${panel * (2 if complex else 1)};
     }
 }
+</%def>\
+## Copy `count` columns of `rows` rows of A, from p on.
+<%def name="pack_a()">\
+<%
+    P, width = parts_of(TYPE), VECTOR_WIDTH
+    LINE = TILE_K * P + pad(TYPE)
+%>\
+% if TRANS_A:
+        for (uint r = 0; r < rows; r += ${ROWS}) {
+            __local real_t *to = a_block + r * ${TILE_K * P};
+            for (uint p = 0; p < count; ++p) {
+                const index_t from = (first + p) * m + first_row + r;
+                if (r + ${ROWS} <= rows) {
+% for r in range(ROWS):
+                    *(__local sum_t *)(to + ${r * P}) = load_element(a, from + ${r});
+% endfor
+                } else {
+                    for (uint i = 0; i < ${ROWS}; ++i)
+                        *(__local sum_t *)(to + i * ${P}) =
+                            r + i < rows ? load_element(a, from + i) : (sum_t)0;
+                }
+                to += ${ROWS * P};
+            }
+        }
+% else:
+        for (uint r = 0; r < rows_filled; ++r) {
+            const index_t from = (first_row + min(r, rows - 1)) * k + first;
+            __local real_t *to = a_block + r * ${LINE};
+            uint p = 0;
+% if P * width > 1 and width % P == 0:
+<% step = width // P %>\
+            for (; p + ${step} <= count; p += ${step})
+% if TYPE == "half":
+                *(__local loose_t *)(to + p) = vload_half${width}(0, a + from + p);
+% else:
+                *(__local loose_t *)(to + p * ${P}) = *(__global const loose_t *)(a + from + p);
+% endif
+% endif
+            for (; p < count; ++p)
+                *(__local sum_t *)(to + p * ${P}) = load_element(a, from + p);
+        }
+% endif
 </%def>\

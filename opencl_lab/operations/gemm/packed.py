@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.kernels import c_type, divides, one_of, positive, vector_width
+from opencl_lab.kernels import divides, one_of, positive, vector_width
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.packed_default import built_in, smallest
+from opencl_lab.operations.gemm.packed_default import PAGE_BYTES, built_in, smallest
 from opencl_lab.operations.gemm.packed_tiles import Form
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan
+from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Packed"]
 
@@ -24,6 +25,18 @@ SUM_SPAN = 256
 
 def _sums(config: Config) -> int:
     return config.integer("ROWS") * config.integer("VECTORS")
+
+
+def _around(value: int) -> tuple[Value, ...]:
+    """Return half a number, the number, and twice it."""
+    return tuple(sorted({max(1, value // 2), value, 2 * value}))
+
+
+def _places(form: Form) -> tuple[Value, ...]:
+    """Return where B may be packed, where these differ."""
+    lies_apart = form.panels_n > 2 and form.problem.n * form.real_type.itemsize >= PAGE_BYTES
+    places = ("panel", "ahead") if lies_apart else ("none", "panel", "ahead")
+    return tuple(place for place in places if replace(form, pack_b=place).fitted().pack_b == place)
 
 
 class Packed(launches.Product):
@@ -83,6 +96,39 @@ class Packed(launches.Product):
         """Return panels that fill the vector registers, and tiles that keep all units busy."""
         return built_in(problem, device).config()
 
+    def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
+        """Return blocks that fill the registers, and tiles around those of the built-in form.
+
+        Its tiles already share out evenly among the units, as only few sizes do.
+        """
+        form = built_in(problem, device)
+        registers = 32 if device.native_vector_bytes >= 64 else 16
+        chosen: dict[str, tuple[Value, ...]] = {
+            "ROWS": (4, 6, 8, 12, 14) if problem.m >= 8 else (form.rows,),
+            "VECTORS": (1, 2, 3, 4) if form.panels_n > 1 else (form.vectors,),
+            "VECTOR_WIDTH": (form.width,),
+            "PANELS_M": _around(form.panels_tile_m),
+            "PANELS_N": _around(form.panels_tile_n),
+            "TILE_K": (192, 256, 384, 512) if problem.depth > 192 else (form.tile_k,),
+            "UNROLL": (2, 4),
+            "PACK_A": (False, True) if problem.dtype.itemsize > 2 else (True,),
+            "PACK_B": _places(form),
+            "PRODUCTS": _around(form.products) if problem.batch > 1 else (1,),
+            "SPLITS": _around(form.splits) if form.splits > 1 else (1,),
+        }
+        parameters = (replace(p, values=chosen[p.name]) for p in self.space.parameters)
+        rules = (
+            Constraint(
+                lambda c: _sums(c) + c.integer("VECTORS") < registers,
+                "sums, a row of B and a number of A do not fit in the registers",
+            ),
+            Constraint(
+                lambda c: _sums(c) >= min(form.rows * form.vectors, registers // 2 - 4),
+                "fewer vectors of sums leave registers empty",
+            ),
+        )
+        return SearchSpace(tuple(parameters), (*self.space.constraints, *rules))
+
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
         """Plan the packing of B where it is done ahead, the product, and the sum of its parts."""
         found = launches.buffers(problem)
@@ -110,12 +156,11 @@ class _Planned:
         problem, form = self.problem, self.form
         found = []
         if form.pack_b == "ahead":
-            shape = (form.panels_n, problem.depth * form.parts, form.panel)
-            found.append(Buffer("packed_b", "scratch", shape, form.real_type))
+            panels = (form.panels_n, problem.depth * form.parts, form.panel)
+            found.append(Buffer("packed_b", "scratch", panels, form.real_type))
         if form.sums != "result":
-            shape = (form.splits, problem.m, problem.n)
-            if form.sums == "scratch":
-                shape = problem.shape
+            parted = (form.splits, problem.m, problem.n)
+            shape = problem.shape if form.sums == "scratch" else parted
             found.append(Buffer("sums", "scratch", shape, problem.sum_type))
         return found
 
@@ -124,9 +169,16 @@ class _Planned:
         return {name: values[name] for name in names}
 
     def _launch(
-        self, kernel: str, template: str, grid: tuple[int, ...], params: Any, arguments: Any
+        self,
+        kernel: str,
+        template: str,
+        grid: tuple[int, ...],
+        params: Mapping[str, Any],
+        arguments: Mapping[str, Argument],
+        local_bytes: int = 0,
     ) -> Launch:
-        return Launch(template, kernel, params, grid, (1,) * len(grid), arguments)
+        group = (1,) * len(grid)
+        return Launch(template, kernel, params, grid, group, arguments, local_bytes)
 
     def _pack(self) -> Launch:
         problem, form = self.problem, self.form
@@ -166,6 +218,7 @@ class _Planned:
                 **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),
                 "tile_n": index(form.tile_n),
             },
+            form.local_bytes,
         )
 
     def _sum(self) -> Launch:

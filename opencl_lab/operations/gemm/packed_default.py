@@ -15,7 +15,7 @@ from opencl_lab.kernels import largest_power
 from opencl_lab.operations.gemm.packed_tiles import Form, ceil_divide
 from opencl_lab.operations.gemm.problem import GemmProblem
 
-__all__ = ["built_in", "smallest"]
+__all__ = ["PAGE_BYTES", "built_in", "smallest"]
 
 MANY_REGISTERS = ((8, 3, 1.0), (6, 4, 0.98), (12, 2, 0.9), (14, 1, 0.75))
 FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
@@ -26,11 +26,13 @@ BLOCK_BYTES = 384 << 10
 """Of a block of A, which has to stay in the second cache beside a panel of B."""
 LAUNCH, ITEM = 60_000, 1_500
 """Cycles that a launch and an item cost."""
-MOVE, TURN = 1.0, 1.6
-"""Cycles to pack a number as it lies, and across."""
-STRIDED = 1.15
-"""How much longer the arithmetic takes where B is read in place, in lines that lie far apart."""
-ALIASED_BYTES = 1024
+MOVE, TURN = 1.2, 1.8
+"""Cycles to pack a number as it lies, and across; ahead it costs as much again to write it."""
+STRIDED, PAGED = 1.2, 2.5
+"""How much longer the arithmetic takes where B is read in place: its rows lie in other lines of
+memory, or each in a page of its own."""
+PAGE_BYTES = 4096
+ALIASED_BYTES = 2048
 """Rows of A so far apart, or a multiple of it, share a few sets of a cache: they are copied."""
 
 
@@ -122,17 +124,25 @@ def _cycles(form: Form, device: Device) -> float:
     steps = max(1, ceil_divide(depth, form.tile_k * form.parts))
     # Four cycles pass until a sum can be added to again, and two begin at once.
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
-    tile *= STRIDED if form.pack_b == "none" and form.panels_n > 2 else 1.0
+    tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
     tile += blocks * steps * (2 * form.rows * form.vectors + 40)
     tile += depth * columns * (pack if form.pack_b == "panel" else 4 / lanes)
     tile += depth * form.tile_m * (MOVE if form.pack_a else 0.5) + ITEM
     tiles = form.tiles_m * form.tiles_n * max(1, problem.batch) * form.splits
     cycles = ceil_divide(tiles, units) * tile + tile / 16
     if form.pack_b == "ahead":
-        cycles += LAUNCH + problem.depth * form.parts * form.panels_n * form.panel * pack / units
+        cycles += (
+            LAUNCH + 2 * problem.depth * form.parts * form.panels_n * form.panel * pack / units
+        )
     if form.splits > 1:
         cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
     return cycles
+
+
+def _stride_factor(form: Form) -> float:
+    if form.panels_n <= 2:
+        return 1.0
+    return PAGED if form.problem.n * form.real_type.itemsize >= PAGE_BYTES else STRIDED
 
 
 def _with_products(form: Form, device: Device) -> Form:

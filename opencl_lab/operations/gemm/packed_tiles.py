@@ -51,16 +51,20 @@ class Form:
         them are not summed up; what is transposed or narrower than a panel cannot be read in place
         as B; a stack is not packed ahead, and its products are not parted.
         """
-        form = cls(
+        return cls.of_values(
             problem,
-            *map(config.integer, ("ROWS", "VECTORS", "VECTOR_WIDTH", "PANELS_M", "PANELS_N")),
-            config.integer("TILE_K"),
-            config.integer("UNROLL"),
-            bool(config["PACK_A"]),
-            str(config["PACK_B"]),
-            *map(config.integer, ("PRODUCTS", "SPLITS")),
+            rows=config.integer("ROWS"),
+            vectors=config.integer("VECTORS"),
+            width=config.integer("VECTOR_WIDTH"),
+            panels_tile_m=config.integer("PANELS_M"),
+            panels_tile_n=config.integer("PANELS_N"),
+            tile_k=config.integer("TILE_K"),
+            unroll=config.integer("UNROLL"),
+            pack_a=bool(config["PACK_A"]),
+            pack_b=str(config["PACK_B"]),
+            products=config.integer("PRODUCTS"),
+            splits=config.integer("SPLITS"),
         )
-        return form.fitted()
 
     @classmethod
     def of_values(cls, problem: GemmProblem, **values: Any) -> Form:
@@ -127,7 +131,7 @@ class Form:
         return 2 if self.problem.is_complex else 1
 
     @property
-    def real_type(self) -> np.dtype:  # type: ignore[type-arg]
+    def real_type(self) -> np.dtype[Any]:
         """Type of the real numbers in panels."""
         return np.dtype(f"f{self.problem.sum_type.itemsize // self.parts}")
 

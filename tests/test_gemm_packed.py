@@ -1,0 +1,189 @@
+"""The product by packed panels: edges, element types, stacks, and how it is cut for devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gemm_checks import SMALL
+from test_gemm_elements import CASES, TOLERANCES, expected, generated
+
+from opencl_lab.device import Capabilities, Device
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.packed_default import built_in
+from opencl_lab.operations.gemm.packed_tiles import Form
+from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.plan import check_plan
+
+PACKED = GEMM.algorithm("packed")
+PLAIN = SMALL["packed"]
+FORMS = {
+    "ahead": {},
+    "panel": {"PACK_B": "panel"},
+    "in place": {"PACK_A": False, "PACK_B": "none"},
+    "A in place": {"PACK_A": False, "PACK_B": "panel", "PRODUCTS": 2},
+    "parts of k": {"PACK_A": False, "SPLITS": 3},
+}
+# Around a block of 4 x 8 sums, a tile of 8 rows, steps of 8 along k; less than a block.
+SHAPES = [
+    (8, 8, 8),
+    (9, 7, 17),
+    (7, 9, 15),
+    (4, 8, 1),
+    (3, 5, 9),
+    (1, 1, 1),
+    (21, 26, 5),
+    (5, 6, 0),
+]
+
+
+def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
+    return Device(
+        "made", "cpu", compute_units=units, native_vector_bytes=vector_bytes,
+        global_memory=64 << 30, max_allocation=16 << 30, max_work_items=(4096,) * 3,
+        capabilities=Capabilities(
+            fp64=True, max_work_group=4096, local_memory=local_memory, **capabilities
+        ),
+    )  # fmt: skip
+
+
+def assert_right(problem, config, rng, queue):
+    inputs = generated(rng, problem)
+    run = GEMM.run(problem, inputs, algorithm="packed", config=config, queue=queue)
+    result, right = run.outputs["result"], expected(problem, inputs)
+    assert result.dtype == problem.dtype
+    assert result.shape == right.shape
+    real = problem.dtype.itemsize // (2 if problem.is_complex else 1)
+    assert abs(result - right).max() <= TOLERANCES[real] * max(abs(right).max(), 1)
+
+
+# ------------------------------------------------------------------ results
+
+
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_edge(form, trans, rng, queue):
+    for shape in SHAPES:
+        problem = GemmProblem(*shape, alpha=2.0, trans_a=trans, trans_b=trans)
+        assert_right(problem, {**PLAIN, **FORMS[form]}, rng, queue)
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_elements_stacks_and_epilogues(dtype, case, rng, queue, device):
+    options = dict(CASES[case])
+    if dtype.startswith("complex"):
+        options |= {"activation": "", "alpha": 0.5 - 1.5j}
+    if dtype in ("float64", "complex128") and not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    form = list(FORMS)[case + 1 if dtype == "float32" else case]
+    problem = GemmProblem(13, 19, 11, np.dtype(dtype), **options)
+    assert_right(problem, {**PLAIN, **FORMS[form]}, rng, queue)
+
+
+def test_infinities_and_nan_stay_in_their_rows_and_columns(rng, queue):
+    for form in FORMS.values():
+        inputs = generated(rng, problem := GemmProblem(10, 11, 9))
+        inputs["a"][9, 8], inputs["b"][0, 10] = np.nan, np.inf
+        run = GEMM.run(problem, inputs, algorithm="packed", config={**PLAIN, **form}, queue=queue)
+        bad = np.zeros((10, 11), bool)
+        bad[9], bad[:, 10] = True, True
+        np.testing.assert_array_equal(~np.isfinite(run.outputs["result"]), bad)
+
+
+def test_halves_are_summed_up_in_float32_over_all_steps(queue):
+    # 3000 ones: a sum in float16 would stop at 2048, and one stored between steps be rounded.
+    problem = GemmProblem(4, 8, 3000, np.dtype("float16"), alpha=1 / 8)
+    inputs = {name: np.ones(getattr(problem, f"shape_{name}"), np.float16) for name in "ab"}
+    inputs["b"][-1] = 2
+    config = {**PLAIN, "TILE_K": 1000, "PACK_B": "panel"}
+    run = GEMM.run(problem, inputs, algorithm="packed", config=config, queue=queue)
+    assert (run.outputs["result"] == np.float16(3001 / 8)).all()
+
+
+def test_many_small_products(rng, queue):
+    assert_right(GemmProblem(5, 6, 7, batch=301), None, rng, queue)
+
+
+# ------------------------------------------------------------------ plans, without a device
+
+
+def test_it_is_for_cpus_with_room_for_a_panel():
+    problem = GemmProblem(100, 100, 100)
+    gpu = replace(cpu(), kind="gpu")
+    assert "for CPUs" in PACKED.supports(problem, gpu)
+    assert "no room" in PACKED.supports(problem, cpu(local_memory=1 << 10))
+    assert "double" in PACKED.supports(
+        replace(problem, dtype=np.dtype("float64")), replace(cpu(), capabilities=Capabilities())
+    )
+    assert PACKED.supports(problem, cpu(barriers_in_loops=False)) is None
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize("units", [1, 2, 16, 64])
+def test_built_in_configurations(units, vector_bytes):
+    device = cpu(units, vector_bytes)
+    for dtype in ELEMENT_TYPES:
+        for shape in [(0, 5, 5), (5, 5, 0), (1, 1, 1), (64,) * 3, (1000,) * 3, (4096,) * 3]:
+            problem = GemmProblem(*shape, dtype=np.dtype(dtype), trans_a=units == 2)
+            config = PACKED.configure(problem, device)
+            check_plan(PACKED.plan(problem, config, device), device)
+            form = Form.of(problem, config)
+            registers = 32 if vector_bytes == 64 else 16
+            assert form.rows * form.vectors + form.vectors + 1 <= registers
+            assert form.width * form.real_type.itemsize <= max(vector_bytes, 2 * 8)
+            if min(shape) >= 1000:  # all units have work, and about as much
+                tiles = form.tiles_m * form.tiles_n
+                assert -(-tiles // units) * units <= 1.4 * tiles
+
+
+def test_small_products_take_one_launch_and_large_ones_pack_ahead():
+    device = cpu(2)
+
+    def kernels(*shape, **options):
+        problem = GemmProblem(*shape, **options)
+        plan = PACKED.plan(problem, PACKED.configure(problem, device), device)
+        return [launch.kernel for launch in plan.launches]
+
+    for n in (16, 64, 128, 256):
+        assert kernels(n, n, n) == ["gemm_packed"]
+    assert kernels(1000, 1000, 1000) == ["gemm_pack", "gemm_packed"]
+    assert kernels(16, 16, 1 << 20)[-1] == "gemm_sum_parts"
+    assert kernels(16, 16, 16, batch=10_000) == ["gemm_packed"]
+
+
+def test_items_do_many_small_products():
+    form = built_in(GemmProblem(16, 16, 16, batch=10_000), cpu(16))
+    assert 8 <= form.products <= 10_000 // (4 * 16)
+    assert built_in(GemmProblem(500, 500, 500, batch=64), cpu(16)).products == 1
+
+
+def test_what_cannot_be_read_in_place_is_packed():
+    def form(problem, **changes):
+        return Form.of(problem, PACKED.default_config(problem, cpu()).replace(**changes))
+
+    complex64, half = np.dtype("complex64"), np.dtype("float16")
+    assert form(GemmProblem(64, 64, 64), PACK_B="none").pack_b == "none"
+    assert form(GemmProblem(64, 64, 64, trans_b=True), PACK_B="none").pack_b == "panel"
+    assert form(GemmProblem(64, 64, 64, complex64), PACK_B="none").pack_b == "panel"
+    assert form(GemmProblem(64, 5, 64), PACK_B="none", VECTOR_WIDTH=8).pack_b == "panel"
+    assert form(GemmProblem(64, 64, 64, half), PACK_B="none", PACK_A=False).pack_a
+    assert form(GemmProblem(64, 64, 64, complex64), VECTOR_WIDTH=1, UNROLL=1).width == 2
+    assert form(GemmProblem(64, 64, 64, batch=2), PACK_B="ahead", SPLITS=2).splits == 1
+    assert form(GemmProblem(3, 64, 64), ROWS=8).rows == 3
+
+
+@pytest.mark.parametrize("shape", [(256,) * 3, (1000,) * 3, (4096,) * 3, (4096, 8, 4096)])
+def test_the_search_is_small_and_holds_the_built_in_configuration(shape):
+    for vector_bytes in (32, 64):
+        device = cpu(16, vector_bytes)
+        problem = GemmProblem(*shape)
+        space = PACKED.search_space(problem, device)
+        points = list(space)
+        assert 50 <= len(points) <= 5000
+        default = PACKED.default_config(problem, device)
+        assert PACKED.space.violation(default) is None
+        assert {name: default[name] for name in ("PANELS_M", "PACK_B", "VECTORS")}.items() <= max(
+            points, key=lambda point: len(set(point.items()) & set(default.items()))
+        ).items()
