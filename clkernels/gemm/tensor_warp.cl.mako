@@ -13,10 +13,9 @@
  *   fragments of the next 8 or 16 of k, while the last ones are multiplied
  *
  * Fragments are loaded one ahead, over the end of a stage too: so the matrix unit never waits for
- * local memory. That took float64 from 0.65 to 1.0 of cuBLAS on an H200.
+ * local memory.
  *
- * Sums in float64 are those of IEEE arithmetic. For TF32 the unit cuts: with SUM_STEPS the sums are
- * taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
+ * For TF32 the unit cuts when it adds: with SUM_STEPS the sums are taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
  * for the products of two parts, and for infinities.
  *
  * Source: own; PTX ISA 9.0 for instructions and fragments; the pipeline of fragments is that of
@@ -25,7 +24,7 @@
  * The host guarantees: `gemm_tensor_pack` with LAYOUT "fragments" packed the matrices; a group for
  * each tile in dimension 0, the stack in dimension 1; a group copies each step evenly.
  *
- * TYPE        element in memory: half, float or double
+ * TYPE        element in memory: half or float
  * INDEX_T     unsigned type that counts the elements of the largest array
  * TRANS_A     whether A is stored as k rows of m (for the plain sums)
  * TRANS_B     whether B is stored as n rows of k
@@ -47,16 +46,13 @@
              BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
 <%
-    double = TYPE == "double"
     tile_m, tile_n = GROUPS_M * BLOCK_M, GROUPS_N * BLOCK_N
     items = 32 * GROUPS_M * GROUPS_N
-    fragment = 1024 if double else 512  # bytes of 16 rows or columns
+    fragment = 512  # bytes of 16 rows or columns
     line_a, line_b = tile_m // 16 * fragment, tile_n // 16 * fragment
     bytes_a, bytes_b = PARTS * FRAGMENTS * line_a, PARTS * FRAGMENTS * line_b
     rows, columns = BLOCK_M // 16, BLOCK_N // 8
-    word, total = ("double", "double") if double else ("uint", "float")
     products = [(0, 0)] if PARTS == 1 else [(1, 0), (0, 1), (0, 0)]
 %>\
 typedef ${INDEX_T} index_t;
@@ -73,37 +69,19 @@ ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % for part in range(PARTS):
 % for i in range(rows):
 <% at = f"{source} + {part * FRAGMENTS * line_a + p * line_a} + (warp_m * {rows} + {i}) * {fragment} + lane * 16" %>\
-% if double:
-        {
-            const double2 u = *(__local const double2 *)(${at});
-            const double2 v = *(__local const double2 *)(${at} + 512);
-            a${part}[${to}][${i}][0] = u.x, a${part}[${to}][${i}][1] = u.y;
-            a${part}[${to}][${i}][2] = v.x, a${part}[${to}][${i}][3] = v.y;
-        }
-% else:
         {
             const uint4 u = *(__local const uint4 *)(${at});
             a${part}[${to}][${i}][0] = u.x, a${part}[${to}][${i}][1] = u.y;
             a${part}[${to}][${i}][2] = u.z, a${part}[${to}][${i}][3] = u.w;
         }
-% endif
 % endfor
 % for j in range(0, columns, 2):
 <% at = f"{source} + {bytes_a + part * FRAGMENTS * line_b + p * line_b} + (warp_n * {columns // 2} + {j // 2}) * {fragment} + lane * 16" %>\
-% if double:
-        {
-            const double2 u = *(__local const double2 *)(${at});
-            const double2 v = *(__local const double2 *)(${at} + 512);
-            b${part}[${to}][${j}][0] = u.x, b${part}[${to}][${j}][1] = u.y;
-            b${part}[${to}][${j + 1}][0] = v.x, b${part}[${to}][${j + 1}][1] = v.y;
-        }
-% else:
         {
             const uint4 u = *(__local const uint4 *)(${at});
             b${part}[${to}][${j}][0] = u.x, b${part}[${to}][${j}][1] = u.y;
             b${part}[${to}][${j + 1}][0] = u.z, b${part}[${to}][${j + 1}][1] = u.w;
         }
-% endif
 % endfor
 % endfor
 </%def>\
@@ -130,7 +108,7 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
         copy_16(memory + (stage) * STAGE_BYTES + ${bytes_a} + (item + x * ${items}) * 16, \
                 packed_b + (step) * ${bytes_b} + (item + x * ${items}) * 16); \
 }
-    ${total} sum[${rows}][${columns}][4];
+    float sum[${rows}][${columns}][4];
     #pragma unroll
     for (uint i = 0; i < ${rows}; i++)
         #pragma unroll
@@ -142,7 +120,7 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
     float fresh[${rows}][${columns}][4]; /* the sums of the last few products */
 % endif
 % for part in range(PARTS):
-    ${word} a${part}[2][${rows}][4], b${part}[2][${columns}][2];
+    uint a${part}[2][${rows}][4], b${part}[2][${columns}][2];
 % endfor
     #pragma unroll
     for (uint s = 0; s < ${STAGES - 1}; s++) {

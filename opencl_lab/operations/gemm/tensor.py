@@ -20,7 +20,7 @@ from opencl_lab.operations.gemm.tensor_space import (
     step_length,
     tile,
 )
-from opencl_lab.plan import CUDA_GROUPS, Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["Tensor"]
@@ -30,13 +30,14 @@ PACKED_ROWS = 64
 
 
 class Tensor(launches.Product):
-    """Matrix units, from matrices that are packed step by step in the order these units read."""
+    """Matrix units; all but float64 from matrices packed step by step in the order they read."""
 
     name = "tensor"
     templates = (
         "gemm/tensor_pack.cl.mako",
         "gemm/tensor_warpgroup.cl.mako",
         "gemm/tensor_warp.cl.mako",
+        "gemm/tensor_double.cl.mako",
     )
     space = SPACE
 
@@ -66,15 +67,18 @@ class Tensor(launches.Product):
         return problem_space(problem, device)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan two launches: pack both matrices, then multiply, a group a tile."""
+        """Plan packing both matrices, but for float64, and multiplying, a group a tile."""
         units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
         if config["UNITS"] == "warpgroup" and not units:
             raise InvalidConfig(
-                f"warpgroups multiply no matrices of {problem.dtype} on this device; UNITS=warp does"
+                f"warpgroups multiply no matrices of {problem.dtype} on this device; "
+                "UNITS=warp does"
             )
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
+        if problem.dtype.itemsize == 8:
+            return Plan(buffers, (_multiply(problem, config),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
         pack = [_pack(problem, config)] if problem.depth else []
         return Plan(buffers + packed, (*pack, _multiply(problem, config)))
@@ -132,25 +136,36 @@ def _pack(problem: GemmProblem, config: Config) -> Launch:
 
 def _multiply(problem: GemmProblem, config: Config) -> Launch:
     tile_m, tile_n = tile(config)
-    shared = launches.params(problem)
-    del shared["CONJ_A"], shared["CONJ_B"]
-    warpgroup = config["UNITS"] == "warpgroup"
-    names = ["BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND"]
-    names += [] if warpgroup else ["GROUPS_M", "GROUPS_N"]
-    params: dict[str, Any] = {name: config[name] for name in names}
-    if warpgroup:
-        params["GROUPS"] = config["GROUPS_M"]
-    else:
-        params["FRAGMENTS"] = config["INSTRUCTIONS"]
     groups = round_up(problem.m, tile_m) // tile_m * (round_up(problem.n, tile_n) // tile_n)
-    arguments: dict[str, Argument] = launches.arguments(problem)
-    stage = stage_bytes(config, problem.dtype, _parts(problem))
+    arguments = launches.arguments(problem)
+    template = f"tensor_{config['UNITS']}"
+    if problem.dtype.itemsize == 8:
+        template = "tensor_double"
+    else:
+        arguments |= {"packed_a": "packed_a", "packed_b": "packed_b"}
+    barriers = 16 if config["UNITS"] == "warpgroup" else 0
+    stage = stage_bytes(config, problem.dtype, _parts(problem)) + barriers
     return Launch(
-        template=f"gemm/tensor_{config['UNITS']}.cl.mako",
+        template=f"gemm/{template}.cl.mako",
         kernel="gemm_tensor",
-        params={**shared, **params, "PARTS": _parts(problem)},
+        params=_params(problem, config),
         global_size=(groups * items(config), problem.batch),
         local_size=(items(config), 1),
-        arguments={**arguments, "packed_a": "packed_a", "packed_b": "packed_b"},
-        local_bytes=config.integer("STAGES") * (stage + (16 if warpgroup else 0)),
+        arguments=arguments,
+        local_bytes=config.integer("STAGES") * stage,
     )
+
+
+def _params(problem: GemmProblem, config: Config) -> dict[str, Any]:
+    """Return the parameters of the template that multiplies."""
+    shared = launches.params(problem)
+    del shared["CONJ_A"], shared["CONJ_B"]
+    shared |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "BAND")}
+    if config["UNITS"] == "warpgroup":
+        shared["GROUPS"] = config["GROUPS_M"]
+    else:
+        shared |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
+        shared["FRAGMENTS"] = config["INSTRUCTIONS"]
+    if problem.dtype.itemsize < 8:
+        shared |= {"SUM_STEPS": config["SUM_STEPS"], "PARTS": _parts(problem)}
+    return shared

@@ -1,4 +1,4 @@
-"""Configurations of the matrix product by matrix units: sizes, what is allowed, what is built in."""
+"""Configurations of the matrix product by matrix units: sizes, limits, what is built in."""
 
 from __future__ import annotations
 
@@ -182,10 +182,7 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
     found: list[tuple[float, Config]] = []
     for config, cost in _candidates(problem, device):
         need = config.integer("STAGES") * (stage_bytes(config, problem.dtype, parts) + 16)
-        if (
-            need <= _local_memory(device)
-            and items(config) <= device.capabilities.max_work_group
-        ):
+        if need <= _local_memory(device) and items(config) <= device.capabilities.max_work_group:
             tile_m, tile_n = tile(config)
             tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n) * problem.batch
             waves = -(-tiles // device.compute_units)
