@@ -78,8 +78,7 @@ def test_built_in_configurations_fit_and_render(kind, gpu):
         assert ALGORITHM.search_space(problem, gpu).violation(config) is None
         plan = ALGORITHM.plan(problem, config, gpu)
         check_plan(plan, gpu)
-        assert len(plan.launches) == (1 if kind[0] == "float64" else 2)
-        *_, text = (render(launch.template, launch.params).text for launch in plan.launches)
+        _, text = (render(launch.template, launch.params).text for launch in plan.launches)
         groups = kind[0] != "float64" and gpu is HOPPER
         assert ptx.is_specific(text) == groups == ("wgmma" in text)
 

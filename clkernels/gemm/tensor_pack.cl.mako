@@ -27,7 +27,7 @@
  * The host guarantees: dimension 0 of the grid has a group for every step of every 64 rows of
  * whole tiles, of A and then of B; dimension 1 covers the larger stack. Tiles are multiples of 64.
  *
- * TYPE      element in memory: half or float
+ * TYPE      element in memory: half, float, double
  * TRANS_A   whether A is stored as k rows of m, and not as m rows of k
  * TRANS_B   whether B is stored as n rows of k, and not as k rows of n
  * PARTS     1, or 2 for float32 in two parts of TF32
@@ -38,16 +38,20 @@
  */
 <%page args="TYPE, TRANS_A, TRANS_B, PARTS, LAYOUT, TILE_M, TILE_N, STEP"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
+<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
 <%
-    size = {"half": 2, "float": 4}[TYPE]
+    size = {"half": 2, "float": 4, "double": 8}[TYPE]
     per_chunk = 16 // size
     words = 2 if TYPE == "half" else 1  # of k in a word of a fragment
     fragment_k = 8 * words
+    halves = 2 if TYPE == "double" else 1
     chunks = 64 * STEP // per_chunk  # of a group
 
 
     def place(left, e):
         """Row and k in a fragment of 16 rows that element `e` of a lane's chunk is."""
+        if TYPE == "double":
+            return (f"r + {8 * e}", "c + 4 * half_of") if left else ("r + 8 * half_of", f"c + {4 * e}")
         word, odd = divmod(e, words)
         rows, places = (word % 2, word // 2) if left else (word // 2, word % 2)
         return f"r + {8 * rows}", f"{words} * (c + {4 * places}) + {odd}"
@@ -81,10 +85,12 @@
             const sum_t x${e} = values[c * ${per_chunk} + ${e}][row];
 % endfor
 % else:
-            /* Chunks of a step: fragment of k, 16 rows, lane. */
+            /* Chunks of a step: fragment of k, 16 rows, half, lane. */
             const uint r = i % 32 / 4, c = i % 4;
-            const uint rows = i / 32 % 4, fragment = i / 128;
-            const uint at = ((fragment * ${tile // 16} + inside / 16 + rows) * 32 + i % 32) * 16;
+            const uint half_of = i / 32 % ${halves};
+            const uint rows = i / ${32 * halves} % 4, fragment = i / ${128 * halves};
+            const uint at = (((fragment * ${tile // 16} + inside / 16 + rows) * ${halves} + half_of) * 32
+                + i % 32) * 16;
 % for e in range(per_chunk):
 <% row, p = place(left, e) %>\
             const sum_t x${e} = values[fragment * ${fragment_k} + ${p}][rows * 16 + ${row}];
@@ -96,6 +102,8 @@
             vstore_half(x${e}, ${e}, (__private half *)word);
 % endfor
             *(__global uint4 *)(to + at) = (uint4)(${", ".join(f"word[{e}] | (uint)word[{e + 1}] << 16" for e in (0, 2, 4, 6))});
+% elif TYPE == "double":
+            *(__global double2 *)(to + at) = (double2)(x0, x1);
 % else:
 % for e in range(4):
             const uint high${e} = high_part(x${e});

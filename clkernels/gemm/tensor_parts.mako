@@ -8,7 +8,7 @@
 ##   warp_multiply(type)       multiply(d, a, b): 16 x 8 sums of a warp += fragments in registers
 ##   group_multiply(type, n)   multiply(d, a, b, add): 64 x n sums of a warpgroup, tiles in local memory
 ##   group_order()             the functions around it: multiply_fence, multiply_commit, multiply_wait
-##   async_copies()            copy_16(to, from), copy_part(..), copies_commit, copies_wait(left)
+##   async_copies()            copy_16(to, from), copies_commit, copies_wait(left)
 ##   bulk_copies()             bulk_copy, and the barriers in local memory that count its bytes
 ##   tile_of_group(...)        which tile of the result a group owns, bands of tiles together
 ##   plain_sum()               one sum by ordinary arithmetic
@@ -72,11 +72,7 @@
     ((1ul << 62) | (64ul << 32) | (1ul << 16) | (ulong)(((address) & 0x3ffff) >> 4))
 </%def>\
 <%def name="async_copies()">\
-/* Copy 8 or 16 bytes to local memory, without registers; the first `read` are read, then zeros. */
-#define copy_part(bytes, cache, to, from, read) \
-    asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" \
-        :: "r"(to), "l"((ulong)(from)), "r"(read) : "memory")
-/* Copy 16 bytes. */
+/* Copy 16 bytes to local memory, without registers. */
 #define copy_16(to, from) \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"((ulong)(from)) : "memory")
 /* The copies so far are one batch. */

@@ -13,6 +13,7 @@ from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.operations.gemm.tensor_space import (
     SPACE,
+    STAGE_BARRIERS,
     built_in,
     items,
     problem_space,
@@ -30,14 +31,13 @@ PACKED_ROWS = 64
 
 
 class Tensor(launches.Product):
-    """Matrix units; all but float64 from matrices packed step by step in the order they read."""
+    """Matrix units, from matrices that are packed step by step in the order these units read."""
 
     name = "tensor"
     templates = (
         "gemm/tensor_pack.cl.mako",
         "gemm/tensor_warpgroup.cl.mako",
         "gemm/tensor_warp.cl.mako",
-        "gemm/tensor_double.cl.mako",
     )
     space = SPACE
 
@@ -67,7 +67,7 @@ class Tensor(launches.Product):
         return problem_space(problem, device)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan packing both matrices, but for float64, and multiplying, a group a tile."""
+        """Plan two launches: pack both matrices, then multiply, a group a tile."""
         units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
         if config["UNITS"] == "warpgroup" and not units:
             raise InvalidConfig(
@@ -77,11 +77,9 @@ class Tensor(launches.Product):
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
-        if problem.dtype.itemsize == 8:
-            return Plan(buffers, (_multiply(problem, config),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
         pack = [_pack(problem, config)] if problem.depth else []
-        return Plan(buffers + packed, (*pack, _multiply(problem, config)))
+        return Plan(buffers + packed, (*pack, _multiply(problem, config, device)))
 
 
 def _parts(problem: GemmProblem) -> int:
@@ -134,38 +132,34 @@ def _pack(problem: GemmProblem, config: Config) -> Launch:
     )
 
 
-def _multiply(problem: GemmProblem, config: Config) -> Launch:
+def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
     tile_m, tile_n = tile(config)
     groups = round_up(problem.m, tile_m) // tile_m * (round_up(problem.n, tile_n) // tile_n)
-    arguments = launches.arguments(problem)
-    template = f"tensor_{config['UNITS']}"
-    if problem.dtype.itemsize == 8:
-        template = "tensor_double"
-    else:
-        arguments |= {"packed_a": "packed_a", "packed_b": "packed_b"}
-    barriers = 16 if config["UNITS"] == "warpgroup" else 0
-    stage = stage_bytes(config, problem.dtype, _parts(problem)) + barriers
     return Launch(
-        template=f"gemm/{template}.cl.mako",
+        template=f"gemm/tensor_{config['UNITS']}.cl.mako",
         kernel="gemm_tensor",
-        params=_params(problem, config),
+        params=_params(problem, config, device),
         global_size=(groups * items(config), problem.batch),
         local_size=(items(config), 1),
-        arguments=arguments,
-        local_bytes=config.integer("STAGES") * stage,
+        arguments={
+            **launches.arguments(problem),
+            "packed_a": "packed_a",
+            "packed_b": "packed_b",
+        },
+        local_bytes=config.integer("STAGES")
+        * (stage_bytes(config, problem.dtype, _parts(problem)) + STAGE_BARRIERS),
     )
 
 
-def _params(problem: GemmProblem, config: Config) -> dict[str, Any]:
+def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
     """Return the parameters of the template that multiplies."""
+    names = ("TRANS_A", "TRANS_B", "TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
     shared = launches.params(problem)
-    del shared["CONJ_A"], shared["CONJ_B"]
-    shared |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "BAND")}
+    params = {name: shared[name] for name in names}
+    params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
+    params["PARTS"] = _parts(problem)
     if config["UNITS"] == "warpgroup":
-        shared["GROUPS"] = config["GROUPS_M"]
-    else:
-        shared |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
-        shared["FRAGMENTS"] = config["INSTRUCTIONS"]
-    if problem.dtype.itemsize < 8:
-        shared |= {"SUM_STEPS": config["SUM_STEPS"], "PARTS": _parts(problem)}
-    return shared
+        return {**params, "GROUPS": config["GROUPS_M"]}
+    params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
+    bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
+    return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}
