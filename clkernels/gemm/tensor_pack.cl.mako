@@ -138,7 +138,10 @@ static inline uint high_part(const float x)
 
 static inline uint low_part(const float x, const uint high)
 {
-    return (high & 0x7f800000) == 0x7f800000 ? 0 : rounded(as_uint(x - as_float(high)));
+    const uint bits = as_uint(x - as_float(high));
+    if ((high & 0x7fffffff) == 0x7f7fe000) /* rounded up, both parts would make an infinity */
+        return bits & 0xffffe000;
+    return (high & 0x7f800000) == 0x7f800000 ? 0 : rounded(bits);
 }
 % endif
 

@@ -5,15 +5,16 @@
  *
  *   packed A   step 0 | step 1 | ..            +-----------+-----------+
  *   packed B   step 0 | step 1 | ..            | warp 0    | warp 2    |  BLOCK_M rows
- *        |  asynchronous copies, 16 bytes      +-----------+-----------+  BLOCK_N columns
- *        v  an item, in order                  | warp 1    | warp 3    |  in registers
+ *        |  asynchronous copies: bulk, or      +-----------+-----------+  BLOCK_N columns
+ *        v  16 bytes an item, in order         | warp 1    | warp 3    |  in registers
  *   [ stage 0 | stage 1 | .. ]                 +-----------+-----------+
  *        |  16-byte loads, no bank conflicts     TILE_M = GROUPS_M * BLOCK_M
  *        v                                       TILE_N = GROUPS_N * BLOCK_N
  *   fragments of the next 8 or 16 of k, while the last ones are multiplied
  *
  * Fragments are loaded one ahead, over the end of a stage too: so the matrix unit never waits for
- * local memory. That took float64 from 0.65 to 1.0 of cuBLAS on an H200.
+ * local memory. On an H200 that, and copies of neighbours only, took float64 from 0.6 to 1.0 of
+ * cuBLAS; the same kernel with the same chunks copied from the matrices in place stayed at 0.6.
  *
  * Sums in float64 are those of IEEE arithmetic. For TF32 the unit cuts: with SUM_STEPS the sums are
  * taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
@@ -42,9 +43,10 @@
  * STAGES      steps in local memory
  * SUM_STEPS   fragments along k after which sums leave the unit; 0: at the end
  * BAND        rows of tiles that are worked on together
+ * BULK        whether one item copies whole steps (compute capability 9.0); else all do
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, BLOCK_M,
-             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND"/>\
+             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
@@ -64,7 +66,7 @@ ${parts.types()}\
 #define STEP ${FRAGMENTS * (16 if TYPE == "half" else 8)}
 #define STAGE_BYTES ${bytes_a + bytes_b}
 ${tensor.warp_multiply(TYPE)}\
-${tensor.async_copies()}\
+${tensor.bulk_copies() if BULK else tensor.async_copies()}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % endif
@@ -120,6 +122,23 @@ void gemm_tensor(${parts.arguments()},
 ${tensor.tile_of_group(tile_m, tile_n, BAND)}\
 ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
 
+% if BULK:
+    __local ulong barriers[${STAGES}];
+    const uint full = (uint)(ulong)barriers;
+    uint parity = 0;
+    if (item == 0) {
+        for (uint s = 0; s < ${STAGES}; s++)
+            barrier_start(full + 8 * s, 1);
+        barriers_started();
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#define copy_step(stage, step) if (item == 0) { \
+    const uint to = memory + (stage) * STAGE_BYTES, bar = full + 8 * (stage); \
+    barrier_expect(bar, STAGE_BYTES); \
+    bulk_copy(to, packed_a + (step) * ${bytes_a}, ${bytes_a}, bar); \
+    bulk_copy(to + ${bytes_a}, packed_b + (step) * ${bytes_b}, ${bytes_b}, bar); \
+}
+% else:
 #define copy_step(stage, step) { \
     _Pragma("unroll") \
     for (uint x = 0; x < ${bytes_a // 16 // items}; x++) \
@@ -130,6 +149,7 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
         copy_16(memory + (stage) * STAGE_BYTES + ${bytes_a} + (item + x * ${items}) * 16, \
                 packed_b + (step) * ${bytes_b} + (item + x * ${items}) * 16); \
 }
+% endif
     ${total} sum[${rows}][${columns}][4];
     #pragma unroll
     for (uint i = 0; i < ${rows}; i++)
@@ -148,20 +168,34 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
     for (uint s = 0; s < ${STAGES - 1}; s++) {
         if (s < steps)
             copy_step(s, s)
+% if not BULK:
         copies_commit();
+% endif
     }
     uint stage = 0, free = ${STAGES - 1};
     __local const uchar *now = stages;
+% if BULK:
+    if (steps != 0)
+        barrier_wait(full, 0);
+% else:
     copies_wait(${STAGES - 2});
     barrier(CLK_LOCAL_MEM_FENCE);
+% endif
 ${load(0, "now", 0)}\
     for (ulong step = 0; step < steps; step++) {
         __local const uchar *next;
 % for p in range(FRAGMENTS):
 % if p == FRAGMENTS - 1:
+% if not BULK:
         copies_wait(${STAGES - 2});
+% endif
         barrier(CLK_LOCAL_MEM_FENCE); /* all have read the stage that is filled next */
         stage = stage + 1 == ${STAGES} ? 0 : stage + 1;
+% if BULK:
+        parity ^= stage == 0;
+        if (step + 1 < steps)
+            barrier_wait(full + 8 * stage, parity);
+% endif
         next = stages + stage * STAGE_BYTES;
 ${load((p + 1) % 2, "next", 0)}\
 % else:
@@ -170,7 +204,9 @@ ${load((p + 1) % 2, "now", p + 1)}\
 % if p == 0:
         if (step + ${STAGES - 1} < steps)
             copy_step(free, step + ${STAGES - 1})
+% if not BULK:
         copies_commit();
+% endif
         free = free + 1 == ${STAGES} ? 0 : free + 1;
 % endif
 % if SUM_STEPS and p % SUM_STEPS == 0:
@@ -201,7 +237,9 @@ ${load((p + 1) % 2, "now", p + 1)}\
 % endfor
         now = next;
     }
+% if not BULK:
     copies_wait(0);
+% endif
 
     /* Lane 4r + c has rows r and r + 8, columns 2c and 2c + 1 of each product. */
     const index_t first_row = (index_t)tile_row * ${tile_m} + warp_m * ${BLOCK_M} + lane / 4;

@@ -45,6 +45,9 @@ PROBES = (
     Probe("subgroups", "sub-groups", UPDATE),
     Probe("int64_atomics", "64-bit atomics", UPDATE),
     Probe("inline_ptx", "inline PTX", UPDATE),
+    Probe("matrix_units", "matrix units of warps", UPDATE),
+    Probe("warpgroup_matrix_units", "matrix units of warpgroups", UPDATE),
+    Probe("declared_memory", "local memory beyond the driver's word", UPDATE),
     Probe(
         "event_timing",
         "event times against the host",

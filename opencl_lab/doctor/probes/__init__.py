@@ -29,6 +29,11 @@ from opencl_lab.doctor.probes.behaviour import (
 )
 from opencl_lab.doctor.probes.features import fp16, fp64, inline_ptx, int64_atomics, subgroups
 from opencl_lab.doctor.probes.limits import local_memory, max_work_group, vector_bytes
+from opencl_lab.doctor.probes.matrix import (
+    declared_memory,
+    matrix_units,
+    warpgroup_matrix_units,
+)
 from opencl_lab.doctor.probes.throughput import (
     cached_bytes,
     copy_bytes,
@@ -46,6 +51,7 @@ __all__ = [
     "barriers_in_loops",
     "cached_bytes",
     "copy_bytes",
+    "declared_memory",
     "event_timing",
     "fetch_bytes",
     "fetch_plain_bytes",
@@ -57,6 +63,7 @@ __all__ = [
     "inline_ptx",
     "int64_atomics",
     "local_memory",
+    "matrix_units",
     "max_work_group",
     "send_bytes",
     "send_plain_bytes",
@@ -64,4 +71,5 @@ __all__ = [
     "usable",
     "vector_bytes",
     "visible_writes",
+    "warpgroup_matrix_units",
 ]

@@ -10,10 +10,10 @@ import pyopencl as cl
 from opencl_lab.device import Device
 from opencl_lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 
-__all__ = ["fp16", "fp64", "inline_ptx", "int64_atomics", "subgroups"]
+__all__ = ["feature", "fp16", "fp64", "inline_ptx", "int64_atomics", "subgroups"]
 
 
-def _feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> Answers:
+def feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> Answers:
     """Yield the steps of an optional feature that `attempt` tries out."""
     yield {"trying": "a small kernel", "claimed": claimed}
     try:
@@ -47,7 +47,7 @@ def fp64(device: Device) -> Answers:
         session.run(source, "evaluate", 1024, session.size(64), a, b, c, out)
         check(out, (a * b + c) / (2 + np.abs(c)) + np.sqrt(np.abs(a)), 1e-14)
 
-    yield from _feature(device.capabilities.fp64, "double precision is right to 1e-14", attempt)
+    yield from feature(device.capabilities.fp64, "double precision is right to 1e-14", attempt)
 
 
 def fp16(device: Device) -> Answers:
@@ -68,7 +68,7 @@ def fp16(device: Device) -> Answers:
         wide, expected = out.astype(np.float64), a.astype(np.float64) * b + a
         check(wide, expected, 4e-3)
 
-    yield from _feature(device.capabilities.fp16, "half precision is right to 4e-3", attempt)
+    yield from feature(device.capabilities.fp16, "half precision is right to 4e-3", attempt)
 
 
 def subgroups(device: Device) -> Answers:
@@ -111,7 +111,7 @@ def subgroups(device: Device) -> Answers:
         width = int(np.count_nonzero(where == where[0]))
         return f"sub-groups of {width}" + (f", with {option}" if option else "")
 
-    yield from _feature(device.capabilities.subgroups, "", attempt)
+    yield from feature(device.capabilities.subgroups, "", attempt)
 
 
 def int64_atomics(device: Device) -> Answers:
@@ -139,7 +139,7 @@ def int64_atomics(device: Device) -> Answers:
         check(total, x.sum(dtype=np.uint64, keepdims=True))
         check(largest, x.max(keepdims=True))
 
-    yield from _feature(device.capabilities.int64_atomics, "add and cmpxchg are right", attempt)
+    yield from feature(device.capabilities.int64_atomics, "add and cmpxchg are right", attempt)
 
 
 def inline_ptx(device: Device) -> Answers:
@@ -158,4 +158,4 @@ def inline_ptx(device: Device) -> Answers:
         session.run(source, "merge", 1024, session.size(64), a, b, out)
         check(out, a ^ b)  # 0x3c is the truth table of the first operand xor the second
 
-    yield from _feature(device.capabilities.inline_ptx, "inline PTX runs", attempt)
+    yield from feature(device.capabilities.inline_ptx, "inline PTX runs", attempt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from opencl_lab.device import Device
 from opencl_lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 from opencl_lab.template import render
 
-__all__ = ["local_memory", "max_work_group", "vector_bytes"]
+__all__ = ["local_arrays", "local_memory", "max_work_group", "vector_bytes"]
 
 
 def _short(reached: int, detail: str, error: Exception) -> Answer:
@@ -62,11 +63,17 @@ def _hash(values: Array) -> Array:
 
 def local_memory(device: Device) -> Answers:
     """Probe ever larger arrays in local memory, up to what the device claims."""
-    session = ProbeSession(device)
-    wg, groups, claimed = session.size(64), 4, device.local_memory
+    claimed = device.local_memory
     dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL
     place = "memory of its own" if dedicated else "carved out of ordinary memory"
     steps = [claimed // 4, claimed // 2, claimed - 1024, claimed]
+    yield from local_arrays(device, claimed, steps, place)
+
+
+def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str) -> Answers:
+    """Probe arrays of several sizes in local memory, of `claimed` bytes at last."""
+    session = ProbeSession(device)
+    wg, groups = session.size(64), 4
     largest = 0
     for size in (size & ~3 for size in steps if size >= 1024):
         yield {"trying": f"{size} bytes", "value": largest}

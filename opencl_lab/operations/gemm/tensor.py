@@ -13,6 +13,7 @@ from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.operations.gemm.tensor_space import (
     SPACE,
+    STAGE_BARRIERS,
     built_in,
     items,
     problem_space,
@@ -20,7 +21,7 @@ from opencl_lab.operations.gemm.tensor_space import (
     step_length,
     tile,
 )
-from opencl_lab.plan import CUDA_GROUPS, Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["Tensor"]
@@ -70,14 +71,15 @@ class Tensor(launches.Product):
         units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
         if config["UNITS"] == "warpgroup" and not units:
             raise InvalidConfig(
-                f"warpgroups multiply no matrices of {problem.dtype} on this device; UNITS=warp does"
+                f"warpgroups multiply no matrices of {problem.dtype} on this device; "
+                "UNITS=warp does"
             )
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
         pack = [_pack(problem, config)] if problem.depth else []
-        return Plan(buffers + packed, (*pack, _multiply(problem, config)))
+        return Plan(buffers + packed, (*pack, _multiply(problem, config, device)))
 
 
 def _parts(problem: GemmProblem) -> int:
@@ -130,27 +132,34 @@ def _pack(problem: GemmProblem, config: Config) -> Launch:
     )
 
 
-def _multiply(problem: GemmProblem, config: Config) -> Launch:
+def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
     tile_m, tile_n = tile(config)
-    shared = launches.params(problem)
-    del shared["CONJ_A"], shared["CONJ_B"]
-    warpgroup = config["UNITS"] == "warpgroup"
-    names = ["BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND"]
-    names += [] if warpgroup else ["GROUPS_M", "GROUPS_N"]
-    params: dict[str, Any] = {name: config[name] for name in names}
-    if warpgroup:
-        params["GROUPS"] = config["GROUPS_M"]
-    else:
-        params["FRAGMENTS"] = config["INSTRUCTIONS"]
     groups = round_up(problem.m, tile_m) // tile_m * (round_up(problem.n, tile_n) // tile_n)
-    arguments: dict[str, Argument] = launches.arguments(problem)
-    stage = stage_bytes(config, problem.dtype, _parts(problem))
     return Launch(
         template=f"gemm/tensor_{config['UNITS']}.cl.mako",
         kernel="gemm_tensor",
-        params={**shared, **params, "PARTS": _parts(problem)},
+        params=_params(problem, config, device),
         global_size=(groups * items(config), problem.batch),
         local_size=(items(config), 1),
-        arguments={**arguments, "packed_a": "packed_a", "packed_b": "packed_b"},
-        local_bytes=config.integer("STAGES") * (stage + (16 if warpgroup else 0)),
+        arguments={
+            **launches.arguments(problem),
+            "packed_a": "packed_a",
+            "packed_b": "packed_b",
+        },
+        local_bytes=config.integer("STAGES")
+        * (stage_bytes(config, problem.dtype, _parts(problem)) + STAGE_BARRIERS),
     )
+
+
+def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
+    """Return the parameters of the template that multiplies."""
+    names = ("TRANS_A", "TRANS_B", "TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
+    shared = launches.params(problem)
+    params = {name: shared[name] for name in names}
+    params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
+    params["PARTS"] = _parts(problem)
+    if config["UNITS"] == "warpgroup":
+        return {**params, "GROUPS": config["GROUPS_M"]}
+    params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
+    bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
+    return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}

@@ -1,4 +1,4 @@
-"""Configurations of the matrix product by matrix units: sizes, what is allowed, what is built in."""
+"""Configurations of the matrix product by matrix units: sizes, limits, what is built in."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = [
-    "INSTRUCTIONS",
     "SPACE",
+    "STAGE_BARRIERS",
     "built_in",
     "items",
     "problem_space",
@@ -25,6 +25,8 @@ __all__ = [
 
 INSTRUCTIONS = 4
 """Instructions along k in a step of warpgroups, whose rows in local memory are 128 bytes."""
+STAGE_BARRIERS = 16
+"""Bytes of the barriers of a stage."""
 REGISTERS = 1 << 16
 """Registers of 32 bits of one compute unit."""
 
@@ -181,11 +183,10 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
     parts = 2 if problem.precision == "3xtf32" else 1
     found: list[tuple[float, Config]] = []
     for config, cost in _candidates(problem, device):
-        need = config.integer("STAGES") * (stage_bytes(config, problem.dtype, parts) + 16)
-        if (
-            need <= _local_memory(device)
-            and items(config) <= device.capabilities.max_work_group
-        ):
+        need = config.integer("STAGES") * (
+            stage_bytes(config, problem.dtype, parts) + STAGE_BARRIERS
+        )
+        if need <= _local_memory(device) and items(config) <= device.capabilities.max_work_group:
             tile_m, tile_n = tile(config)
             tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n) * problem.batch
             waves = -(-tiles // device.compute_units)
@@ -216,7 +217,8 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
             *SPACE.constraints,
             Constraint(
                 lambda c: (
-                    c.integer("STAGES") * (stage_bytes(c, problem.dtype, parts) + 16) <= limit
+                    c.integer("STAGES") * (stage_bytes(c, problem.dtype, parts) + STAGE_BARRIERS)
+                    <= limit
                 ),
                 "the steps must fit in local memory",
             ),
