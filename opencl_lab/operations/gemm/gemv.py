@@ -244,7 +244,7 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
         block = min(max(16, largest_power(lines // (4 * units))), 256, room)
     else:
         rows = largest_power(8, registers // extra)
-        block = min(max(256, largest_power(lines // (2 * units))), 2048, room)
+        block = min(max(512, largest_power(lines // units)), 2048, room)
     items = -(-lines // block) * max(1, problem.batch)
     return Config(
         LANES=1,
