@@ -248,6 +248,10 @@ class Solver(ABC, Generic[P]):
         """Return the names of a group's algorithms, those that are probably faster first."""
         return self.homes
 
+    def promising(self, problem: P, device: Device) -> Iterable[str]:
+        """Return the names of those that may be the fastest: what a search for it has to try."""
+        return self.homes
+
     def choose(self, problem: P, device: Device, name: str = AUTO) -> Algorithm[P]:
         """Return the algorithm `name`.
 

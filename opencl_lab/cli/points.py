@@ -106,7 +106,7 @@ class Sweep:
         return self.chosen.generate(self.problem(size), self.options["seed"], **options)
 
     def document(
-        self, results: Sequence[Mapping[str, Any]], sizes: Sequence[int], **more: Any
+        self, results: Sequence[Mapping[str, Any]], sizes: Sequence[Any], **more: Any
     ) -> dict[str, Any]:
         """Return the JSON document of the sizes that were measured, with the device's peaks."""
         peaks = stored_peaks(self.selection.device)

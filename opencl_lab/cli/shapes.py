@@ -34,6 +34,8 @@ from opencl_lab.comparison.table import write_csv
 from opencl_lab.comparison.wanted import names_of
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
+from opencl_lab.reference.descriptor import DeviceReference, HostReference
+from opencl_lab.solver import AUTO
 
 __all__ = ["SHAPE_RESULTS", "STANDARD", "ShapeOutputs", "ShapeSweep", "shape_sweep_of", "shapes_of"]
 
@@ -93,15 +95,14 @@ class ShapeSweep(Sweep):
         """Return what is run: what ``auto`` takes, and those named that take the shape."""
         problem, device = self.problem(size), self.selection.device
         wanted = names_of(self.request.algorithms)
-        if wanted != ["all"]:
-            known = [name for name in wanted if name != "auto"]
-            able = [
-                name
-                for name in known
-                if self.chosen.algorithm(name).supports(problem, device) is None
-            ]
-            wanted = ["auto", *able]
-        return replace(self.request, algorithms=wanted)
+        if wanted == ["all"]:
+            wanted = list(self.chosen.solver.promising(problem, device))
+        able = [
+            name
+            for name in wanted
+            if name != AUTO and self.chosen.algorithm(name).supports(problem, device) is None
+        ]
+        return replace(self.request, algorithms=[AUTO, *able])
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def shape_sweep_of(
         names = [
             item.name
             for item in chosen.references
-            if item.kind == "library" and item.unavailable() is None
+            if isinstance(item, (HostReference, DeviceReference)) and item.unavailable() is None
         ]
         request = replace(request, against=names or "none", lenient=True)
     if request.budget is None and request.repeats is None:
@@ -164,7 +165,7 @@ class ShapeOutputs:
         ]
 
     def print_and_write(self) -> int:
-        """Print the table and its summary, then write the files; return the exit status of these."""
+        """Print the table and its summary, then write the files; return their exit status."""
         content = self._document()
         try:
             if settings().json:

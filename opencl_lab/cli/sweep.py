@@ -163,7 +163,11 @@ def _check_calls(run: RunOptions, patience: float | None) -> None:
 
 
 def _bench(
-    sweep: Sweep, folder: Path, unfinished: Unfinished, patience: Patience, outputs: Callable[..., Any]
+    sweep: Sweep,
+    folder: Path,
+    unfinished: Unfinished,
+    patience: Patience,
+    outputs: Callable[..., Any],
 ) -> int:
     """Compare implementations at every size, then print and write; return the exit status.
 

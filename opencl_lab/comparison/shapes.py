@@ -1,4 +1,4 @@
-"""A sweep over shapes: where ours is slower than the best of other libraries, and than it could be."""
+"""A sweep over shapes: where ours is slower than other libraries, and than it could be."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ STACK = 128 << 10
 """Bytes of such an array that fit the stack of a CPU's threads anywhere."""
 EACH = 64
 """Elements of the result that an item of a CPU adds up in the second pass."""
-PART = 1 << 18
-"""Bytes of the matrix that are worth an item of a CPU, or a group of a GPU."""
+CPU_PART, GPU_PART = 2 << 20, 1 << 18
+"""Bytes of both factors that make an item, or a group, more worth a second launch."""
 
 
 def side_of(problem: GemmProblem) -> str:
@@ -244,7 +244,7 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
         block = min(max(16, largest_power(lines // (4 * units))), 256, room)
     else:
         rows = largest_power(8, registers // extra)
-        block = min(max(256, largest_power(lines // (2 * units))), 2048, room)
+        block = min(max(512, largest_power(lines // units)), 2048, room)
     items = -(-lines // block) * max(1, problem.batch)
     return Config(
         LANES=1,
@@ -254,7 +254,7 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
         UNROLL=1,
         BLOCK=block,
         STEP_K=min(2048, room),
-        SPLITS=_splits(problem, items, 2 * units) if items < 2 * units else 1,
+        SPLITS=_splits(problem, items, 4 * units, CPU_PART),
     )
 
 
@@ -289,11 +289,11 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
         UNROLL=4 if rows * vector * few <= 16 else 2,
         BLOCK=256,
         STEP_K=1024,
-        SPLITS=_splits(problem, groups, 4 * units) if groups < 2 * units else 1,
+        SPLITS=_splits(problem, groups, 4 * units, GPU_PART) if groups < 2 * units else 1,
     )
 
 
-def _splits(problem: GemmProblem, groups: int, wanted: int) -> int:
+def _splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
     """Return in how many parts of k so many groups become as many as wanted, if that pays."""
     work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
-    return max(1, min(-(-wanted // groups), work // (groups * PART)))
+    return max(1, min(-(-wanted // groups), work // (groups * part)))

@@ -1,4 +1,4 @@
-"""Shapes of products that show where a matrix product is slow: rows, columns and sums, m x n x k."""
+"""Shapes that show where a matrix product is slow: rows, columns and the length of sums."""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
+from opencl_lab.device import Device
+from opencl_lab.operations.gemm import ranking
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.solver import Homes, Solver
+from opencl_lab.solver import AUTO, Homes, Solver
 
 __all__ = ["GEMM_SOLVER", "HYBRID", "GemmSolver"]
 
@@ -24,6 +27,16 @@ class GemmSolver(Solver[GemmProblem]):
         "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
         "naive": "opencl_lab.operations.gemm.textbook:Naive",
     }
+
+    def ranked(self, problem: GemmProblem, device: Device, group: str = AUTO) -> Iterable[str]:
+        """Return the algorithms by the shape of the product, see `ranking`."""
+        first = ranking.ranked(problem, device)
+        return (*(name for name in first if name in self.homes), *self.homes)
+
+    def promising(self, problem: GemmProblem, device: Device) -> Iterable[str]:
+        """Return the algorithms that may be the fastest."""
+        likely = ranking.promising(problem, device)
+        return tuple(name for name in likely if name in self.homes)
 
 
 GEMM_SOLVER = GemmSolver()

@@ -1,0 +1,61 @@
+"""Which algorithm of the matrix product is probably the fastest, by shape and kind of device.
+
+Rules and not a model of times: what decides is few. A product with few rows or columns is bound
+by memory, so one read of the matrix is best, until its sums no longer fit registers. Matrix units
+need whole tiles. Otherwise there is one best algorithm for each kind of device. All numbers are
+measured with ``oclab bench gemm --shapes standard --algorithm ...``.
+"""
+
+from __future__ import annotations
+
+from opencl_lab.device import Device
+from opencl_lab.operations.gemm.problem import GemmProblem
+
+__all__ = ["promising", "ranked"]
+
+FEW = {"cpu": 8, "gpu": 8}
+"""Most rows or columns with which one read of the matrix is the fastest."""
+SMALL = 16
+"""Rows and columns up to which a CPU gains nothing by packing, however long the sums are."""
+MATRIX = 1 << 12
+"""Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
+TILE = 64
+"""Rows and columns that fill a tile of the matrix units."""
+UNITS = 1 << 24
+"""Multiplications from which matrix units are kept busy."""
+
+
+def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
+    """Return names of algorithms, the fastest first; not all of them may exist or take it."""
+    general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
+    first = "gemv" if _is_few(problem, device) else "tensor" if _fills_units(problem) else ""
+    rest = (*general, "gemv", "naive", "tiled", "tensor")
+    return tuple(dict.fromkeys((first, *rest) if first else rest))
+
+
+def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
+    """Return the algorithms without those of textbooks, which are never the fastest by far.
+
+    Small products are different: all are about as fast.
+    """
+    names = ranked(problem, device)
+    if problem.m * problem.n * problem.k * problem.batch <= UNITS:
+        return names
+    return tuple(name for name in names if name not in ("naive", "tiled"))
+
+
+def _is_few(problem: GemmProblem, device: Device) -> bool:
+    few, lines = sorted((problem.m, problem.n))
+    kind = "cpu" if device.kind == "cpu" else "gpu"
+    if problem.batch > 1 and lines * problem.k < MATRIX:
+        return False
+    if few <= FEW[kind]:
+        return True
+    # A small result leaves packed panels nothing to be used again for.
+    return kind == "cpu" and lines <= SMALL
+
+
+def _fills_units(problem: GemmProblem) -> bool:
+    if min(problem.m, problem.n) < TILE:
+        return False
+    return problem.m * problem.n * problem.k * problem.batch >= UNITS

@@ -1,0 +1,237 @@
+"""A matrix times few vectors: every layout, type and epilogue, by items alone and by groups."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from gemm_checks import assert_product, matrices
+from test_gemm_elements import TOLERANCES, expected, generated
+from test_gemm_plans import DEVICES, made_device
+
+from opencl_lab.errors import InvalidConfig
+from opencl_lab.operations.gemm import gemv as module
+from opencl_lab.operations.gemm import launches, ranking
+from opencl_lab.operations.gemm.functions import gemm
+from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.plan import check_plan
+from opencl_lab.template import render
+
+GEMV = GEMM_SOLVER.algorithm("gemv")
+FORMS = {
+    "alone": {"VECTOR": 4, "ROWS": 2, "BLOCK": 16, "STEP_K": 16},
+    "alone-split": {"VECTOR": 8, "ROWS": 4, "BLOCK": 16, "STEP_K": 32, "SPLITS": 3},
+    "group": {"LANES": 4, "PIECES": 4, "VECTOR": 4, "ROWS": 2, "UNROLL": 2},
+    "group-split": {"LANES": 2, "PIECES": 8, "VECTOR": 2, "ROWS": 4, "UNROLL": 1, "SPLITS": 3},
+}
+CASES = [
+    {},
+    {"alpha": 1.5, "beta": 0.5, "trans_a": True, "conj_a": True, "batch": 3, "bias": "row"},
+    {
+        "beta": -1.0, "trans_b": True, "conj_b": True, "batch": 6, "bias": "column",
+        "stacks": ((2, True, False), (3, False, True)),
+    },
+    {
+        "trans_a": True, "trans_b": True, "conj_a": True, "batch": 4, "beta": 2.0,
+        "stacks": ((2, False, True), (2, True, True)),
+    },
+]  # fmt: skip
+SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
+
+
+def is_close(problem, inputs, result):
+    right = expected(problem, inputs)
+    real = problem.dtype.itemsize // (2 if problem.is_complex else 1)
+    largest = abs(right).max(initial=0)
+    assert result.dtype == problem.dtype and result.shape == right.shape
+    return abs(result - right).max(initial=0) <= TOLERANCES[real] * largest
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue):
+    if dtype in ("float64", "complex128") and not queue.device.double_fp_config:
+        pytest.skip("no double precision")
+    # All layouts of two types; the others, and parts of k, are the same but for one of them.
+    whole = dtype in ("float32", "complex64") and "SPLITS" not in FORMS[form]
+    for place, case in enumerate(CASES if whole else CASES[1:3]):
+        options = dict(case)
+        if dtype.startswith("complex"):
+            options["alpha"] = 0.5 - 1.5j
+        elif place % 2:
+            options["activation"] = "relu"
+        for shape in SHAPES if whole else SHAPES[:3]:
+            problem = GemmProblem(*shape, np.dtype(dtype), **options)
+            inputs = generated(rng, problem)
+            how = {"algorithm": "gemv", "config": FORMS[form], "queue": queue}
+            run = GEMM_SOLVER.run(problem, inputs, **how)
+            assert is_close(problem, inputs, run.outputs["result"])
+
+
+@pytest.mark.parametrize("few", [1, 16])
+def test_any_few_of_any_layout_by_default(few, rng, queue):
+    for m, n in ((few, 130), (130, few)):
+        for trans_a, trans_b in itertools.product((False, True), repeat=2):
+            a, b, _ = matrices(rng, m, n, 67, trans_a=trans_a, trans_b=trans_b)
+            result = gemm(a, b, trans_a=trans_a, trans_b=trans_b, algorithm="gemv", queue=queue)
+            assert_product(result, a.T if trans_a else a, b.T if trans_b else b)
+
+
+def test_arrays_that_are_aligned_to_their_elements_only(rng, queue):
+    config = FORMS["group"]
+    a, b, _ = matrices(rng, 24, 1, 32)
+    for wide, narrow in ((a, b), (b.T.copy(), a.T.copy())):
+        raw = np.zeros(wide.size + 1, np.float32)
+        odd = raw[1:].reshape(wide.shape)
+        odd[:] = wide
+        assert_product(gemm(odd, narrow, algorithm="gemv", config=config, queue=queue), odd, narrow)
+
+
+def test_a_long_sum_is_split_and_always_the_same(rng, queue):
+    a, b, _ = matrices(rng, 1, 1, 1 << 20)
+    problem = GemmProblem(1, 1, 1 << 20)
+    device = made_device("cpu", 4096, 1 << 20, 2)
+    assert len(GEMV.plan(problem, GEMV.default_config(problem, device), device).launches) == 2
+    results = [gemm(a, b, algorithm="gemv", queue=queue) for _ in range(3)]
+    assert_product(results[0], a, b)
+    assert len({result.tobytes() for result in results}) == 1
+
+
+def test_device_arrays_and_nothing_behind_the_result(rng, queue):
+    for shape in ((50, 3, 33), (3, 50, 33)):
+        a, b, c = matrices(rng, *shape)
+        raw = cl.array.to_device(queue, np.full(400, 7e33, np.float32))
+        out = raw[: c.size].reshape(c.shape)
+        on_device = [cl.array.to_device(queue, x) for x in (a, b, c)]
+        gemm(*on_device[:2], c=on_device[2], beta=2, out=out, algorithm="gemv")
+        assert_product(out.get(), a, b, c, 1, 2)
+        assert (raw.get()[c.size :] == np.float32(7e33)).all()
+
+
+# ------------------------------------------------------------------ plans, without a device
+
+GPU, CPU = made_device("gpu", 1024, 48 << 10, 132), made_device("cpu", 4096, 1 << 20, 16)
+PROBLEMS = [
+    GemmProblem(*shape, np.dtype(dtype), trans_b=trans)
+    for shape in ((1, 2048, 4096), (2048, 8, 4096), (1, 1, 1 << 22), (16, 77, 1 << 16), (5, 5, 0))
+    for dtype in ("float16", "float32", "complex128")
+    for trans in (False, True)
+]
+
+
+@pytest.mark.parametrize("made", [*DEVICES, GPU, CPU], ids=lambda d: f"{d.kind}-{d.compute_units}")
+def test_default_plans_fit_and_render(made):
+    for problem in PROBLEMS:
+        if GEMV.supports(problem, made) is not None:
+            continue
+        config = GEMV.configure(problem, made)
+        assert GEMV.search_space(problem, made).violation(config) is None
+        plan = GEMV.plan(problem, config, made)
+        check_plan(plan, made)
+        for launch in plan.launches:
+            assert "gemv" in render(launch.template, launch.params).text
+
+
+def groups_of(problem, device):
+    """Return how many groups the first launch of the built-in configuration has."""
+    launch = GEMV.plan(problem, GEMV.default_config(problem, device), device).launches[0]
+    count = 1
+    for items, local in zip(launch.global_size, launch.local_size, strict=True):
+        count *= items // local
+    return count
+
+
+@pytest.mark.parametrize("made", [GPU, CPU], ids=["gpu", "cpu"])
+@pytest.mark.parametrize(
+    "shape", [(1, 4096, 4096), (4096, 1, 4096), (1, 1, 1 << 24), (8, 64, 1 << 20)]
+)
+def test_large_problems_keep_all_units_busy(shape, made):
+    for trans_b in (False, True):
+        assert groups_of(GemmProblem(*shape, trans_b=trans_b), made) >= made.compute_units
+
+
+def test_small_problems_take_one_launch():
+    for device, shape in itertools.product((GPU, CPU), ((8, 8, 8), (1, 100, 100), (1, 1, 1000))):
+        problem = GemmProblem(*shape)
+        assert len(GEMV.plan(problem, GEMV.default_config(problem, device), device).launches) == 1
+
+
+def test_loads_are_as_wide_as_rows_allow():
+    config = {"LANES": 32, "PIECES": 8, "VECTOR": 4, "ROWS": 4, "UNROLL": 2}
+    for shape, vector, wide in (
+        ((1, 4096, 4096), 1, True),
+        ((1, 4095, 4096), 1, False),
+        ((4096, 1, 4096), 4, False),
+        ((4096, 1, 4094), 2, False),
+        ((4096, 1, 4095), 1, False),
+    ):
+        problem = GemmProblem(*shape)
+        params = GEMV.plan(problem, GEMV.configure(problem, GPU, config), GPU).launches[0].params
+        assert (params["VECTOR"], params["WIDE"]) == (vector, wide)
+
+
+def test_parts_of_a_large_stack_stay_countable():
+    problem = GemmProblem(1, 1 << 20, 64, batch=256)
+    config = GEMV.configure(problem, CPU, {"SPLITS": 128})
+    _, splits = module._parts(problem, config, problem.batch << 20)
+    assert splits * (problem.batch << 20) < 1 << 31
+    assert launches.index_of(problem) is np.uint64
+
+
+def test_what_it_does_not_do_is_said():
+    assert "at most 16" in GEMV.supports(GemmProblem(17, 17, 1), GPU)
+    no_barriers = made_device(barriers_in_loops=False)
+    assert "barriers" in GEMV.supports(GemmProblem(1, 17, 1), no_barriers)
+    cpu = made_device("cpu", barriers_in_loops=False)
+    assert GEMV.supports(GemmProblem(1, 17, 1), cpu) is None
+    with pytest.raises(InvalidConfig, match="do not stay in registers"):
+        GEMV.configure(GemmProblem(1, 9, 9), GPU, {"VECTOR": 16, "ROWS": 8, "UNROLL": 8})
+
+
+# ------------------------------------------------------------------ what auto takes
+
+EXPECTED = {
+    "gpu": [
+        ((1, 4096, 4096), "gemv"), ((4096, 8, 4096), "gemv"), ((4096, 9, 4096), "blocked"),
+        ((1000, 1000, 1000), "tensor"), ((63, 4096, 4096), "blocked"), ((8, 8, 8), "gemv"),
+        ((64, 64, 64), "blocked"), ((17, 17, 4096), "blocked"),
+    ],
+    "cpu": [
+        ((1, 4096, 4096), "gemv"), ((4096, 8, 4096), "gemv"), ((4096, 9, 4096), "packed"),
+        ((8, 8, 8), "gemv"), ((16, 16, 16), "gemv"), ((16, 16, 8192), "gemv"),
+        ((16, 17, 8192), "packed"), ((64, 64, 64), "packed"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made", [GPU, CPU], ids=["gpu", "cpu"])
+def test_shape_decides_what_comes_first(made):
+    for shape, first in EXPECTED[made.kind]:
+        problem = GemmProblem(*shape)
+        given = ranking.ranked(problem, made)
+        first = "packed" if made.kind == "cpu" and first == "tensor" else first
+        assert given[0] == first, shape
+        known = list(dict.fromkeys(GEMM_SOLVER.ranked(problem, made)))
+        assert set(known) == set(GEMM_SOLVER.homes)
+        ours = [name for name in given if name in GEMM_SOLVER.homes]
+        assert known[: len(ours)] == ours
+        assert GEMM_SOLVER.choose(problem, made).supports(problem, made) is None
+
+
+def test_stacks_of_small_products_are_not_gemv():
+    small = GemmProblem(8, 8, 8, batch=10_000)
+    for device in (GPU, CPU):
+        assert ranking.ranked(small, device)[0] != "gemv"
+        assert ranking.ranked(replace(small, m=1, n=1000, k=1000), device)[0] == "gemv"
+
+
+def test_textbooks_are_tried_where_a_product_is_small():
+    small, large = GemmProblem(100, 100, 100), GemmProblem(1000, 1000, 1000)
+    assert {"naive", "tiled"} <= set(GEMM_SOLVER.promising(small, GPU))
+    assert not {"naive", "tiled"} & set(GEMM_SOLVER.promising(large, GPU))
+    assert "blocked" in GEMM_SOLVER.promising(large, GPU)
