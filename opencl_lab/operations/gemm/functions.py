@@ -103,7 +103,7 @@ def gemm(
     if algorithm == HYBRID or sum(array.nbytes for array in inputs.values()) >= LARGE:
         from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
 
-        result, how["algorithm"] = multiply_elsewhere(problem, inputs, target, **how)
+        result, how["algorithm"] = multiply_elsewhere(problem, inputs, target, **how, call=gemm)
     if result is None:
         out_arrays = {} if target is None else {"result": target}
         result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]

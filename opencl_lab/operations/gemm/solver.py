@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from opencl_lab.operations.gemm.problem import GemmProblem
@@ -16,6 +17,10 @@ class GemmSolver(Solver[GemmProblem]):
     """The matrix product of BLAS, row-major."""
 
     name = "gemm"
+    choices: ClassVar[Mapping[str, str]] = {
+        HYBRID: "it is NumPy's BLAS or the device's best algorithm, for arrays of the host, and "
+        "has no kernels of its own; name an algorithm that has"
+    }
     homes: ClassVar[Homes] = {
         "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
         "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
