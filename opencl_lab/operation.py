@@ -112,6 +112,11 @@ class Operation(ABC, Generic[P]):
         """Those of the solver, in order of preference."""
         return self.solver.algorithms
 
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """What the public function takes as an algorithm and is none; see `Solver.choices`."""
+        return self.solver.choices
+
     def algorithm(self, name: str) -> Algorithm[P]:
         """Return an algorithm by name; see `Solver.algorithm`."""
         return self.solver.algorithm(name)
@@ -167,9 +172,10 @@ class Operation(ABC, Generic[P]):
     def in_parts(
         self, problem: P, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
-        """Return into which parts the public function divides host arrays; nothing if it does not.
+        """Return how the public function solves it for host arrays, if that is no one run.
 
-        Such calls have no launches that a single run would show.
+        Such as into which parts it divides them. Nothing otherwise. Such calls have no launches
+        that a single run would show.
         """
         return ""
 

@@ -213,6 +213,8 @@ class Solver(ABC, Generic[P]):
     needs alone, its place ``"module:class"``."""
     groups: ClassVar[tuple[str, ...]] = (AUTO,)
     """Names that stand for several algorithms each; see `ranked`."""
+    choices: ClassVar[Mapping[str, str]] = {}
+    """Names that the public function takes as algorithms and that are none, and what they are."""
     tunable: ClassVar[bool] = True
     """Whether tuned configurations are looked for, under the name of this solver."""
 
@@ -235,8 +237,10 @@ class Solver(ABC, Generic[P]):
         found = self._loaded.get(name)
         if found is not None:
             return found
+        if name in self.choices:
+            raise InvalidConfig(f"{name} cannot be run or tuned here: {self.choices[name]}")
         if name not in self.homes:
-            names = ", ".join((AUTO, *self.homes))
+            names = ", ".join((AUTO, *self.homes, *self.choices))
             raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: {names}")
         home = self.homes[name]
         made = _made(home) if isinstance(home, str) else home

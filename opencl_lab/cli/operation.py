@@ -45,7 +45,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
 
 
 def _help(chosen: Operation[Any]) -> str:
-    names = ", ".join(algorithm.name for algorithm in chosen.algorithms)
+    names = ", ".join([*(algorithm.name for algorithm in chosen.algorithms), *chosen.choices])
     on_device = (item.name for item in residents(chosen.calls))
     references = ", ".join([*(reference.name for reference in chosen.references), *on_device])
     return (

@@ -75,7 +75,9 @@ class Sweep:
         chosen, device, problem = self.chosen, self.selection.device, self.problem(size)
         schedule = check_comparison(chosen, problem, self.request_at(size), device)
         configs = [
-            dict(chosen.algorithm(name).configure(problem, device, values))
+            {}
+            if name in chosen.choices
+            else dict(chosen.algorithm(name).configure(problem, device, values))
             for name, _, values in schedule.runs
         ]
         return SweepPoint(size, problem, schedule, configs)

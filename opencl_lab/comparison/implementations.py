@@ -161,6 +161,8 @@ class Implementation(ABC):
 
     def _measurement(self, **more: Any) -> Measurement:
         """Return the fields that every kind shares, with `more`."""
+        checked = "" if self.difference is None else self.difference.checked
+        more["note"] = ", ".join(filter(None, (more.get("note", ""), checked)))
         return Measurement(
             self.name,
             self.kind,

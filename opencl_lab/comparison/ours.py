@@ -91,10 +91,11 @@ class OpenCL(Implementation):
     def start(self) -> None:
         """Choose the configuration; the first run builds."""
         operation, problem = self.workload.operation, self.workload.problem
-        algorithm = operation.choose(problem, self.device, self.algorithm)
         given = self.config
-        self.config = algorithm.configure(problem, self.device, given)
-        self._work = algorithm.work(problem)
+        if self.algorithm not in operation.choices:
+            algorithm = operation.choose(problem, self.device, self.algorithm)
+            self.config = algorithm.configure(problem, self.device, given)
+            self._work = algorithm.work(problem)
         self._outputs = self.workload.poisoned_outputs()
         self._queue = default_queue(self.device)
         if self.data == "device":

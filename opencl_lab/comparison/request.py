@@ -109,6 +109,7 @@ class Schedule:
             found += [
                 OpenCL(workload, device, name, values, label, calls, side)
                 for name, label, values in self.runs
+                if side == "host" or name not in workload.operation.choices
             ]
             found += [
                 ReferenceRun(workload, item, workers, device, self.references.by_name, name)
@@ -140,6 +141,9 @@ def check_comparison(
         references = replace(references, by_name=False)
     runs = _runs(chosen, problem, request, device)
     for name, _, values in runs:
+        if name in chosen.choices:
+            _check_choice(chosen, name, values, request.resident)
+            continue
         algorithm = chosen.algorithm(name)
         config = algorithm.configure(problem, device, values)
         if request.resident or not chosen.in_parts(problem, device, name, config):
@@ -148,6 +152,15 @@ def check_comparison(
     if request.resident or references.on_device:
         sides.append("device")
     return Schedule(runs, sides, references, numbers, isinstance(threads, Sequence), request.skip)
+
+
+def _check_choice(
+    chosen: Operation[Any], name: str, values: Mapping[str, Any], resident: bool
+) -> None:
+    """Refuse what cannot be asked of a name that stands for no kernels."""
+    if resident or values:
+        what = "data on the device" if resident else "kernel parameters"
+        raise InvalidConfig(f"{name} takes no {what}: {chosen.choices[name]}")
 
 
 def _check_effort(request: Request) -> None:
@@ -198,6 +211,8 @@ def _algorithms(
     return [
         _first(chosen, problem, device)
         if name == "auto"
+        else name
+        if name in chosen.choices
         else chosen.choose(problem, device, name).name
         for name in names
     ]

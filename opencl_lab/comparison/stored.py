@@ -238,10 +238,10 @@ def measurement_of(row: Mapping[str, Any], operation: str) -> Measurement:
 def _difference(row: Mapping[str, Any], status: str) -> Difference | None:
     """Return what is known of an error; JSON has none that are infinite."""
     error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
-    if error["max_abs"] is None:
-        return None
-    max_rel = math.inf if error["max_rel"] is None else error["max_rel"]
     share = _number(row, "error_over_bound")
+    if error["max_abs"] is None:  # unless it was found in another way, see `Difference.checked`
+        return None if share is None else Difference(math.nan, math.nan, error_over_bound=share)
+    max_rel = math.inf if error["max_rel"] is None else error["max_rel"]
     if share is None and status == "correctness":
         share = math.inf
     elif share is None and error["max_abs"] == 0:  # so it was, though nobody kept it

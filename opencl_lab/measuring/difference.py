@@ -40,6 +40,8 @@ class Difference:
         earlier version, which did not keep it.
     rel_l2 : float, optional
         The relative error in the Euclidean norm, by operations that judge by it.
+    checked : str
+        How, where it is not each value that was compared; `max_abs` and `max_rel` are NaN then.
     """
 
     max_abs: float
@@ -47,6 +49,7 @@ class Difference:
     _: KW_ONLY
     error_over_bound: float | None
     rel_l2: float | None = None
+    checked: str = ""
 
     @classmethod
     def exact(cls, max_abs: float, max_rel: float, same: bool) -> Difference:
@@ -60,7 +63,7 @@ class Difference:
 
     def __str__(self) -> str:
         kind, value = ("max_rel", self.max_rel) if self.rel_l2 is None else ("rel_l2", self.rel_l2)
-        text = f"{kind}_diff {value:.3g}"
+        text = self.checked or f"{kind}_diff {value:.3g}"
         if self.error_over_bound is None or not np.isfinite(self.error_over_bound):
             return text
         return f"{text}, {self.error_over_bound:.3g} times the bound"

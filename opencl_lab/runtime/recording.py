@@ -26,6 +26,7 @@ __all__ = [
     "note_fresh",
     "note_step",
     "recording",
+    "unrecorded",
 ]
 
 
@@ -176,6 +177,16 @@ def recording(arrays: Sequence[Any]) -> Iterator[Recorder]:
         yield LOCAL.recorder
     finally:
         LOCAL.recorder = None
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Record nothing of what this thread does meanwhile: it is not part of the call."""
+    recorder, LOCAL.recorder = LOCAL.recorder, None
+    try:
+        yield
+    finally:
+        LOCAL.recorder = recorder
 
 
 def note_fresh(array: pyopencl.array.Array) -> pyopencl.array.Array:

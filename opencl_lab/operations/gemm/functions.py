@@ -125,7 +125,7 @@ def gemm(
     if algorithm == HYBRID or sum(array.nbytes for array in inputs.values()) >= LARGE:
         from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
 
-        result, how["algorithm"] = multiply_elsewhere(problem, inputs, stored, **how)
+        result, how["algorithm"] = multiply_elsewhere(problem, inputs, stored, **how, call=gemm)
     if result is None:
         out_arrays = {} if stored is None else {"result": stored}
         result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]

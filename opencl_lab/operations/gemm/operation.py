@@ -14,9 +14,12 @@ from opencl_lab.files import convert
 from opencl_lab.kernels import c_type
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.operation import Operation, Option
+from opencl_lab.operations.gemm import freivalds
 from opencl_lab.operations.gemm.bind import bind, result_shape
 from opencl_lab.operations.gemm.calls import CALLS
+from opencl_lab.operations.gemm.elsewhere import how_made
 from opencl_lab.operations.gemm.expected import compare, expected_result
+from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import (
     ACTIVATIONS,
@@ -28,7 +31,6 @@ from opencl_lab.operations.gemm.problem import (
 from opencl_lab.operations.gemm.references import blas_gemm, check_plain, torch_gemm
 from opencl_lab.operations.gemm.shapes import SHAPES
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
-from opencl_lab.operations.gemm.streamed import parts_text
 from opencl_lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -165,8 +167,8 @@ class Gemm(Operation[GemmProblem]):
     def in_parts(
         self, problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
-        """Return of which tiles the public function makes a product that does not fit."""
-        return parts_text(problem, device, algorithm, config)
+        """Return of which tiles a product is made that does not fit; for `hybrid`, where."""
+        return how_made(problem, device, algorithm, config, gemm)
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
         """Multiply `a` by `b`, and add `c` where beta is not 0; in `dtype` if that is given."""
@@ -215,13 +217,23 @@ class Gemm(Operation[GemmProblem]):
         return {name: _uniform(rng, shape, problem) for name, shape in shapes.items()}
 
     def expected(self, problem: GemmProblem, inputs: Arrays) -> Arrays:
-        """Return the result by the host's BLAS in float64 or complex128."""
+        """Return the result by the host's BLAS in float64 or complex128.
+
+        A stand-in where that takes too long or too much memory.
+        """
+        if freivalds.too_large(problem):
+            return {"result": freivalds.stand_in(problem)}
         return {"result": expected_result(problem, inputs)}
 
     def compare(
         self, problem: GemmProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Compare within the a-priori error bound of the sums, see `expected.compare`."""
+        """Compare within the a-priori error bound of the sums, see `expected.compare`.
+
+        A stand-in asks for Freivalds' check.
+        """
+        if freivalds.stands_in(expected["result"]):
+            return freivalds.check(problem, inputs, actual["result"])
         return compare(problem, inputs, expected["result"], actual["result"], CHUNK)
 
 

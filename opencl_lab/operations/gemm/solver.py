@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from opencl_lab.device import Device
@@ -19,6 +19,10 @@ class GemmSolver(Solver[GemmProblem]):
     """The matrix product of BLAS, row-major."""
 
     name = "gemm"
+    choices: ClassVar[Mapping[str, str]] = {
+        HYBRID: "it is NumPy's BLAS or the device's best algorithm, for arrays of the host, and "
+        "has no kernels of its own; name an algorithm that has"
+    }
     homes: ClassVar[Homes] = {
         "gemv": "opencl_lab.operations.gemm.gemv:Gemv",
         "packed": "opencl_lab.operations.gemm.packed:Packed",
