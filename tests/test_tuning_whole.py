@@ -67,7 +67,7 @@ def test_a_run_goes_on_where_an_earlier_one_stopped():
 TUNE_SCRIPT = """
 import planted
 import opencl_lab as ol
-ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=30, device="cpu")
+ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=30, builders=0, device="cpu")
 """
 
 
