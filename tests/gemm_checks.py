@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 ALGORITHMS = ("naive", "tiled", "blocked", "packed", "gemv")
-CPU_ONLY = ("packed",)
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
 SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
