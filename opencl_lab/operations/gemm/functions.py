@@ -111,17 +111,13 @@ def gemm(
     )
     shape = result_shape(arrays["a"], arrays["b"], trans_a, trans_b)
     target = direct_target(out, shape, problem.dtype, tuple(arrays.values()))
-    run = GEMM_SOLVER.run(
-        problem,
-        inputs,
-        algorithm=algorithm,
-        config=config,
-        queue=queue,
-        out={} if target is None else {"result": shaped(target, problem.shape, queue)},
-    )
+    place = None if target is None else shaped(target, problem.shape, queue)
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
+    out_arrays = {} if place is None else {"result": place}
+    result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]
     if target is not None:
         return target
-    result = shaped(run.outputs["result"], shape, queue)
+    result = shaped(result, shape, queue)
     if out is None:
         return result
     assign(out, result, queue)
