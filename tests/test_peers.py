@@ -121,6 +121,7 @@ def test_products_of_torch_are_not_rounded_to_tf32(fakes, cuda):
     assert judged(GEMM, reference, cuda, size=8).ok
     torch = reference.library.load()
     assert torch.backends.cuda.matmul.allow_tf32 is torch.backends.cudnn.allow_tf32 is False
+    assert torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction is False
     assert torch.backends.cudnn.benchmark
 
 

@@ -119,15 +119,15 @@ def gemm(
     )
     shape = result_shape(arrays["a"], arrays["b"], trans_a, trans_b)
     target = direct_target(out, shape, problem.dtype, tuple(arrays.values()))
-    stored = None if target is None else shaped(target, problem.shape, queue)
+    place = None if target is None else shaped(target, problem.shape, queue)
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
     result = None
     if algorithm == HYBRID or sum(array.nbytes for array in inputs.values()) >= LARGE:
         from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
 
-        result, how["algorithm"] = multiply_elsewhere(problem, inputs, stored, **how, call=gemm)
+        result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, call=gemm)
     if result is None:
-        out_arrays = {} if stored is None else {"result": stored}
+        out_arrays = {} if place is None else {"result": place}
         result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]
     if target is not None:
         return target
