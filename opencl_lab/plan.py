@@ -71,8 +71,9 @@ class Buffer:
     """A global-memory buffer of a plan.
 
     A kernel may assume no more than the alignment of one element for buffers
-    of role ``in`` and ``out``, which may be the user's own memory, and must
-    not write to those of role ``in`` and ``table``. Those of role ``table``
+    of role ``in`` and ``out``, which may be the user's own memory (but where a
+    device shares none with the host, OpenCL aligns buffers and their parts to its
+    largest type), and must not write to those of role ``in`` and ``table``. Those of role ``table``
     hold what their `Table` says. Those of role ``zeros`` are zero before the first
     launch that names them, and must be so again after each: one launch at a time has them.
     """

@@ -31,10 +31,8 @@
  *
  * The first step takes what k leaves over, with zero beyond; all others are whole. Rows and
  * columns past the end read the last ones instead, and what they give is not stored. So no
- * step has a slow way for edges.
- *
- * Where k is split, group after group has the same tile and another share of k, and stores its
- * sums; sum_parts.cl.mako adds them up.
+ * step has a slow way for edges. Where k is split, group after group has the same tile and
+ * another share of k, and stores its sums; sum_parts.cl.mako adds them up.
  *
  * Source: V. Volkov, J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008
  * (register blocks over shared-memory tiles); R. Nath, S. Tomov, J. Dongarra, "An improved MAGMA
@@ -49,8 +47,7 @@
  *
  * TYPE ... STACKS  see parts.mako
  * INDEX_T          unsigned type that counts the elements of the largest array
- * TRANS_A          whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B          whether B is stored as n rows of k, and not as k rows of n
+ * TRANS_A, TRANS_B whether A is stored as k rows of m, and B as n rows of k
  * CONJ_A, CONJ_B   whether A and B count by their complex conjugates
  * WORK_M, WORK_N   rows and columns of the result that an item owns
  * WG_M, WG_N       items of a group along the rows and the columns
@@ -61,8 +58,7 @@
  * SPLIT            whether k is split
  * VECTOR_WIDTH     columns in a vector, a power of two that divides WORK_N
  * ROW_WIDTH        rows read at once, a power of two that divides WORK_M
- * LANES_M, LANES_N divisors of WG_M and WG_N
- * LOAD_A, LOAD_B   elements to load at once
+ * LANES_M, LANES_N divisors of WG_M and WG_N;  LOAD_A, LOAD_B: elements to load at once
  * STORE_WIDTH      elements to store at once, a divisor of VECTOR_WIDTH
  * ALIGNED          whether vectors in global memory are aligned
  * MOST             real numbers that a builtin may take at once where they are not

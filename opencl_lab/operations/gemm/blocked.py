@@ -127,7 +127,7 @@ class Blocked(launches.Product):
             params={**params, "SPLIT": splits > 1},
             global_size=(groups * tile.items,),
             local_size=(tile.items,),
-            arguments={**arguments, **parts, "share": arguments["k"].dtype.type(share)}
+            arguments={**arguments, **parts, "share": launches.index_of(problem)(share)}
             if splits > 1
             else arguments,
             local_bytes=_local_bytes(problem, config, device),

@@ -145,12 +145,13 @@ def _fits(tile: Tile, buffers: int, problem: GemmProblem, device: Device) -> boo
 def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
     """Return tiles that live in the second cache; the best gives every unit work.
 
-    Items run one after the other, with as many sums as a core has registers, in long steps.
+    Items run one after the other, with as many sums as a core has registers, in long steps; none is
+    much longer than k.
     """
-    word = problem.sum_type.itemsize
-    columns = max(1, 64 // word)
+    columns = max(1, 64 // problem.sum_type.itemsize)
+    longest = max(4, 1 << max(0, problem.depth - 1).bit_length())
     tiles = [
-        Tile(6, columns, side, max(1, side // 2), depth)
+        Tile(6, columns, side, max(1, side // 2), min(depth, longest))
         for side, depth in ((16, 128), (8, 128), (4, 64), (2, 32), (1, 16), (1, 4))
     ]
     tiles = [tile for tile in tiles if _fits(tile, 1, problem, device)]
