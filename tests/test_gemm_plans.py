@@ -58,8 +58,9 @@ PROBLEMS = [
 @pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")
 def test_default_plans_fit_any_device(algorithm, made):
     for problem in PROBLEMS:
-        if algorithm.supports(problem, made) is not None:
-            assert made.max_work_items[0] < 64
+        reason = algorithm.supports(problem, made)
+        if reason is not None:
+            assert made.max_work_items[0] < 64 or "no matrix units" in reason
             continue
         plan = algorithm.plan(problem, algorithm.configure(problem, made), made)
         check_plan(plan, made)
