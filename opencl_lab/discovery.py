@@ -35,8 +35,8 @@ __all__ = [
 
 KINDS = ("gpu", "accelerator", "cpu")
 LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
-DECLARED_MEMORY = {(8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99, (9, 0): 227}
-"""KiB that a group may have, by compute capability; the driver names the 48 of old devices."""
+DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
+"""KiB that a kernel may declare, by compute capability; the driver names the 48 of old devices."""
 SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
 INSTALL_HINT = (
     '`oclab doctor` says what is missing; for a CPU runtime: pip install "pyopencl[pocl]"'

@@ -184,6 +184,9 @@ def test_records_of_a_capable_driver(monkeypatch):
     assert claims.subgroups
     assert claims.int64_atomics
     assert claims.inline_ptx
+    assert claims.matrix_units
+    assert claims.warpgroup_matrix_units
+    assert claims.declared_memory == 226 << 10
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ HOPPER = replace(
         inline_ptx=True,
         matrix_units=True,
         warpgroup_matrix_units=True,
-        declared_memory=227 << 10,
+        declared_memory=226 << 10,
         local_memory=48 << 10,
         max_work_group=1024,
     ),
@@ -40,7 +40,7 @@ AMPERE = replace(
     compute_capability=(8, 6),
     compute_units=84,
     capabilities=replace(
-        HOPPER.capabilities, warpgroup_matrix_units=False, declared_memory=99 << 10
+        HOPPER.capabilities, warpgroup_matrix_units=False, declared_memory=98 << 10
     ),
 )
 KINDS = [

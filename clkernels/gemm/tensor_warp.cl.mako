@@ -13,8 +13,8 @@
  *   fragments of the next 8 or 16 of k, while the last ones are multiplied
  *
  * Fragments are loaded one ahead, over the end of a stage too: so the matrix unit never waits for
- * local memory. On an H200 that, and copies of neighbours only, took float64 from 0.6 to 1.0 of
- * cuBLAS; the same kernel with the same chunks copied from the matrices in place stayed at 0.6.
+ * local memory. That, and steps that lie in one piece, took float64 from 0.6 to 1.0 of cuBLAS; with
+ * the same chunks copied from the matrices in place the kernel stayed at 0.6.
  *
  * Sums in float64 are those of IEEE arithmetic. For TF32 the unit cuts: with SUM_STEPS the sums are
  * taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
@@ -70,42 +70,41 @@ ${tensor.bulk_copies() if BULK else tensor.async_copies()}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % endif
-## Load the fragments of place `p` of the step at `from` to half `to` of the registers.
+% if double:
+#define load_4(w0, w1, w2, w3, at) { \
+    const double2 u = *(__local const double2 *)(at), v = *(__local const double2 *)((at) + 512); \
+    w0 = u.x, w1 = u.y, w2 = v.x, w3 = v.y; \
+}
+% else:
+#define load_4(w0, w1, w2, w3, at) { \
+    const uint4 u = *(__local const uint4 *)(at); \
+    w0 = u.x, w1 = u.y, w2 = u.z, w3 = u.w; \
+}
+% endif
+<%def name="every_sum()">\
+    #pragma unroll
+    for (uint i = 0; i < ${rows}; i++)
+        #pragma unroll
+        for (uint j = 0; j < ${columns}; j++)
+            #pragma unroll
+            for (uint e = 0; e < 4; e++)
+</%def>\
+## Load the fragments of place `p` of the step at `source` to half `to` of the registers.
 <%def name="load(to, source, p)">\
 % for part in range(PARTS):
 % for i in range(rows):
-<% at = f"{source} + {part * FRAGMENTS * line_a + p * line_a} + (warp_m * {rows} + {i}) * {fragment} + lane * 16" %>\
-% if double:
-        {
-            const double2 u = *(__local const double2 *)(${at});
-            const double2 v = *(__local const double2 *)(${at} + 512);
-            a${part}[${to}][${i}][0] = u.x, a${part}[${to}][${i}][1] = u.y;
-            a${part}[${to}][${i}][2] = v.x, a${part}[${to}][${i}][3] = v.y;
-        }
-% else:
-        {
-            const uint4 u = *(__local const uint4 *)(${at});
-            a${part}[${to}][${i}][0] = u.x, a${part}[${to}][${i}][1] = u.y;
-            a${part}[${to}][${i}][2] = u.z, a${part}[${to}][${i}][3] = u.w;
-        }
-% endif
+<%
+    at = f"{source} + {(part * FRAGMENTS + p) * line_a} + (warp_m * {rows} + {i}) * {fragment} + lane * 16"
+    to_a = ", ".join(f"a{part}[{to}][{i}][{e}]" for e in range(4))
+%>\
+        load_4(${to_a}, ${at})
 % endfor
 % for j in range(0, columns, 2):
-<% at = f"{source} + {bytes_a + part * FRAGMENTS * line_b + p * line_b} + (warp_n * {columns // 2} + {j // 2}) * {fragment} + lane * 16" %>\
-% if double:
-        {
-            const double2 u = *(__local const double2 *)(${at});
-            const double2 v = *(__local const double2 *)(${at} + 512);
-            b${part}[${to}][${j}][0] = u.x, b${part}[${to}][${j}][1] = u.y;
-            b${part}[${to}][${j + 1}][0] = v.x, b${part}[${to}][${j + 1}][1] = v.y;
-        }
-% else:
-        {
-            const uint4 u = *(__local const uint4 *)(${at});
-            b${part}[${to}][${j}][0] = u.x, b${part}[${to}][${j}][1] = u.y;
-            b${part}[${to}][${j + 1}][0] = u.z, b${part}[${to}][${j + 1}][1] = u.w;
-        }
-% endif
+<%
+    at = f"{source} + {bytes_a + (part * FRAGMENTS + p) * line_b} + (warp_n * {columns // 2} + {j // 2}) * {fragment}"
+    to_b = ", ".join(f"b{part}[{to}][{j + e // 2}][{e % 2}]" for e in range(4))
+%>\
+        load_4(${to_b}, ${at} + lane * 16)
 % endfor
 % endfor
 </%def>\
@@ -151,12 +150,7 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
 }
 % endif
     ${total} sum[${rows}][${columns}][4];
-    #pragma unroll
-    for (uint i = 0; i < ${rows}; i++)
-        #pragma unroll
-        for (uint j = 0; j < ${columns}; j++)
-            #pragma unroll
-            for (uint e = 0; e < 4; e++)
+${every_sum()}\
                 sum[i][j][e] = 0;
 % if SUM_STEPS:
     float fresh[${rows}][${columns}][4]; /* the sums of the last few products */
@@ -210,13 +204,8 @@ ${load((p + 1) % 2, "now", p + 1)}\
         free = free + 1 == ${STAGES} ? 0 : free + 1;
 % endif
 % if SUM_STEPS and p % SUM_STEPS == 0:
-        #pragma unroll
-        for (uint i = 0; i < ${rows}; i++)
-            #pragma unroll
-            for (uint j = 0; j < ${columns}; j++)
-                #pragma unroll
-                for (uint e = 0; e < 4; e++)
-                    fresh[i][j][e] = 0;
+${every_sum()}\
+                fresh[i][j][e] = 0;
 % endif
 % for part_a, part_b in products:
 % for i in range(rows):
@@ -226,13 +215,8 @@ ${load((p + 1) % 2, "now", p + 1)}\
 % endfor
 % endfor
 % if SUM_STEPS and (p + 1) % SUM_STEPS == 0:
-        #pragma unroll
-        for (uint i = 0; i < ${rows}; i++)
-            #pragma unroll
-            for (uint j = 0; j < ${columns}; j++)
-                #pragma unroll
-                for (uint e = 0; e < 4; e++)
-                    sum[i][j][e] += fresh[i][j][e];
+${every_sum()}\
+                sum[i][j][e] += fresh[i][j][e];
 % endif
 % endfor
         now = next;
@@ -246,12 +230,7 @@ ${load((p + 1) % 2, "now", p + 1)}\
     const index_t first_column = (index_t)tile_column * ${tile_n} + warp_n * ${BLOCK_N} + lane % 4 * 2;
 % if PARTS == 2:
     bool plain = false;
-    #pragma unroll
-    for (uint i = 0; i < ${rows}; i++)
-        #pragma unroll
-        for (uint j = 0; j < ${columns}; j++)
-            #pragma unroll
-            for (uint e = 0; e < 4; e++)
+${every_sum()}\
                 plain |= isnan(sum[i][j][e]);
     if (plain) {
         #pragma unroll 1

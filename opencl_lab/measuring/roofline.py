@@ -45,6 +45,8 @@ class Peaks:
     flops32, flops64 : float, optional
         Operations by chains of multiply-adds, in float32 and float64. Matrix units,
         such as NVIDIA's tensor cores, can do more.
+    flops16_matrix, flops32_matrix, flops64_matrix : float, optional
+        Operations by matrix units, in float16, TF32 and float64.
     copy_bytes : float, optional
         Bytes copied within memory, one read and one write counted, in buffers much
         larger than any cache.
@@ -60,6 +62,9 @@ class Peaks:
 
     flops32: float | None = None
     flops64: float | None = None
+    flops16_matrix: float | None = None
+    flops32_matrix: float | None = None
+    flops64_matrix: float | None = None
     copy_bytes: float | None = None
     cached_bytes: float | None = None
     send_bytes: float | None = None

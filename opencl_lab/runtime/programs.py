@@ -18,7 +18,6 @@ from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Launch
 from opencl_lab.pocl import linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
-from opencl_lab.runtime.ptx import is_specific, reloaded
 from opencl_lab.template import Source, render
 from opencl_lab.wording import counted
 
@@ -27,6 +26,8 @@ __all__ = ["MAKING", "Programs"]
 # Two threads at once would each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, warns of a clash.
 MAKING = threading.RLock()
+SPECIFIC = "//sm_"
+"""Starts the marks that `opencl_lab.runtime.ptx` takes away."""
 
 
 @contextmanager
@@ -106,8 +107,10 @@ class Programs:
     def _built(self, text: str, flags: list[str]) -> cl.Program:
         program = cl.Program(self.context, text)
         program.build(flags)
-        if is_specific(text):
-            return reloaded(self.context, self.device.handle, program)
+        if SPECIFIC in text:
+            from opencl_lab.runtime.ptx import reloaded  # few kernels need it
+
+            program = reloaded(self.context, self.device.handle, program)
         return program
 
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:

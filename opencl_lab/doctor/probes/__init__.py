@@ -31,6 +31,9 @@ from opencl_lab.doctor.probes.features import fp16, fp64, inline_ptx, int64_atom
 from opencl_lab.doctor.probes.limits import local_memory, max_work_group, vector_bytes
 from opencl_lab.doctor.probes.matrix import (
     declared_memory,
+    flops16_matrix,
+    flops32_matrix,
+    flops64_matrix,
     matrix_units,
     warpgroup_matrix_units,
 )
@@ -55,8 +58,11 @@ __all__ = [
     "event_timing",
     "fetch_bytes",
     "fetch_plain_bytes",
+    "flops16_matrix",
     "flops32",
+    "flops32_matrix",
     "flops64",
+    "flops64_matrix",
     "forward_progress",
     "fp16",
     "fp64",

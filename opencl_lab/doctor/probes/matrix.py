@@ -10,20 +10,37 @@ import pyopencl as cl
 from opencl_lab.device import Device
 from opencl_lab.doctor.probes.features import feature
 from opencl_lab.doctor.probes.limits import local_arrays
+from opencl_lab.doctor.probes.throughput import MAX_STEPS, Trial, race
 from opencl_lab.doctor.probing import Answers, ProbeSession, check
 from opencl_lab.runtime.ptx import is_specific, reloaded
 from opencl_lab.template import render
 
-__all__ = ["declared_memory", "matrix_units", "warpgroup_matrix_units"]
+__all__ = [
+    "declared_memory",
+    "flops16_matrix",
+    "flops32_matrix",
+    "flops64_matrix",
+    "matrix_units",
+    "warpgroup_matrix_units",
+]
+
+STEPS = 4  # of each chain in a round of peak_matrix.cl.mako
+WG_SIZE = 128
+
+
+def _built(session: ProbeSession, template: str, units: str, element: str) -> cl.Program:
+    """Build the program of a probe, loaded again where its instructions need that."""
+    source = render(template, {"UNITS": units, "TYPE": element}).text
+    program = session.build(source)
+    if is_specific(source):
+        program = reloaded(session.context, session.device.handle, program)
+    return program
 
 
 def _multiply(device: Device, units: str, element: str) -> None:
     """Multiply small whole numbers, whose sums are exact; raise Wrong if they are not."""
     session = ProbeSession(device)
-    source = render("doctor/matrix_units.cl.mako", {"UNITS": units, "TYPE": element}).text
-    program = session.build(source)
-    if is_specific(source):
-        program = reloaded(session.context, device.handle, program)
+    program = _built(session, "doctor/matrix_units.cl.mako", units, element)
     rows, k = (16, 8) if units == "warp" else (64, 32)
     dtype: Any = np.float64 if element == "double" else np.float32
     a, b = (session.random.integers(-8, 9, (extent, k)).astype(dtype) for extent in (rows, 8))
@@ -52,6 +69,57 @@ def warpgroup_matrix_units(device: Device) -> Answers:
 
     works = "wgmma multiplies TF32, in a program that is loaded again"
     yield from feature(device.capabilities.warpgroup_matrix_units, works, attempt)
+
+
+class _Products(Trial):
+    """Chains of products by matrix units."""
+
+    def __init__(self, session: ProbeSession, units: str, element: str):
+        self.units, self.element, self.wg = units, element, WG_SIZE
+        self.k = 16 if element == "half" else 8
+        self.items = session.device.compute_units * 16 * self.wg
+        # Sums of an item times 128 items: 8 chains of 16 x 8 in each of 4 warps, or 64 x 256.
+        sums = 4 * 8 * 16 * 8 if units == "warp" else 64 * 256
+        amount = 2.0 * self.items // self.wg * sums * self.k * STEPS
+        label = f"products of a {units}"
+        super().__init__(session, label, amount, MAX_STEPS // (STEPS * self.k))
+
+    def build(self) -> None:
+        program = _built(self.session, "doctor/peak_matrix.cl.mako", self.units, self.element)
+        self.kernel = cl.Kernel(program, "multiply_tiles")
+        self.out = np.full(self.items, np.nan, "f8" if self.element == "double" else "f4")
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        self.buffer = cl.Buffer(self.session.context, flags, hostbuf=self.out)
+        self.kernel.set_arg(0, self.buffer)
+
+    def verify(self) -> None:
+        cl.enqueue_copy(self.session.queue, self.out, self.buffer)
+        check(self.out, np.full_like(self.out, self.rounds * STEPS * self.k))
+
+
+def _peak(device: Device, element: str) -> Answers:
+    """Probe the peak of products of one type, by each kind of matrix unit."""
+    limits = device.capabilities
+    if not limits.matrix_units:
+        return iter([{"verdict": "no", "detail": "no matrix units that OpenCL reaches"}])
+    groups = limits.warpgroup_matrix_units and element != "double"
+    units = ("warp", "warpgroup") if groups else ("warp",)
+    return race(device, "FLOP/s", lambda session: (_Products(session, u, element) for u in units))
+
+
+def flops16_matrix(device: Device) -> Answers:
+    """Probe the peak of matrix units in float16, with sums in float32."""
+    return _peak(device, "half")
+
+
+def flops32_matrix(device: Device) -> Answers:
+    """Probe the peak of matrix units in TF32, with sums in float32."""
+    return _peak(device, "float")
+
+
+def flops64_matrix(device: Device) -> Answers:
+    """Probe the peak of matrix units in float64."""
+    return _peak(device, "double")
 
 
 def declared_memory(device: Device) -> Answers:
