@@ -252,6 +252,8 @@ ROWS: dict[str, list[Case]] = {
         Case("empty-sum", {**RECTANGLE, "k": 0, "beta": 3.0}),
         Case("float64", {**BEYOND, "dtype": "float64", "beta": 1.0}, sweep=True),
         Case("special", arrays=_special_matrices),
+        Case("few-columns", {**BEYOND, "n": 3, "beta": 0.5}, sweep=True),
+        Case("few-rows", {**BEYOND, "m": 5, "trans_a": True}, sweep=True),
         Case("sweep", BEYOND, sweep=True),
         Case("sweep-TT", {**BEYOND, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=True),
     ],
