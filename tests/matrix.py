@@ -263,6 +263,8 @@ ROWS: dict[str, list[Case]] = {
         ),
         Case("relu", {**BEYOND, "alpha": -0.5, "bias": "column", "activation": "relu"}, sweep=True),
         Case("special", arrays=_special_matrices),
+        Case("few-columns", {**BEYOND, "n": 3, "beta": 0.5}, sweep=True),
+        Case("few-rows", {**BEYOND, "m": 5, "trans_a": True}, sweep=True),
         Case("sweep", BEYOND, sweep=True),
         Case("sweep-TT", {**BEYOND, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=True),
     ],

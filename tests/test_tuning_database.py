@@ -270,7 +270,7 @@ def test_the_digest_covers_templates_and_what_they_include(tmp_path):
     third = digest()
     template.write_text('<%include file="/prelude.cl.mako"/>int y;')
     assert digest() != third
-    assert len({kernel_digest(item.templates) for item in GEMM.algorithms}) == 3
+    assert len({kernel_digest(item.templates) for item in GEMM.algorithms}) == len(GEMM.algorithms)
     with pytest.raises(BuildError, match="missing"):
         kernel_digest(("gemm/missing.cl.mako",))
 
