@@ -140,7 +140,12 @@ def summary(stored: Stored) -> str:
 
 
 def _read_numpy(path: Path) -> np.ndarray[Any, Any]:
-    loaded = np.load(path, allow_pickle=False)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        if path.is_file() and not _begins_as_numpy(path):
+            raise ValueError("it does not begin as .npy and .npz files do") from error
+        raise
     if isinstance(loaded, np.ndarray):
         return loaded
     with loaded:
@@ -148,6 +153,11 @@ def _read_numpy(path: Path) -> np.ndarray[Any, Any]:
             names = ", ".join(loaded.files) or "none"
             raise ValueError(f"it must hold exactly one array and holds: {names}")
         return np.asarray(loaded[loaded.files[0]])
+
+
+def _begins_as_numpy(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(6).startswith((b"\x93NUMPY", b"PK"))
 
 
 def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:

@@ -221,8 +221,8 @@ def within(
     worst: tuple[float, str, Point] | None = None
     for point, rows in each_point(results):
         for row in rows:
-            if row.difference is None or math.isnan(row.difference.max_abs):
-                continue  # nothing is known of single values
+            if row.difference is None or (row.difference.ok and math.isnan(row.difference.max_abs)):
+                continue  # it is right, and nothing is known of single values
             value = row.difference.max_rel if relative else row.difference.max_abs
             if worst is None or not value <= worst[0]:
                 worst = (math.inf if math.isnan(value) else value, row.implementation, point)

@@ -210,7 +210,7 @@ def panels_of(
     config: Mapping[str, Any] | None,
     limit: float,
     *,
-    least: int = LEAST,
+    least: int | None = None,
 ) -> Panels | None:
     """Return how one product of host arrays is made of tiles; None if it is made at once.
 
@@ -224,7 +224,8 @@ def panels_of(
     limit : float
         Bytes of the device's memory that may be taken.
     least : int
-        Bytes of matrices from which one that fits is made of tiles, if that saves time.
+        Bytes of matrices from which one that fits is made of tiles, if that saves time; by
+        default `LEAST`.
 
     Raises
     ------
@@ -234,7 +235,7 @@ def panels_of(
         If there is no such algorithm, or not with this configuration.
     """
     values = tuple(sorted(config.items())) if config else ()
-    return _panels(problem, device, algorithm, values, limit, least)
+    return _panels(problem, device, algorithm, values, limit, LEAST if least is None else least)
 
 
 @lru_cache(maxsize=64)

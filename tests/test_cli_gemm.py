@@ -1,0 +1,96 @@
+"""`oclab gemm A B -o OUT` on real files."""
+
+import numpy as np
+import pytest
+from command_line import QUICK, oclab, one_sentence
+
+FAST = ("--algorithm", "naive", *QUICK)
+
+
+@pytest.fixture
+def matrices(rng):
+    return rng.uniform(-1, 1, (20, 30)), rng.uniform(-1, 1, (30, 10))
+
+
+def saved(folder, name, array):
+    path = folder / name
+    if name.endswith(".npz"):
+        np.savez(path, array)
+    elif name.endswith(".npy"):
+        np.save(path, array)
+    else:
+        np.savetxt(path, array, delimiter="," if name.endswith(".csv") else " ", fmt="%.17g")
+    return path
+
+
+def loaded(path):
+    if path.suffix == ".csv":
+        return np.loadtxt(path, delimiter=",")
+    found = np.load(path)
+    return found["arr_0"] if path.suffix == ".npz" else found
+
+
+@pytest.mark.parametrize(
+    ("a_name", "b_name", "out", "dtype"),
+    [
+        ("a.npy", "b.npy", "c.npy", "float32"), ("a.npz", "b.csv", "c.npz", "float64"),
+        ("a.csv", "b.txt", "c.csv", "float64"),
+    ],
+)  # fmt: skip
+def test_products_of_files(a_name, b_name, out, dtype, matrices, tmp_path):
+    a, b = (array.astype(dtype) for array in matrices)
+    files = saved(tmp_path, a_name, a), saved(tmp_path, b_name, b)
+    result = oclab("gemm", *files, "-o", tmp_path / out, *FAST)
+    assert result.returncode == 0, result.stderr
+    found = loaded(tmp_path / out)
+    assert out == "c.csv" or found.dtype == dtype
+    assert abs(found - a.astype(float) @ b).max() < 1e-5
+
+
+@pytest.mark.parametrize("turn", [np.asfortranarray, lambda x: x.astype(x.dtype.newbyteorder(">"))])
+def test_files_in_another_order(turn, matrices, tmp_path):
+    a, b = (array.astype("f4") for array in matrices)
+    files = saved(tmp_path, "a.npy", turn(a)), saved(tmp_path, "b.npy", turn(b))
+    result = oclab("gemm", *files, "-o", tmp_path / "c.npy", *FAST)
+    assert result.returncode == 0, result.stderr
+    found = np.load(tmp_path / "c.npy")
+    assert found.dtype == np.float32 and abs(found - a.astype(float) @ b).max() < 1e-5
+
+
+def test_a_product_of_files_by_tiles_is_that_of_all(matrices, tmp_path, monkeypatch):
+    monkeypatch.setattr("opencl_lab.operations.gemm.functions.LARGE", 1)
+    monkeypatch.setattr("opencl_lab.operations.gemm.panels.SMALL", 1)
+    monkeypatch.setattr("opencl_lab.operations.gemm.panels.STEP_BYTES", 1)
+    a, b = (np.tile(array, (4, 4)).astype("f4") for array in matrices)
+    files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b[:120])
+    result = oclab(
+        "--json", "gemm", *files, "-o", tmp_path / "c.npy", *FAST, OCLAB_DEVICE_BYTES="60000"
+    )
+    assert result.returncode == 0, result.stderr
+    assert " x 40, each in " in result.stdout or "tiles of" in result.stdout
+    assert abs(np.load(tmp_path / "c.npy") - a.astype(float) @ b[:120]).max() < 1e-4
+
+
+def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
+    a, b = (array.astype("f4") for array in matrices)
+    saved(tmp_path, "a.npy", a)
+    saved(tmp_path, "b.npy", b)
+    saved(tmp_path, "wide.npy", b.astype("f8"))
+    saved(tmp_path, "whole.npy", (9 * b).astype("i4"))
+    saved(tmp_path, "vector.npy", b[:, 0])
+    np.savez(tmp_path / "two.npz", x=a, y=b)
+    (tmp_path / "junk.npy").write_bytes(b"hello")
+    for first, second, says in (
+        ("a", "wide.npy", "a is float32, b is float64; convert"),
+        ("a", "whole.npy", "b is int32; convert"),
+        ("a", "vector.npy", "b has 1 dimension, not 2; reshape"),
+        ("a", "a.npy", "a gives sums of length 30 and b of length 20"),
+        ("a", "none.npy", "none.npy: No such file or directory"),
+        ("a", "two.npz", "two.npz: it must hold exactly one array and holds: x, y"),
+        ("a", "junk.npy", "junk.npy: it does not begin as .npy and .npz files do"),
+    ):
+        files = tmp_path / f"{first}.npy", tmp_path / second
+        result = oclab("gemm", *files, "-o", tmp_path / "c.npy", *FAST)
+        assert result.returncode == 2 and one_sentence(result), second
+        assert says in result.stderr, (says, result.stderr)
+        assert not (tmp_path / "c.npy").exists()
