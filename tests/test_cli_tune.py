@@ -83,6 +83,8 @@ def test_json_is_one_document_and_nothing_else():
     removed = content["removed"]
     assert removed["total"] == removed["left"] + sum(removed["reasons"].values())
     assert content["stored"] and content["stopped"] == "budget" and content["resumed"] == 0
+    assert content["per_minute"] > 0 and 0 < content["share_of_space"] < 1
+    assert {"building", "timing"} <= set(content["phases"]) and content["built_ahead"] <= 3
 
 
 @pytest.mark.parametrize("timeout", ["1e9", "1e300", "inf"])

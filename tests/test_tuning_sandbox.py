@@ -20,6 +20,7 @@ from opencl_lab.measuring.poison import POISON
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.sandbox import Sandbox
+from opencl_lab.tuning.stage import Stage, Wrong
 from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import make_task
 
@@ -121,6 +122,37 @@ def test_what_is_hopeless_runs_once(sandbox):
     best = evaluate(sandbox, "none")
     assert len(evaluate(sandbox, "slow", best.time_ms).times_ms) == 1
     assert len(evaluate(sandbox, "slow", FOREVER).times_ms) >= 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("wrong", "wrong result on n=1009"), ("far", "outside the array"),
+                        ("spoil-large", "writes to its input")],
+)  # fmt: skip
+def test_what_is_hopeless_is_checked_for_harm_all_the_same(sandbox, fault, said):
+    evaluation = evaluate(sandbox, fault, 1e-9)
+    assert evaluation.status == "correctness" and said in evaluation.reason
+
+
+def test_results_are_right_by_their_bits_or_by_comparison(device, monkeypatch):
+    task = make_task(planted.PLANTED, device="cpu").here()
+    compared = []
+
+    def compare(*given):
+        compared.append(given)
+        return type(planted.PLANTED).compare(planted.PLANTED, *given)
+
+    monkeypatch.setattr(planted.PLANTED, "compare", compare)
+    queue = default_queue(task.device, profiling=True)
+    stage = Stage(task, task.check_problems[0], planted.config(), queue)
+    for config, count in ((planted.config(), 1), (planted.config("none", 64), 1)):
+        stage.poison()
+        stage.run(stage.build(config))
+        stage.check()
+        assert len(compared) == count  # the second has the same bits
+    stage.poison()
+    with pytest.raises(Wrong, match="wrong result"):
+        stage.check()
+    stage.check(compared=False)
 
 
 def test_the_tuner_s_own_time_ends_a_configuration_without_a_verdict(task, monkeypatch):

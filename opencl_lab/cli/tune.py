@@ -28,7 +28,7 @@ from opencl_lab.interrupt import interrupt_at_termination
 from opencl_lab.operation import Operation
 from opencl_lab.tuning.plots import plot_tuning
 from opencl_lab.tuning.result import TuneResult
-from opencl_lab.tuning.strategies import STRATEGIES
+from opencl_lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES
 from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
 
@@ -45,7 +45,7 @@ SEARCH_OPTIONS = (
     click.option(
         "--strategy",
         type=click.Choice(list(STRATEGIES)),
-        default="local-search",
+        default=DEFAULT_STRATEGY,
         show_default=True,
         help="How to search.",
     ),

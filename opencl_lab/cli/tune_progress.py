@@ -19,7 +19,7 @@ from opencl_lab.cli.common import (
 from opencl_lab.comparison.table import number
 from opencl_lab.measuring.roofline import share_text
 from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.result import TuningProgress, share_of_peak
+from opencl_lab.tuning.result import TuneResult, TuningProgress, share_of_peak
 from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["failure_counts", "pace", "watch"]
@@ -44,16 +44,15 @@ def failure_counts(failures: Mapping[str, int]) -> str:
 
 
 def _tried(state: TuningProgress) -> str:
-    seen = "" if state.share is None else f" ({100 * state.share:.2g} % of the space)"
-    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}") + seen
+    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}")
 
 
-def pace(per_minute: float, built_ahead: int) -> str:
-    """Return how fast it goes, and how many were built ahead."""
-    if not per_minute:
-        return ""
-    ahead = f", {built_ahead} built ahead" if built_ahead else ""
-    return f"{per_minute:.0f} a minute{ahead}"
+def pace(state: TuningProgress | TuneResult) -> str:
+    """Return how fast it goes, how many were built ahead, and how much of the space was seen."""
+    parts = [f"{state.per_minute:.0f} a minute"] if state.per_minute else []
+    parts += [f"{state.built_ahead} built ahead"] if state.built_ahead else []
+    parts += [f"{100 * state.share:.2g} % of the space"] if parts and state.share else []
+    return ", ".join(parts)
 
 
 class _Lines:
@@ -79,7 +78,7 @@ class _Lines:
             f"{state.phase} {_tried(state)}",
             _best_text(self._task, state.best),
             failure_counts(state.failures),
-            pace(state.per_minute, state.built_ahead),
+            pace(state),
             left,
         )
         settings().say("; ".join(part for part in parts if part))
@@ -121,7 +120,7 @@ class _Bar:
         )
         lines = (
             _best_text(self._task, state.best),
-            pace(state.per_minute, state.built_ahead),
+            pace(state),
             failure_counts(state.failures),
             *state.notes,
         )

@@ -83,10 +83,9 @@ def print_result(result: TuneResult) -> None:
         f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
         f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
     )
-    speed = pace(result.per_minute, result.built_ahead)
+    speed = pace(result)
     if speed:
-        share = "" if result.share is None else f"; {about}{100 * result.share:.2g} % of the space"
-        say(speed + share)
+        say(speed)
         longest = sorted(result.phases.items(), key=lambda item: -item[1])
         parts = ", ".join(f"{name} {spent:.1f} s" for name, spent in longest)
         if parts and verbose:

@@ -86,7 +86,7 @@ class Recorded:
 
         return Points(space, (self.evaluations[0].config,), refusal)
 
-    def found(self, strategy: Any, seed: int, questions: int) -> list[float]:
+    def found(self, strategy: Any, seed: int, questions: int, enough: float = 0.0) -> list[float]:
         """Return the best time so far after each of so many questions of a strategy.
 
         Parameters
@@ -95,6 +95,8 @@ class Recorded:
         seed : int
         questions : int
             Configurations asked for, each counted once.
+        enough : float
+            A time in milliseconds that ends it.
         """
         answers = {item.config: item for item in self.evaluations}
         best: dict[Config, float] = {}
@@ -105,6 +107,8 @@ class Recorded:
                 break
             lowest = min(answers[config].time_ms, *best.values(), math.inf)
             best.setdefault(config, lowest)
+            if lowest <= enough:
+                break
         return list(best.values())
 
 

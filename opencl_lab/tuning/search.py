@@ -97,6 +97,8 @@ class Search:
         known = next((c for c in configs if c in self.seen or c in self.earlier), None)
         if known is not None or not self._budget_left():
             return self._ask(known or configs[0])
+        if self.budget is not None:  # the others would be built for nothing
+            configs = configs[: self.budget - len(self.seen)]
         left = self._left(search=True)
         return self._ask(self.runner.choose(configs, left) if left > 0 else configs[0])
 

@@ -11,6 +11,7 @@ from opencl_lab.space import Value
 from opencl_lab.tuning.kernel_file import kernel_file
 from opencl_lab.tuning.kernel_text import KernelText
 from opencl_lab.tuning.result import TuneResult, TuningProgress
+from opencl_lab.tuning.strategies import DEFAULT_STRATEGY
 from opencl_lab.tuning.tuner import tune
 
 __all__ = ["tune_kernel"]
@@ -31,7 +32,7 @@ def tune_kernel(
     tolerance: float | None = None,
     options: Sequence[str] = (),
     device: str | int | Device | None = None,
-    strategy: str = "local-search",
+    strategy: str = DEFAULT_STRATEGY,
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,

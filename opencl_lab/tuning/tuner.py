@@ -26,7 +26,7 @@ from opencl_lab.tuning.result import Stopped, TuneResult, TuningProgress
 from opencl_lab.tuning.runner import Runner
 from opencl_lab.tuning.sandbox import Sandbox
 from opencl_lab.tuning.search import Search, evaluation_of
-from opencl_lab.tuning.strategies import Strategy, get_strategy
+from opencl_lab.tuning.strategies import DEFAULT_STRATEGY, Strategy, get_strategy
 from opencl_lab.tuning.task import TuningTask
 
 __all__ = ["make_task", "run_tuning", "tune"]
@@ -75,7 +75,7 @@ def make_task(
 def run_tuning(
     task: TuningTask,
     *,
-    strategy: str | Strategy = "local-search",
+    strategy: str | Strategy = DEFAULT_STRATEGY,
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,
@@ -231,7 +231,7 @@ def tune(
     operation: str | Operation[Any],
     *,
     algorithm: str = "auto",
-    strategy: str = "local-search",
+    strategy: str = DEFAULT_STRATEGY,
     budget: int | None = None,
     time_limit: float | None = None,
     timeout: float | None = None,

@@ -114,7 +114,7 @@ class Register(Convolution):
         word, taps = problem.sum_type.itemsize, problem.filter_width
         native = max(16, device.native_vector_bytes) if device.kind == "cpu" else 16
         unroll = [item for item in UNROLL if item < taps] + [n for n in UNROLL if n >= taps][:1]
-        tried: dict[str, tuple[Value, ...]] = {"UNROLL": tuple(unroll)}
+        tried: dict[str, tuple[Value, ...]] = {"UNROLL": tuple(unroll[-2:])}
         if device.kind == "cpu":
             widths = (native // 2, native, 2 * native)
             tried |= {"WG_X": (1,), "WG_Y": (1,), "STEPS_X": (4, 16, 64, 128)}

@@ -22,7 +22,7 @@ from opencl_lab.tuning.strategies.local_search import local_search
 from opencl_lab.tuning.strategies.model import model
 from opencl_lab.tuning.strategies.random import random_search
 
-__all__ = ["STRATEGIES", "Strategy", "get_strategy"]
+__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy"]
 
 Strategy: TypeAlias = Callable[
     [Points, Random], Generator[Config | Sequence[Config], Evaluation, None]
@@ -34,6 +34,9 @@ STRATEGIES: dict[str, Strategy] = {
     "local-search": local_search,
     "model": model,
 }
+
+DEFAULT_STRATEGY = "model"
+"""It finds the best with the fewest questions on recorded runs (tests/test_tuning_recorded.py)."""
 
 
 def get_strategy(name: str) -> Strategy:

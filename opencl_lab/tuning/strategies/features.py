@@ -25,6 +25,7 @@ class Features:
 
     def __init__(self, configs: Sequence[Config]):
         self._columns: list[tuple[str, Callable[[Value], float]]] = []
+        self._rows: dict[Config, list[float]] = {}
         for name in configs[0] if configs else ():
             values = list(dict.fromkeys(config[name] for config in configs))
             if len(values) > 1:
@@ -37,8 +38,12 @@ class Features:
 
     def of(self, configs: Sequence[Config]) -> np.ndarray[Any, Any]:
         """Return a row for each configuration."""
-        rows = [[column(config[name]) for name, column in self._columns] for config in configs]
+        rows = [self._rows.get(config) or self._row(config) for config in configs]
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.count)
+
+    def _row(self, config: Config) -> list[float]:
+        row = self._rows[config] = [column(config[name]) for name, column in self._columns]
+        return row
 
 
 def _columns(values: list[Value]) -> list[Callable[[Value], float]]:

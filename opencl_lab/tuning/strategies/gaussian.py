@@ -16,6 +16,7 @@ LENGTHS = (0.1, 10.0)
 NOISES = (1e-4, 1e-1)
 """Least and largest variance of a measurement, of all that the function varies."""
 STEP = 2.0
+GROW = 1.1
 MOST = 256
 """Points that are fitted: the lowest half, and of the others as many, evenly."""
 
@@ -46,16 +47,17 @@ class Process:
         self._mean = float(heights.mean())
         self._scale = float(heights.std()) or 1.0
         self._heights = (heights - self._mean) / self._scale
-        if len(points) >= 1.1 * self._fitted:
+        if len(points) >= GROW * self._fitted:
             self._learn()
             self._fitted = len(points)
-        self._lower, self._weights, _ = self._solve(self._lengths, self._noise)
+        lower, self._weights, _ = self._solve(self._lengths, self._noise)
+        self._inverse = np.linalg.inv(lower)
 
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return the heights to expect, and their standard deviations."""
         between = _matern(points, self._points, self._lengths)
-        spread = np.linalg.solve(self._lower, between.T)
-        variance = np.maximum(1 - (spread**2).sum(axis=0), 1e-9)
+        spread = between @ self._inverse.T
+        variance = np.maximum(1 - (spread**2).sum(axis=1), 1e-9)
         mean = between @ self._weights
         return mean * self._scale + self._mean, np.sqrt(variance) * self._scale
 
@@ -84,7 +86,7 @@ class Process:
         covariance = _matern(self._points, self._points, lengths)
         covariance[np.diag_indices_from(covariance)] += noise
         lower = np.linalg.cholesky(covariance)
-        weights = np.linalg.solve(lower.T, np.linalg.solve(lower, self._heights))
+        weights = np.linalg.solve(covariance, self._heights)
         fit = -0.5 * float(self._heights @ weights) - float(np.log(np.diag(lower)).sum())
         # Lengths near the middle unless the data say otherwise.
         prior = -0.5 * float((np.log(lengths) ** 2).sum()) / math.log(4) ** 2

@@ -14,7 +14,7 @@ Welch, Efficient Global Optimization, for the expected improvement.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
 from random import Random
 from typing import Any, TypeAlias
@@ -32,8 +32,12 @@ __all__ = ["model"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-FIRST = 6
-"""Configurations far from each other, before there is anything to learn from."""
+NEAR_START = 4
+"""Configurations nearest to the best start, which come first: people have chosen it well."""
+SPREAD = 1
+"""Others, far from those, before there is anything to learn from."""
+PATIENCE = 128
+"""The model is asked anew when it can know this part more than before."""
 DRAWN = 2000
 """Candidates of a space too large to list; those near the best come on top."""
 NEAR_BEST = 3
@@ -42,23 +46,41 @@ CEILING = 1.5
 
 
 def model(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
-    """Ask for what a model of the times expects most of, until nothing is left."""
+    """Ask for what a model of the times expects most of, until nothing is left.
+
+    At first for the starting configurations, for those near the best of them, and for a few far
+    from all others.
+    """
     known: dict[Config, Evaluation] = {}
-    starts = list(points.starts)
-    while starts:
-        answer = yield list(starts)
-        starts.remove(answer.config)
-        known[answer.config] = answer
     candidates = _Candidates(points, rng)
-    process = Process(candidates.features.count)
-    while True:
+    rounds = _rounds(candidates, list(points.starts), known, rng)
+    for asked, answers in rounds:
+        while asked and answers:
+            answer = yield list(asked)
+            asked.remove(answer.config)
+            known[answer.config] = answer
+            answers -= 1
+
+
+def _rounds(
+    candidates: _Candidates, starts: list[Config], known: dict[Config, Evaluation], rng: Random
+) -> Iterator[tuple[list[Config], int]]:
+    """Yield what to ask for, the most wanted first, and how many answers change that."""
+    features = candidates.features
+    yield starts, len(starts)
+    best = min(known.values(), key=lambda item: item.time_ms).config
+    left = candidates.left(known)
+    order = np.argsort(_distances(features, left, [best])[:, 0], kind="stable")
+    yield [left[place] for place in order[:NEAR_START]], NEAR_START
+    for _ in range(SPREAD):
         left = candidates.left(known)
-        if not left:
-            return
-        if len(known) < FIRST:
-            left = rng.sample(left, min(len(left), AHEAD))
-        answer = yield _ranked(process, candidates.features, known, left)
-        known[answer.config] = answer
+        some = rng.sample(left, min(len(left), AHEAD))
+        if some:
+            far = np.argsort(-_distances(features, some, list(known)).min(axis=1), kind="stable")
+            yield [some[place] for place in far], 1
+    process = Process(features.count)
+    while left := candidates.left(known):
+        yield _ranked(process, features, known, left), 1 + len(known) // PATIENCE
 
 
 class _Candidates:
@@ -82,20 +104,20 @@ class _Candidates:
         return list(dict.fromkeys(c for c in (*near, *self._drawn) if c not in known))
 
 
+def _distances(features: Features, some: Sequence[Config], others: Sequence[Config]) -> Array:
+    """Return how far each of some is from each of the others, along the axes."""
+    apart: Array = np.abs(features.of(some)[:, None] - features.of(others)).sum(axis=2)
+    return apart
+
+
 def _ranked(
     process: Process, features: Features, known: dict[Config, Evaluation], left: Sequence[Config]
 ) -> list[Config]:
     """Return the candidates that promise most, the best first."""
-    measured = features.of(list(known))
-    places = features.of(left)
-    if len(known) < FIRST:
-        distance = np.abs(places[:, None] - measured).sum(axis=2).min(axis=1)
-        order = np.argsort(-distance, kind="stable")
-    else:
-        times = _heights(list(known.values()))
-        process.fit(measured, times)
-        mean, deviation = process.predict(places)
-        order = np.argsort(-_improvement(mean, deviation, float(times.min())), kind="stable")
+    times = _heights(list(known.values()))
+    process.fit(features.of(list(known)), times)
+    mean, deviation = process.predict(features.of(left))
+    order = np.argsort(-_improvement(mean, deviation, float(times.min())), kind="stable")
     return [left[place] for place in order[:AHEAD]]
 
 
