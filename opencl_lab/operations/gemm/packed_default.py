@@ -30,6 +30,8 @@ LAUNCH, ITEM = 60_000, 1_500
 """Cycles that a launch and an item cost."""
 MOVE, TURN = 1.2, 1.8
 """Cycles to pack a number as it lies, and across; ahead it costs as much again to write it."""
+NEAR, NEAR_BYTES = 0.35, 512 << 10
+"""How much of that it costs where B is so small that it stays in the second cache."""
 STRIDED, PAGED = 1.2, 2.5
 """How much longer the arithmetic takes where B is read in place: its rows lie in other lines of
 memory, or each in a page of its own."""
@@ -129,7 +131,8 @@ def _cycles(form: Form, device: Device) -> float:
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
     tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
     tile += blocks * steps * (2 * form.rows * form.vectors + 40)
-    tile += depth * columns * (pack if form.pack_b == "panel" else 4 / lanes)
+    near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0
+    tile += depth * columns * (pack * near if form.pack_b == "panel" else 4 / lanes)
     tile += depth * form.tile_m * (MOVE if form.pack_a else 0.5) + ITEM
     tiles = form.tiles_m * form.tiles_n * max(1, problem.batch) * form.splits
     cycles = ceil_divide(tiles, units) * tile + tile / 16
