@@ -80,7 +80,6 @@ ${block.helpers()}\
 ${panels.pack_rows("__local")}\
 % endif
 
-
 static inline void multiply(
     ${parts.arguments()},
     const index_t number,

@@ -22,12 +22,16 @@ FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
 """Rows, vectors and speed of blocks of sums for 32 and for 16 vector registers."""
 STEP_BYTES = 1536
 """Of a row of A in a step along k: blocks stay in the second cache, sums are seldom stored."""
-BLOCK_BYTES = 384 << 10
-"""Of a block of A, which has to stay in the second cache beside a panel of B."""
+BLOCK_BYTES = 208 << 10
+"""Of a block of A, which has to stay in the second cache beside panels of B."""
+ROW_BYTES = 8 << 10
+"""Of a row of a tile: the tile comes back to the second cache for each step along k."""
 LAUNCH, ITEM = 60_000, 1_500
 """Cycles that a launch and an item cost."""
 MOVE, TURN = 1.2, 1.8
 """Cycles to pack a number as it lies, and across; ahead it costs as much again to write it."""
+NEAR, NEAR_BYTES = 0.35, 512 << 10
+"""How much of that it costs where B is so small that it stays in the second cache."""
 STRIDED, PAGED = 1.2, 2.5
 """How much longer the arithmetic takes where B is read in place: its rows lie in other lines of
 memory, or each in a page of its own."""
@@ -98,9 +102,10 @@ def _forms(least: Form, device: Device) -> Iterator[Form]:
     problem, units = least.problem, device.compute_units
     local = device.capabilities.local_memory - least.local_bytes
     room = min(BLOCK_BYTES, local) if least.pack_a else BLOCK_BYTES
+    most_n = max(1, ROW_BYTES // (least.panel * least.real_type.itemsize))
     panels_m = ceil_divide(problem.m, least.rows) or 1
     for size_m in _counts(panels_m, max(1, room // least.block_bytes), units):
-        for size_n in _counts(least.panels_n or 1, 64, units):
+        for size_n in _counts(least.panels_n or 1, most_n, units):
             tiles = ceil_divide(panels_m, size_m) * ceil_divide(least.panels_n or 1, size_n)
             parted = tiles < units and problem.depth > 2 * least.tile_k
             for splits in (1, units, 2 * units) if parted and problem.batch == 1 else (1,):
@@ -126,7 +131,8 @@ def _cycles(form: Form, device: Device) -> float:
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
     tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
     tile += blocks * steps * (2 * form.rows * form.vectors + 40)
-    tile += depth * columns * (pack if form.pack_b == "panel" else 4 / lanes)
+    near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0
+    tile += depth * columns * (pack * near if form.pack_b == "panel" else 4 / lanes)
     tile += depth * form.tile_m * (MOVE if form.pack_a else 0.5) + ITEM
     tiles = form.tiles_m * form.tiles_n * max(1, problem.batch) * form.splits
     cycles = ceil_divide(tiles, units) * tile + tile / 16
