@@ -16,6 +16,7 @@ from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.operations.gemm.tensor import Tensor
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime import ptx
+from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.session import session_of
 from opencl_lab.template import render
 
@@ -124,13 +125,18 @@ def test_warpgroups_are_refused_where_the_device_or_the_type_has_none():
     for problem, device in ((problem_of(KINDS[0]), AMPERE), (problem_of(KINDS[3]), HOPPER)):
         with pytest.raises(InvalidConfig, match="warpgroups multiply no matrices of float"):
             ALGORITHM.plan(problem, config, device)
+    config = ALGORITHM.default_config(problem_of(KINDS[3]), HOPPER).replace(SUM_STEPS=2)
+    with pytest.raises(InvalidConfig, match="SUM_STEPS must be 0"):
+        ALGORITHM.plan(problem_of(KINDS[3]), config, HOPPER)
 
 
 def test_empty_sums_pack_nothing():
     problem = problem_of(KINDS[0], k=0, beta=2.0)
     plan = ALGORITHM.plan(problem, ALGORITHM.default_config(problem, HOPPER), HOPPER)
     assert [launch.kernel for launch in plan.launches] == ["gemm_tensor"]
-    assert ALGORITHM.plan(problem_of(KINDS[3], m=0), WARPS, HOPPER).launches == ()
+    nothing = problem_of(KINDS[3], m=0)
+    config = ALGORITHM.default_config(nothing, HOPPER)
+    assert ALGORITHM.plan(nothing, config, HOPPER).launches == ()
 
 
 def test_marked_instructions_come_into_force():
@@ -158,10 +164,12 @@ def test_programs_with_marked_instructions_are_loaded_again(monkeypatch):
             return [b".target sm_90\n//sm_90a: wgmma.y;\n\0"]
 
     monkeypatch.setattr(ptx.cl, "Program", Program)
-    first = Program("context", "source")
-    again = ptx.reloaded("context", "device", first)
-    assert made == [first, again]
+    programs = Programs("context", replace(HOPPER, handle="device"))
+    again = programs._built('asm("//sm_90a: wgmma.y;");', ["-w"])
+    assert made[1:] == [again]
+    assert made[0].what == ('asm("//sm_90a: wgmma.y;");',)
     assert again.what == (["device"], [b".target sm_90a\nwgmma.y;\n"])
+    assert programs._built("plain text of a kernel", []) is made[2]
     assert not ptx.is_specific("plain text of a kernel")
 
 

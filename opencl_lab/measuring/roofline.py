@@ -45,8 +45,6 @@ class Peaks:
     flops32, flops64 : float, optional
         Operations by chains of multiply-adds, in float32 and float64. Matrix units,
         such as NVIDIA's tensor cores, can do more.
-    flops16_matrix, flops32_matrix, flops64_matrix : float, optional
-        Operations by matrix units, in float16, TF32 and float64.
     copy_bytes : float, optional
         Bytes copied within memory, one read and one write counted, in buffers much
         larger than any cache.
@@ -58,19 +56,21 @@ class Peaks:
     send_plain_bytes, fetch_plain_bytes : float, optional
         The same from and to plain arrays. Devices that work on the memory of the host have
         none of the four.
+    flops16_matrix, flops32_matrix, flops64_matrix : float, optional
+        Operations by matrix units, in float16, TF32 and float64.
     """
 
     flops32: float | None = None
     flops64: float | None = None
-    flops16_matrix: float | None = None
-    flops32_matrix: float | None = None
-    flops64_matrix: float | None = None
     copy_bytes: float | None = None
     cached_bytes: float | None = None
     send_bytes: float | None = None
     fetch_bytes: float | None = None
     send_plain_bytes: float | None = None
     fetch_plain_bytes: float | None = None
+    flops16_matrix: float | None = None
+    flops32_matrix: float | None = None
+    flops64_matrix: float | None = None
 
     def flops(self, dtype: Any) -> float | None:
         """Return the peak of arithmetic in `dtype`, real or complex; None for other types."""

@@ -74,6 +74,8 @@ class Tensor(launches.Product):
                 f"warpgroups multiply no matrices of {problem.dtype} on this device; "
                 "UNITS=warp does"
             )
+        if problem.dtype.itemsize == 8 and config["SUM_STEPS"]:
+            raise InvalidConfig("sums of float64 are exact where they are; SUM_STEPS must be 0")
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
