@@ -37,7 +37,7 @@ def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     named = {(item["m"], item["n"], item["k"], item["algorithm"]) for item in document["results"]}
     assert (40, 1, 30, "gemv") in named and (40, 1, 30, "blocked") in named
     assert (40, 50, 3, "gemv") not in named  # it does not take the shape
-    assert [item["auto"] for item in document["shapes"]][:2] == ["gemv", "gemv"]
+    assert document["shapes"][1]["auto"] == "gemv"
     for item in document["shapes"]:
         assert item["ratio"] == pytest.approx(item["peer_ms"] / item["auto_ms"])
         assert item["over_best"] >= 1

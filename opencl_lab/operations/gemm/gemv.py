@@ -19,10 +19,11 @@ from opencl_lab.kernels import (
 )
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.thin import few_of, is_along, lines_of, side_of
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
-__all__ = ["MOST_FEW", "Gemv", "few_of", "side_of"]
+__all__ = ["MOST_FEW", "Gemv"]
 
 MOST_FEW = 16
 """Most vectors at once: their sums live in registers."""
@@ -34,25 +35,6 @@ EACH = 64
 """Elements of the result that an item of a CPU adds up in the second pass."""
 CPU_PART, GPU_PART = 2 << 20, 1 << 18
 """Bytes of both factors that make an item, or a group, more worth a second launch."""
-
-
-def side_of(problem: GemmProblem) -> str:
-    """Return which factor is the matrix, ``a`` or ``b``; the other one has few lines."""
-    return "a" if problem.n < problem.m or (problem.n == problem.m and problem.trans_b) else "b"
-
-
-def few_of(problem: GemmProblem) -> int:
-    """Return how many vectors the matrix is multiplied by."""
-    return max(1, min(problem.m, problem.n))
-
-
-def _lines(problem: GemmProblem) -> int:
-    return max(1, problem.m, problem.n)
-
-
-def _is_along(problem: GemmProblem) -> bool:
-    """Return whether the lines of the matrix lie along k."""
-    return not problem.trans_a if side_of(problem) == "a" else problem.trans_b
 
 
 class Gemv(launches.Product):
@@ -117,7 +99,7 @@ class Gemv(launches.Product):
         covered = params["BLOCK"] if alone else params["LANES"] * params["LINES"]
         results = problem.batch * problem.m * problem.n
         depth, splits = _parts(problem, config, results)
-        blocks = -(-_lines(problem) // covered)
+        blocks = -(-lines_of(problem) // covered)
         index = launches.index_of(problem)
         partial: dict[str, Argument] = {"partial": "partial"} if splits > 1 else {}
         launch = Launch(
@@ -207,13 +189,13 @@ def _alone_params(problem: GemmProblem, config: Config, device: Device) -> dict[
 
 def _group_params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
     """Return the parameters of groups: loads as wide as the rows of the matrix allow."""
-    along = _is_along(problem)
+    along = is_along(problem)
     widest = 8 if problem.is_complex or problem.dtype.itemsize == 2 else 16
     rows = config.integer("ROWS")
     vector = min(config.integer("VECTOR"), widest)
     while problem.k % vector:
         vector //= 2
-    wide = rows in VECTOR_WIDTHS[1:] and rows <= widest and _lines(problem) % rows == 0
+    wide = rows in VECTOR_WIDTHS[1:] and rows <= widest and lines_of(problem) % rows == 0
     return {
         "LANES": config["LANES"],
         "PIECES": config["PIECES"],
@@ -234,11 +216,11 @@ def _tree(config: Config, problem: GemmProblem) -> int:
 
 def _alone(problem: GemmProblem, device: Device) -> Config:
     """Return the built-in configuration of items on their own."""
-    real, along = _real_size(problem), _is_along(problem)
+    real, along = _real_size(problem), is_along(problem)
     extra = few_of(problem) * (2 if problem.is_complex else 1)
     room = largest_power(SUMS // (extra * real))
     registers = 24 if device.native_vector_bytes >= 64 else 12
-    lines, units = _lines(problem), device.compute_units
+    lines, units = lines_of(problem), device.compute_units
     if along:
         rows = largest_power(8, registers // extra)
         block = min(max(16, largest_power(lines // (4 * units))), 256, room)
@@ -260,10 +242,10 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
 
 def _grouped(problem: GemmProblem, device: Device) -> Config:
     """Return the built-in configuration of groups: 16 bytes a load, several under way."""
-    few, lines, units = few_of(problem), _lines(problem), device.compute_units
+    few, lines, units = few_of(problem), lines_of(problem), device.compute_units
     limit = min(device.capabilities.max_work_group, device.max_work_items[0], 256)
     vector = max(1, min(8, 16 // problem.dtype.itemsize))
-    if _is_along(problem):
+    if is_along(problem):
         rows = 1 if few == 1 else 2
         pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
         lanes = largest_power(limit // pieces)

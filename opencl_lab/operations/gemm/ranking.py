@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from opencl_lab.device import Device
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.thin import is_along
 
 __all__ = ["promising", "ranked"]
 
-FEW = {"cpu": 8, "gpu": 8}
-"""Most rows or columns with which one read of the matrix is the fastest."""
-SMALL = 16
-"""Rows and columns up to which a CPU gains nothing by packing, however long the sums are."""
+FEW_ALONG = {"cpu": 8, "gpu": 8}
+"""Most rows or columns with which one read of the matrix is the fastest: its lines along k."""
+FEW_ACROSS = {"cpu": 1, "gpu": 8}
+"""The same, its lines across. On a CPU packed panels of the few rows are as good, or better."""
 MATRIX = 1 << 12
 """Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
 TILE = 64
@@ -46,13 +47,10 @@ def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
 
 def _is_few(problem: GemmProblem, device: Device) -> bool:
     few, lines = sorted((problem.m, problem.n))
-    kind = "cpu" if device.kind == "cpu" else "gpu"
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
-    if few <= FEW[kind]:
-        return True
-    # A small result leaves packed panels nothing to be used again for.
-    return kind == "cpu" and lines <= SMALL
+    most = FEW_ALONG if is_along(problem) else FEW_ACROSS
+    return few <= most["cpu" if device.kind == "cpu" else "gpu"]
 
 
 def _fills_units(problem: GemmProblem) -> bool:

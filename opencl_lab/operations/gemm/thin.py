@@ -1,0 +1,27 @@
+"""Products with few rows or few columns: one factor is the matrix, the other one a few vectors."""
+
+from __future__ import annotations
+
+from opencl_lab.operations.gemm.problem import GemmProblem
+
+__all__ = ["few_of", "is_along", "lines_of", "side_of"]
+
+
+def side_of(problem: GemmProblem) -> str:
+    """Return which factor is the matrix, ``a`` or ``b``; the other one has few lines."""
+    return "a" if problem.n < problem.m or (problem.n == problem.m and problem.trans_b) else "b"
+
+
+def few_of(problem: GemmProblem) -> int:
+    """Return how many vectors the matrix is multiplied by."""
+    return max(1, min(problem.m, problem.n))
+
+
+def lines_of(problem: GemmProblem) -> int:
+    """Return how many rows of a, or columns of b, the matrix has."""
+    return max(1, problem.m, problem.n)
+
+
+def is_along(problem: GemmProblem) -> bool:
+    """Return whether the lines of the matrix lie along k in memory."""
+    return not problem.trans_a if side_of(problem) == "a" else problem.trans_b
