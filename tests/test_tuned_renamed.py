@@ -129,7 +129,7 @@ def test_runs_of_earlier_versions_are_tried(
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
     runner = Replay([])
     runner.restarts = 0
-    monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, timeout: runner)
+    monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
     adopt(recording, task)
     asked = runner.asked[-1]
     assert asked[name] == renamed.renamed_config(operation, algorithm, config)[name]

@@ -326,7 +326,7 @@ def answer(monkeypatch):
     def use(evaluations):
         runner = Replay(evaluations)
         runner.restarts = 1
-        monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, timeout: runner)
+        monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
         return runner
 
     return use

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from opencl_lab.space import Config
@@ -22,6 +23,11 @@ class Runner(Protocol):
     @property
     def trouble(self) -> str:
         """Why nothing is built ahead any more; empty if all is well."""
+        ...
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """How long each phase has taken, all configurations together."""
         ...
 
     def choose(self, configs: Sequence[Config], seconds: float) -> Config:
@@ -77,6 +83,7 @@ class Replay:
         self.asked: list[Config] = []
 
     built_ahead, trouble = 0, ""
+    seconds: Mapping[str, float] = MappingProxyType({})
 
     def choose(self, configs: Sequence[Config], seconds: float) -> Config:
         """Return the first."""

@@ -104,12 +104,13 @@ def run_tuning(
     built_in = algorithm.default_config(problem, device)
     points = points_of(algorithm, problem, device, _starts(task))
     journal = _journal(task, fresh, timeout)
-    sandbox = Sandbox(task, timeout, builders) if runner is None else None
-    with closing(runner or sandbox) as used:  # type: ignore[type-var]
+    sandbox = None if runner is not None else Sandbox(task, timeout, builders)
+    used: Runner = runner or sandbox  # type: ignore[assignment]
+    with closing(used):
         tuning = Search(
             task,
             points,
-            used,  # type: ignore[arg-type]
+            used,
             journal,
             budget=budget,
             time_limit=time_limit,
@@ -136,8 +137,8 @@ def run_tuning(
         max(0, sandbox.restarts - 1) if sandbox is not None else 0,
         stored,
         tuple(tuning.notes),
-        used.built_ahead,  # type: ignore[union-attr]
-        {name: spent for name, spent in sandbox.seconds.items() if spent} if sandbox else {},
+        used.built_ahead,
+        {name: spent for name, spent in used.seconds.items() if spent},
         tuning.per_minute(),
     )
 
