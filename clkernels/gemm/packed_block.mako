@@ -14,7 +14,8 @@
 ##   block()     the body of the loop over the rows of a tile: the next ROWS of them, one panel of B
 ##
 ## Source: see packed.cl.mako. Lines of the next panel and of the result are asked for early, since
-## all of a panel is new to its first block, which would wait for memory.
+## all of a panel is new to its first block, which would wait for memory. A line is asked for every
+## four rows of B, whatever UNROLL is: asked for faster, lines came at the cost of others.
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="panels" file="/gemm/panels.mako"/>\
 <%def name="helpers()">\
@@ -159,7 +160,7 @@ ${parts.finish("value", "row", "column", width, LOAD_WIDTH)}\
                 for (; p + ${UNROLL} <= count * ${P}; p += ${UNROLL}) {
 % if PACK_B == "ahead":
                     fetch_line(b_next, 0);
-                    b_next += ${PAD};
+                    b_next += ${max(1, PAD * UNROLL // 4)};
 % endif
 ${steps(UNROLL)}\
                 }
