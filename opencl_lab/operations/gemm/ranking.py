@@ -14,10 +14,11 @@ from opencl_lab.operations.gemm.thin import is_along
 
 __all__ = ["promising", "ranked"]
 
-FEW_ALONG = {"cpu": 8, "gpu": 8}
-"""Most rows or columns with which one read of the matrix is the fastest: its lines along k."""
-FEW_ACROSS = {"cpu": 1, "gpu": 8}
-"""The same, its lines across. On a CPU packed panels of the few rows are as good, or better."""
+FEW = 8
+"""Most rows or columns with which one read of the matrix is the fastest."""
+LARGE = 1 << 23
+"""Elements of a matrix that no cache of a CPU keeps. Of smaller ones whose lines lie across k,
+packed panels are as good for two rows and more, or better."""
 MATRIX = 1 << 12
 """Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
 TILE = 64
@@ -49,8 +50,9 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
     few, lines = sorted((problem.m, problem.n))
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
-    most = FEW_ALONG if is_along(problem) else FEW_ACROSS
-    return few <= most["cpu" if device.kind == "cpu" else "gpu"]
+    if device.kind == "cpu" and not is_along(problem) and lines * problem.k < LARGE:
+        return few <= 1
+    return few <= FEW
 
 
 def _fills_units(problem: GemmProblem) -> bool:
