@@ -150,6 +150,10 @@ class Operation(ABC, Generic[P]):
         """Whether `expected` runs the default configuration on the device, and nothing else."""
         return False
 
+    def check_changes(self, problem: P) -> Sequence[Mapping[str, Any]]:
+        """Return those of `check_cases` as they suit a problem."""
+        return self.check_cases
+
     def room(self, problem: P, expected: Arrays) -> OutputsLike:
         """Return shape and dtype of every output as algorithms and C references write it.
 

@@ -20,6 +20,7 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.wording import size_text
 
 __all__ = [
+    "CUDA_GROUPS",
     "Argument",
     "Buffer",
     "Launch",

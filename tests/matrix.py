@@ -251,6 +251,17 @@ ROWS: dict[str, list[Case]] = {
         Case("no-product", {**RECTANGLE, "alpha": 0.0, "beta": -1.0}),
         Case("empty-sum", {**RECTANGLE, "k": 0, "beta": 3.0}),
         Case("float64", {**BEYOND, "dtype": "float64", "beta": 1.0}, sweep=True),
+        Case(
+            "half-stack",
+            {**RECTANGLE, "dtype": "float16", "batch": 3, "bias": "row", "activation": "gelu"},
+            sweep=True,
+        ),
+        Case(
+            "complex-stack",
+            {**RECTANGLE, "dtype": "complex64", "batch": 2, "trans_a": "C", "bias": "column"},
+            sweep=True,
+        ),
+        Case("relu", {**BEYOND, "alpha": -0.5, "bias": "column", "activation": "relu"}, sweep=True),
         Case("special", arrays=_special_matrices),
         Case("sweep", BEYOND, sweep=True),
         Case("sweep-TT", {**BEYOND, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=True),

@@ -38,6 +38,7 @@ CALLS = {
     "argsort": (ol.argsort, [keys]),
     "sort_by_key": (ol.sort_by_key, [keys, keys]),
     "gemm": (ol.gemm, [reals, reals]),
+    "gemm of complex": (ol.gemm, [complexes, complexes]),
     "conv2d": (lambda a, **o: ol.conv2d(a, BOX, **o), [reals]),
     "dft": (ol.dft, [complexes]),
     "dft of reals": (ol.dft, [reals]),

@@ -30,6 +30,12 @@ SCALARS = ({}, {"alpha": -0.5}, {"alpha": 2.0, "beta": 1.5}, {"alpha": 0.0, "bet
 TRANSPOSED = tuple({"trans_a": a, "trans_b": b} for a, b in product((False, True), repeat=2))
 GEMMS = [{**SIZES, **scalars, **turned} for scalars in SCALARS for turned in TRANSPOSED]
 GEMMS += [{**item, "dtype": "float64"} for item in (GEMMS[0], GEMMS[-5])]
+STACKS = [
+    {**SIZES, "batch": 3, "beta": 0.5, "bias": "row"},
+    {**SIZES, "batch": 3, "trans_a": "C", "dtype": "complex64", "alpha": 2.0},
+    {**SIZES, "bias": "column", "activation": "gelu", "alpha": -1.5},
+    {**SIZES, "batch": 2, "bias": "column", "activation": "relu", "dtype": "float64"},
+]
 IMAGES = [
     {"height": 19, "width": 23, "ksize": 4, "boundary": boundary, "flip": flip, "mode": mode}
     for mode, boundary in [
@@ -45,8 +51,9 @@ SIGNALS = [
     )
 ] + [{"n": 16, "norm": "forward"}, {"n": 16, "norm": "forward", "inverse": True}]
 CASES = [
-    *(("cupy", GEMM, item) for item in GEMMS if item.get("alpha")),
+    *(("cupy", GEMM, item) for item in GEMMS),
     *(("torch", GEMM, item) for item in GEMMS),
+    *((peer, GEMM, item) for peer in ("torch", "cupy") for item in STACKS),
     *(("cupy", CONV2D, item) for item in IMAGES),
     *(("cupy", DFT, item) for item in SIGNALS),
     *(("vkfft", DFT, item) for item in SIGNALS),
@@ -97,6 +104,8 @@ def test_real_vkfft(options, device):
         (DFT, "vkfft", {"n": 8, "dtype": "float16"}, "no complex64 of float16"),
         (DFT, "vkfft", {"n": 0}, "no empty transforms"),
         (GEMM, "clblast", {"m": 0}, "no empty matrices"),
+        (GEMM, "clblast", {"size": 9, "bias": "row"}, "neither a bias nor an activation"),
+        (GEMM, "clblast", {"size": 9, "dtype": "float16"}, "CLBlast multiplies no float16"),
         (CONV2D, "cupy", {"size": 9, "dtype": "uint8"}, "rules of its own"),
         (CONV2D, "cupy", {"size": 9, "mode": "full", "boundary": "nearest"}, "constant, wrap"),
     ],
@@ -112,6 +121,7 @@ def test_products_of_torch_are_not_rounded_to_tf32(fakes, cuda):
     assert judged(GEMM, reference, cuda, size=8).ok
     torch = reference.library.load()
     assert torch.backends.cuda.matmul.allow_tf32 is torch.backends.cudnn.allow_tf32 is False
+    assert torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction is False
     assert torch.backends.cudnn.benchmark
 
 
@@ -158,7 +168,7 @@ def _blas(queue):
         cl.enqueue_copy(queue, host, buffer, src_offset=offset * dtype.itemsize)
         return host, buffer
 
-    def routine(dtype):
+    def routine(dtype, stacked=False):
         dtype = np.dtype(dtype)
 
         def call(layout, ta, tb, m, n, k, alpha, *rest):
@@ -189,14 +199,22 @@ def test_arguments_of_clblast(options, device, monkeypatch):
 
 
 @pytest.mark.skipif(clblast.no_clblast() is not None, reason="no libclblast")
-@pytest.mark.parametrize("options", [*GEMMS[:16:5], *GEMMS[16:]])  # each way at least once
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(*GEMMS[:16:5], *GEMMS[16:]),  # each way at least once
+        {**SIZES, "batch": 3, "beta": 0.5, "trans_a": True},
+        {**SIZES, "dtype": "complex64", "trans_a": "C", "alpha": 2.0},
+        {**SIZES, "dtype": "complex128", "batch": 2, "trans_b": "C", "beta": -1.0},
+    ],
+)
 def test_real_clblast(options, device):
     assert judged(GEMM, resident(GEMM, "clblast"), device, **options).ok
 
 
 def test_a_refusal_of_clblast_is_a_reason(device, monkeypatch):
     monkeypatch.setattr(clblast, "_library", lambda: "there")
-    monkeypatch.setattr(clblast, "_routine", lambda dtype: lambda *arguments: -2042)
+    monkeypatch.setattr(clblast, "_routine", lambda dtype, stacked: lambda *arguments: -2042)
     with pytest.raises(ReferenceUnavailable, match=r"status -2042: the device has no float64"):
         judged(GEMM, resident(GEMM, "clblast"), device, size=8)
 

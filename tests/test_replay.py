@@ -51,6 +51,14 @@ CALLS = {
     "searchsorted": (ol.searchsorted, [lambda rng: np.sort(integers(90)(rng)), integers(5, 6)], {}),
     "gemm": (ol.gemm, [floats(20, 30), floats(30, 10)], {}),
     "gemm scaled": (ol.gemm, [floats(20, 30), floats(10, 30)], {"alpha": -2.0, "trans_b": True}),
+    "gemm of a stack": (ol.gemm, [floats(3, 2, 9), floats(3, 9, 5)], {"activation": "gelu"}),
+    "gemm of one stack": (ol.gemm, [floats(2, 3, 4, 9), floats(9, 5)], {"alpha": np.float32(2)}),
+    "gemm with bias": (
+        lambda a, b, bias, **more: ol.gemm(a, b, bias=bias, activation="relu", **more),
+        [floats(2, 4, 9), floats(9, 5), floats(4, 1)],
+        {},
+    ),
+    "gemm of complex": (ol.gemm, [complexes(4, 9), complexes(9, 5)], {"alpha": 1j, "trans_a": "N"}),
     "conv2d": (ol.conv2d, [floats(30, 40), lambda rng: BOX], {}),
     "conv2d of bytes": (
         ol.conv2d,
@@ -87,6 +95,7 @@ CALLS = {
 }
 KEPT = {"topk", "topk of many", "searchsorted", "sort_by_key by index"}
 KEPT |= {"sort", "sort rows", "argsort", "sort_by_key", "gemm", "conv2d", "dft", "fft", "rfft"}
+KEPT |= {"gemm of a stack", "gemm of one stack", "gemm with bias", "gemm of complex"}
 """Calls that must not take the long road twice on the host; on the device, that is all of them."""
 
 

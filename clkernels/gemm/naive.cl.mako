@@ -19,8 +19,9 @@
  * Source: the definition; the 1x1 baseline that the other kernels are measured against.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of
- * the grid covers the columns and dimension 1 the rows, in whole work-groups, and
- * dimension 2 the products of a stack; `result` overlaps no input. Where A and B must not be read it passes k = 0.
+ * the grid covers the columns, in whole work-groups, dimension 1 the rows from
+ * first_row on, and dimension 2 the products of a stack from first_product on;
+ * `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
  * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers
  * INDEX_T     unsigned type that counts the elements of the largest array
@@ -43,11 +44,13 @@ typedef ${INDEX_T} index_t;
 ${parts.types()}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_N}, ${WG_M}, 1)))
-void gemm_naive(${parts.arguments()})
+void gemm_naive(${parts.arguments()},
+    const index_t first_row,
+    const index_t first_product)
 {
-    const index_t row = get_global_id(1);
+    const index_t row = first_row + get_global_id(1);
     const index_t column = get_global_id(0);
-${parts.enter("get_global_id(2)")}\
+${parts.enter("first_product + get_global_id(2)")}\
     if (row < m && column < n) {
         sum_t sum = 0;
         for (index_t p = 0; p < k; ++p) {

@@ -119,7 +119,9 @@ static inline sum_t multiply_add(const sum_t sum, const sum_t x, const sum_t y)
 % if ACTIVATION == "gelu":
 static inline ${real} gelu_of(const ${real} x)
 {
-    return (${real})0.5 * x * (1 + erf(x * (${real})0.70710678118654752440));
+    /* Far below, where the error function is -1, an infinity times 0 would be NaN. */
+    return x < -40 ? -(${real})0
+                   : (${real})0.5 * x * (1 + erf(x * (${real})0.70710678118654752440));
 }
 % endif
 </%def>\

@@ -27,8 +27,9 @@
  * spreads a column of the tile over the banks.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of
- * the grid covers the columns and dimension 1 the rows, in whole work-groups, and
- * dimension 2 the products of a stack; `result` overlaps no input. Where A and B must not be read it passes k = 0.
+ * the grid covers the columns, in whole work-groups, dimension 1 the rows from
+ * first_row on, and dimension 2 the products of a stack from first_product on;
+ * `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
  * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers
  * INDEX_T     unsigned type that counts the elements of the largest array
@@ -57,25 +58,27 @@ ${parts.types()}\
         return f"conjugate({value})" if conjugated else value
 %>\
 __kernel __attribute__((reqd_work_group_size(${TILE}, ${TILE}, 1)))
-void gemm_tiled(${parts.arguments()})
+void gemm_tiled(${parts.arguments()},
+    const index_t first_row,
+    const index_t first_product)
 {
     __local sum_t a_tile[${TILE}][${TILE + LOCAL_PAD}]; /* row of op(A), then k */
     __local sum_t b_tile[${TILE}][${TILE + LOCAL_PAD}]; /* k, then column of op(B) */
     const uint x = get_local_id(0);
     const uint y = get_local_id(1);
-    const index_t first_row = (index_t)get_group_id(1) * ${TILE};
+    const index_t top = first_row + (index_t)get_group_id(1) * ${TILE};
     const index_t first_column = (index_t)get_group_id(0) * ${TILE};
     sum_t sum = 0;
 
-${parts.enter("get_group_id(2)")}\
+${parts.enter("first_product + get_group_id(2)")}\
     for (index_t first = 0; first < k; first += ${TILE}) {
         /* Load one tile of each matrix, zero outside. */
 % if TRANS_A:
-        a_tile[x][y] = first + y < k && first_row + x < m
-            ? ${loaded("a", CONJ_A, "(first + y) * m + first_row + x")} : (sum_t)0;
+        a_tile[x][y] = first + y < k && top + x < m
+            ? ${loaded("a", CONJ_A, "(first + y) * m + top + x")} : (sum_t)0;
 % else:
-        a_tile[y][x] = first_row + y < m && first + x < k
-            ? ${loaded("a", CONJ_A, "(first_row + y) * k + first + x")} : (sum_t)0;
+        a_tile[y][x] = top + y < m && first + x < k
+            ? ${loaded("a", CONJ_A, "(top + y) * k + first + x")} : (sum_t)0;
 % endif
 % if TRANS_B:
         b_tile[x][y] = first_column + y < n && first + x < k
@@ -96,7 +99,7 @@ ${parts.enter("get_group_id(2)")}\
     }
 
     /* Store the element, if there is one. */
-    const index_t row = first_row + y;
+    const index_t row = top + y;
     const index_t column = first_column + x;
     if (row < m && column < n) {
 ${parts.finish("sum", "row", "column")}\

@@ -131,13 +131,15 @@ def _first_line(error: Exception) -> str:
 def _torch_is_ready(torch: Any) -> bool:
     """Return whether CUDA is there; products and convolutions are those of float32 then.
 
-    By itself cuDNN rounds factors to TF32. It also looks for its fastest algorithm now.
+    By itself cuDNN rounds factors to TF32, and cuBLAS may add up parts of float16 in
+    float16. cuDNN also looks for its fastest algorithm now.
     """
     if not torch.cuda.is_available():
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of newer names, which older releases lack
         torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     return True

@@ -23,7 +23,7 @@ from opencl_lab.runtime.results import PooledArray, block_of
 __all__ = ["MOST_CONSTANT", "Signature", "kinds_of"]
 
 DATA = {
-    "a", "b", "c", "v", "x", "image", "keys", "values",
+    "a", "b", "bias", "c", "v", "x", "image", "keys", "values",
     "out", "out_keys", "out_values", "out_indices",
 }  # fmt: skip
 """Parameters that are data: a kind of call knows their shape and type. All others are options."""
@@ -52,11 +52,13 @@ def _plain(value: Any) -> Hashable:
         if math.isnan(value):
             raise _Unique
         return kind, value, math.copysign(1.0, value)
+    if kind is complex:
+        return kind, _plain(value.real), _plain(value.imag)
     if kind in (tuple, list):
         return kind, tuple(map(_plain, value))
     if kind is dict:
         return kind, tuple((name, _plain(item)) for name, item in value.items())
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value == value:
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc" and value == value:
         return kind, value.tobytes()
     if isinstance(value, cl.CommandQueue):
         return value.int_ptr

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from opencl_lab.device import Device
 from opencl_lab.errors import OclabError
 from opencl_lab.space import Config
-from opencl_lab.tuned.renamed import renamed_config, renamed_digest
+from opencl_lab.tuned.renamed import renamed_config, renamed_digest, with_all_sizes
 
 __all__ = [
     "Entry",
@@ -135,13 +135,11 @@ class Entry:
         """Return the entry that `as_dict` described; KeyError, TypeError or ValueError if none."""
         config = renamed_config(record["operation"], record["algorithm"], record["config"])
         digest = renamed_digest(record["digest"])
+        sizes = with_all_sizes(record["operation"], record["sizes"])
         values = dict(
             record, device=Origin(**record["device"]), config=Config(config), digest=digest
         )
-        return cls(
-            **{**values, "layout": dict(values["layout"]), "sizes": dict(values["sizes"])},
-            shipped=shipped,
-        )
+        return cls(**{**values, "layout": dict(values["layout"]), "sizes": sizes}, shipped=shipped)
 
 
 def to_bucket(sizes: Mapping[str, int]) -> tuple[int, ...]:

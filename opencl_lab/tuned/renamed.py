@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["renamed_config", "renamed_digest"]
+__all__ = ["renamed_config", "renamed_digest", "with_all_sizes"]
 
 PARAMETERS: dict[tuple[str, str], dict[str, str]] = {
     ("dft", "fft"): {"FEW_ROOTS": "FEW_TWIDDLES", "JOIN": "FUSED"},
@@ -37,6 +37,14 @@ DIGESTS: dict[str, str] = {
     "42253065bfd81399": "7375ba9722e05c35",  # dft fft
 }
 """Today's digest of templates, by that of earlier ones that rendered the same kernels."""
+
+SIZES: dict[str, dict[str, int]] = {"gemm": {"batch": 1}}
+"""Sizes that problems have not always had, by operation, and what they were."""
+
+
+def with_all_sizes(operation: str, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes of a problem with those that it has today."""
+    return {**sizes, **{n: v for n, v in SIZES.get(operation, {}).items() if n not in sizes}}
 
 
 def renamed_config(operation: str, algorithm: str, config: Mapping[str, Any]) -> dict[str, Any]:

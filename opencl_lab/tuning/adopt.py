@@ -128,6 +128,8 @@ def _like(default: Any, name: str, value: Any) -> Any:
             return np.dtype(value)
         if isinstance(default, bool) and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
+        if isinstance(default, float) and "j" in str(value):
+            return complex(value)
         return type(default)(value)
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidProblem(f"{name} cannot be {value!r}") from error

@@ -12,6 +12,7 @@ from opencl_lab.discovery import devices
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import data_dir
 from opencl_lab.registry import operations
+from opencl_lab.tuned.renamed import with_all_sizes
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.interchange import Recording, values_of
 from opencl_lab.tuning.journal import read_journal
@@ -45,7 +46,7 @@ class Run:
         return Recording(
             names.get(self.device, self.device),
             f"{self.operation}_{self.algorithm}",
-            tuple(self.problem[name] for name in sizes),
+            tuple(with_all_sizes(self.operation, self.problem)[name] for name in sizes),
             self.parameters or values_of(self.evaluations),
             self.evaluations,
             {

@@ -45,7 +45,8 @@ class TuningTask:
     @cached_property
     def check_problems(self) -> tuple[Problem, ...]:
         """The same problem with small sizes that no tile divides, and other options."""
-        changed = (replace(self.problem, **change) for change in self.operation.check_cases)
+        changes = self.operation.check_changes(self.problem)
+        changed = (replace(self.problem, **change) for change in changes)
         return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
 
     def __getstate__(self) -> dict[str, Any]:

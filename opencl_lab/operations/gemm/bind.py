@@ -2,54 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.gemm.problem import GemmProblem, is_transposed
-from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain
+from opencl_lab.operations.gemm.problem import (
+    ELEMENT_TYPES,
+    GemmProblem,
+    Stack,
+    is_conjugated,
+    is_transposed,
+)
+from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain, reshaped
 from opencl_lab.solver import real_number
 from opencl_lab.wording import counted
 
-__all__ = ["REAL_TYPES", "bind"]
-
-REAL_TYPES = ("float32", "float64")
+__all__ = ["bind", "result_shape", "shaped"]
 
 
-def _check_matrices(matrices: Mapping[str, AnyArray]) -> None:
-    """Require matrices of one dtype on one side."""
-    for name, matrix in matrices.items():
-        if matrix.ndim > 2:
-            raise InvalidProblem(
-                f"{name} has {matrix.ndim} dimensions; gemm takes one product of matrices at a "
-                "time, batches are not supported: call it for each matrix"
-            )
-        if matrix.ndim < 2:
-            raise InvalidProblem(
-                f"{name} has {counted(matrix.ndim, 'dimension')}, not 2; reshape a vector to one "
-                "row or column"
-            )
-    if len({is_device_array(matrix) for matrix in matrices.values()}) > 1:
+def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
+    """Return the shape of ``op(a) @ op(b)``, whose stacks broadcast as those of `numpy.matmul`.
+
+    Raises
+    ------
+    InvalidProblem
+        If the matrices do not fit each other, or their stacks do not.
+    """
+    turned_a, turned_b = is_transposed(trans_a, "trans_a"), is_transposed(trans_b, "trans_b")
+    m, k = a.shape[:-3:-1] if turned_a else a.shape[-2:]
+    rows_b, n = b.shape[:-3:-1] if turned_b else b.shape[-2:]
+    if k != rows_b:
         raise InvalidProblem(
-            f"{', '.join(matrices)} must all be host arrays or all be device arrays"
+            f"a gives sums of length {k} and b of length {rows_b}: "
+            f"a is {_lengths(a)}{', transposed' if turned_a else ''}, "
+            f"b is {_lengths(b)}{', transposed' if turned_b else ''}"
         )
-    names = {name: matrix.dtype.name for name, matrix in matrices.items()}
-    if not set(names.values()) <= set(REAL_TYPES) or len(set(names.values())) > 1:
+    try:
+        return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n)
+    except ValueError:
+        raise InvalidProblem(
+            f"the stacks of a and b do not broadcast: a is {_lengths(a)}, b is {_lengths(b)}; as "
+            "for numpy.matmul, dimensions before the last two must be equal or 1"
+        ) from None
+
+
+def _lengths(array: AnyArray) -> str:
+    return " x ".join(map(str, array.shape))
+
+
+def shaped(array: AnyArray, shape: tuple[int, ...], queue: Any) -> AnyArray:
+    """Return a plain array in a shape of the same size: itself where it has that."""
+    return array if tuple(array.shape) == shape else reshaped(array, shape, queue)
+
+
+def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
+    """Require factors of two dimensions or more, and all arrays of one dtype on one side."""
+    for name in ("a", "b"):
+        if arrays[name].ndim < 2:
+            raise InvalidProblem(
+                f"{name} has {counted(arrays[name].ndim, 'dimension')}, not 2; reshape a vector "
+                "to one row or column"
+            )
+    if len({is_device_array(array) for array in arrays.values()}) > 1:
+        raise InvalidProblem(f"{', '.join(arrays)} must all be host arrays or all be device arrays")
+    names = {name: array.dtype.name for name, array in arrays.items()}
+    if not set(names.values()) <= set(ELEMENT_TYPES) or len(set(names.values())) > 1:
         found = ", ".join(f"{name} is {dtype}" for name, dtype in names.items())
         raise InvalidProblem(
-            f"the matrices must all be {' or all '.join(REAL_TYPES)}: {found}; "
+            f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}: {found}; "
             "convert with astype (on the command line: --dtype float64), nothing is converted "
             "silently"
         )
 
 
+def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
+    """Return alpha or beta: a real number, or for complex matrices also a complex one."""
+    if dtype.kind != "c" or not np.iscomplexobj(value):
+        return real_number(value, name)
+    try:
+        return complex(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} must be a number, not {value!r}") from error
+
+
+def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tuple[bool, ...]]:
+    """Return an array without the dimensions along which it stays the same, and the others.
+
+    Of a stack, these are the ones of length 1, those of a view that repeats one product, such as
+    `numpy.broadcast_to` makes it, and those that it lacks among so many `dimensions`.
+    """
+    ahead = list(zip(array.shape[:-2], array.strides[:-2], strict=True))
+    moves = tuple(length != 1 and bool(stride or not array.size) for length, stride in ahead)
+    if not all(moves):
+        if array.size:
+            array = array[tuple(slice(None) if moving else 0 for moving in moves)]
+        else:
+            kept = (length for (length, _), moving in zip(ahead, moves, strict=True) if moving)
+            array = reshaped(array, (*kept, *array.shape[-2:]), queue)
+    return array, (False,) * (dimensions - len(moves)) + moves
+
+
 def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
-    """Return a plain array, and whether it is the transpose of `array`; copy only if it must."""
-    if not is_plain(array) and is_plain(array.T):
-        return array.T, True
+    """Return a plain array, and whether its matrices are those of `array` transposed.
+
+    It is copied only if it must be.
+    """
+    if not is_plain(array):
+        last = array.ndim - 1
+        turned = array.transpose((*range(last - 1), last, last - 1))
+        if is_plain(turned):
+            return turned, True
     return contiguous(array, queue), False
+
+
+def _merged(
+    lengths: Sequence[int], moves_a: Sequence[bool], moves_b: Sequence[bool]
+) -> tuple[Stack, ...]:
+    """Return the fewest dimensions of a stack: none of length 1, and no two neighbours alike."""
+    found: list[Stack] = []
+    for length, of_a, of_b in zip(lengths, moves_a, moves_b, strict=True):
+        if length == 1:
+            continue
+        alike = bool(found) and found[-1][1:] == (of_a, of_b)
+        found.append((length * found.pop()[0] if alike else length, of_a, of_b))
+    return tuple(found)
+
+
+def _bias(bias: AnyArray, shape: tuple[int, ...], queue: Any) -> tuple[str, AnyArray]:
+    """Return which bias of a result an array is, as NumPy broadcasts it, and its numbers."""
+    m, n = shape[-2:]
+    ahead, ends = bias.shape[:-2], tuple(bias.shape[-2:])
+    kind = "column" if ends in ((n,), (1, n)) else "row" if ends == (m, 1) else ""
+    if not kind or set(ahead) > {1} or bias.ndim > len(shape):
+        raise InvalidProblem(
+            f"bias must have a number for each column, {(n,)}, or for each row, {(m, 1)}, not "
+            f"{tuple(bias.shape)}; a whole matrix is c, with beta=1"
+        )
+    return kind, shaped(contiguous(bias, queue), (bias.size,), queue)
 
 
 def bind(
@@ -62,31 +154,59 @@ def bind(
     trans_a: Any,
     trans_b: Any,
     precision: str,
+    bias: AnyArray | None = None,
+    activation: str | None = None,
     queue: Any = None,
 ) -> tuple[GemmProblem, dict[str, AnyArray]]:
-    """Return the problem of a user's matrices, and these as its inputs."""
-    alpha, beta = real_number(alpha, "alpha"), real_number(beta, "beta")
-    trans_a, trans_b = is_transposed(trans_a, "trans_a"), is_transposed(trans_b, "trans_b")
-    matrices = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
-    _check_matrices(matrices)
-    m, k = a.shape[::-1] if trans_a else a.shape
-    rows_b, n = b.shape[::-1] if trans_b else b.shape
-    if k != rows_b:
-        raise InvalidProblem(
-            f"a gives sums of length {k} and b of length {rows_b}: "
-            f"a is {a.shape[0]} x {a.shape[1]}{', transposed' if trans_a else ''}, "
-            f"b is {b.shape[0]} x {b.shape[1]}{', transposed' if trans_b else ''}"
-        )
-    if c is not None and tuple(c.shape) != (m, n):
-        raise InvalidProblem(f"c must have the shape of the result, {(m, n)}, not {tuple(c.shape)}")
-    inputs = {}
-    inputs["a"], turned_a = _stored(a, queue)
-    inputs["b"], turned_b = _stored(b, queue)
+    """Return the problem of a user's matrices, and these as its inputs.
+
+    A stack gets the fewest dimensions that describe it. Where b is the same for all products of
+    the last of them, the matrices of a lie one above the other, and make one tall matrix.
+    """
+    arrays = {"a": a, "b": b, "c": c, "bias": bias}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    _check_arrays(arrays)
     dtype = np.dtype(a.dtype.name)
-    trans_a, trans_b = trans_a != turned_a, trans_b != turned_b
-    problem = GemmProblem(m, n, k, dtype, alpha, beta, trans_a, trans_b, precision)
+    alpha, beta = _scalar(alpha, "alpha", dtype), _scalar(beta, "beta", dtype)
+    shape = result_shape(a, b, trans_a, trans_b)
+    if c is not None and tuple(c.shape) != shape:
+        raise InvalidProblem(f"c must have the shape of the result, {shape}, not {tuple(c.shape)}")
+    inputs: dict[str, AnyArray] = {}
+    moves, turned = {}, {}
+    for name in ("a", "b"):
+        moving, moves[name] = _moving(arrays[name], len(shape) - 2, queue)
+        inputs[name], turned[name] = _stored(moving, queue)
+    kind = ""
+    if bias is not None:
+        kind, inputs["bias"] = _bias(bias, shape, queue)
+    m, n = shape[-2:]
+    k = a.shape[-2 if is_transposed(trans_a, "trans_a") else -1]
+    turned_a = is_transposed(trans_a, "trans_a") != turned["a"] and m != 1
+    stacks = _merged(shape[:-2], moves["a"], moves["b"])
+    if stacks and stacks[-1][1:] == (True, False) and not turned_a and kind != "row":
+        m *= stacks[-1][0]
+        stacks = stacks[:-1]
+    problem = GemmProblem(
+        m,
+        n,
+        k,
+        dtype,
+        alpha,
+        beta,
+        turned_a,
+        is_transposed(trans_b, "trans_b") != turned["b"],
+        precision,
+        conj_a=is_conjugated(trans_a),
+        conj_b=is_conjugated(trans_b),
+        batch=math.prod(count for count, _, _ in stacks),
+        stacks=stacks,
+        bias=kind,
+        activation=activation or "",
+    )
     if problem.beta:
         if c is None:
             raise InvalidProblem(f"beta is {beta:g}, so c is needed")
-        inputs["c"] = contiguous(c, queue)
+        inputs["c"] = shaped(contiguous(c, queue), problem.shape, queue)
+    inputs["a"] = shaped(inputs["a"], problem.shape_a, queue)
+    inputs["b"] = shaped(inputs["b"], problem.shape_b, queue)
     return problem, inputs

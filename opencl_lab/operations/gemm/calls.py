@@ -6,55 +6,63 @@ from collections.abc import Mapping
 from typing import Any
 
 from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.operations.gemm.bind import shaped
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.references import factors, torch_product
+from opencl_lab.operations.gemm.references import array_product, check_plain, torch_product
 from opencl_lab.reference.clblast import OnClblast
 from opencl_lab.reference.peers import Calls, OurCall
 
 __all__ = ["CALLS"]
 
 
-OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "precision")
+OPTIONS = ("alpha", "beta", "precision")
+CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
 
 
-def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
-    options = {"c": arrays.get("c"), **{name: getattr(problem, name) for name in OPTIONS}}
+def _word(problem: GemmProblem, name: str) -> bool | str | None:
+    """Return how a user says what becomes of a factor; None for what no word says."""
+    transposed = getattr(problem, f"trans_{name}")
+    if getattr(problem, f"conj_{name}"):
+        return "C" if transposed else None
+    return bool(transposed)
+
+
+def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall | None:
+    words = {f"trans_{name}": _word(problem, name) for name in ("a", "b")}
+    if None in words.values():
+        return None
+    found = []
+    for place, name in ((1, "a"), (2, "b")):
+        ahead = (stack[0] if stack[place] else 1 for stack in problem.dimensions)
+        found.append(shaped(arrays[name], (*ahead, *arrays[name].shape[-2:]), None))
+    options = {"c": arrays.get("c"), **{name: getattr(problem, name) for name in OPTIONS}, **words}
+    if problem.bias:
+        options["bias"] = arrays["bias"].reshape((-1, 1) if problem.bias == "row" else (-1,))
+    options["activation"] = problem.activation or None
     options["algorithm"] = algorithm
-    return OurCall(gemm, (arrays["a"], arrays["b"]), options)
-
-
-def _product(problem: GemmProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    a, b = factors(problem, arrays)
-    result = a @ b
-    if problem.alpha != 1:
-        result *= problem.alpha
-    if problem.beta:
-        result += problem.beta * arrays["c"]
-    return result
+    return OurCall(gemm, tuple(found), options)
 
 
 def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:
     """Return a new result; CLBlast itself overwrites its C, so where that is read it is copied."""
-    if not (problem.m and problem.n and problem.k):
+    check_plain(problem, "CLBlast", stacks=True, numbers="fc")
+    if not (problem.batch and problem.m and problem.n and problem.k):
         raise ReferenceUnavailable("CLBlast multiplies no empty matrices")
-    result = there.new((problem.m, problem.n), problem.dtype)
+    result = there.new(problem.shape, problem.dtype)
     if problem.beta:
         there.copy(arrays["c"], result)
     there.gemm(
         arrays["a"],
         arrays["b"],
         result,
-        alpha=problem.alpha.real,
-        beta=problem.beta.real,
-        trans_a=problem.trans_a,
-        trans_b=problem.trans_b,
+        **{name: getattr(problem, name) for name in CLBLAST_OPTIONS},
     )
     return result
 
 
 CALLS = Calls(
     _ours,
-    {"numpy": _product, "torch": torch_product, "cupy": _product, "clblast": _clblast},
-    ("a", "b", "c"),
+    {"numpy": array_product, "torch": torch_product, "cupy": array_product, "clblast": _clblast},
+    ("a", "b", "c", "bias"),
 )

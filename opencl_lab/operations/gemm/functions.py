@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab.operations.gemm.bind import bind
+from opencl_lab.operations.gemm.bind import bind, result_shape, shaped
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 from opencl_lab.runtime.replay import replayed
@@ -21,18 +21,22 @@ def gemm(
     a: Any,
     b: Any,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: complex = 1.0,
+    beta: complex = 0.0,
     c: Any = None,
     trans_a: bool | str | int = False,
     trans_b: bool | str | int = False,
+    bias: Any = None,
+    activation: str | None = None,
     precision: str = "native",
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
 ) -> AnyArray:
-    """Return ``alpha * op(a) @ op(b) + beta * c``, where op transposes if asked.
+    """Return ``activation(alpha * op(a) @ op(b) + beta * c + bias)``.
+
+    Here op transposes if asked, or takes the conjugate transpose.
 
     Large arrays of the host are multiplied tile by tile where copies take long, or where they take
     more memory than the device has (or than ``OCLAB_DEVICE_BYTES``).
@@ -40,18 +44,29 @@ def gemm(
     Parameters
     ----------
     a, b : array_like or pyopencl.array.Array
-        Matrices of float32 or of float64, both on the host or both on a device;
-        any shape, any strides. A transposed view such as ``x.T`` is not copied.
-    alpha, beta : float
-        As in BLAS: with ``beta=0``, `c` is not read; with ``alpha=0``, `a` and
-        `b` are not read, so that NaN in them does not reach the result. They are rounded
-        to the dtype: for float32, 1e40 is an infinity and 1e-50 is zero.
+        Matrices of float16, float32, float64, complex64 or complex128, all arrays of one dtype,
+        all on the host or all on a device; any strides. Of more than two dimensions they are
+        stacks of matrices, which broadcast as those of `numpy.matmul`: shapes ``(..., m, k)``
+        and ``(..., k, n)``. A transposed view such as ``x.T`` or ``x.swapaxes(-1, -2)`` is not
+        copied, and what is broadcast is not repeated in memory. Products of float16 are added
+        up in float32, and rounded once, at the end.
+    alpha, beta : float or complex
+        Complex for complex matrices only. As in BLAS: with ``beta=0``, `c` is not read; with
+        ``alpha=0``, `a` and `b` are not read, so that NaN in them does not reach the result.
+        They are rounded to the dtype, float32 for float16: there 1e40 is an infinity and 1e-50
+        is zero.
     c : array_like or pyopencl.array.Array, optional
         Of the shape of the result; needed where `beta` is not 0. It is not
         changed, unless `out` is `c`.
     trans_a, trans_b : bool, or "N", "T", "C", or 0, 1, 2
-        Multiply by the transpose of `a`, of `b`. The words are those of BLAS, in either case, the
-        numbers those of `scipy.linalg.blas`; the conjugate transpose is the transpose here.
+        Multiply by the transposes of the matrices of `a`, of `b`: their last two dimensions
+        change places. The words are those of BLAS, in either case, the numbers those of
+        `scipy.linalg.blas`; "C" and 2 are the conjugate transpose.
+    bias : array_like or pyopencl.array.Array, optional
+        What is added to all matrices of the result: a number for each column, of shape ``(n,)``
+        or ``(1, n)``, or for each row, ``(m, 1)``.
+    activation : str, optional
+        ``"relu"``, which keeps NaN, or ``"gelu"``, by the error function; of real numbers.
     precision : str
         ``"native"``: the arithmetic is that of the dtype.
     algorithm : str
@@ -68,46 +83,56 @@ def gemm(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
-        Of the kind and dtype of `a`. With device arrays the product is enqueued
-        on the queue of `a` and not waited for.
+        Of the kind and dtype of `a`, of shape ``(..., m, n)``. With device arrays the product is
+        enqueued on the queue of `a` and not waited for.
 
     Raises
     ------
     InvalidProblem
-        For shapes that do not fit each other, an unsupported or mixed dtype, more
-        than two dimensions, an unknown precision, a missing `c`, a wrong `out`, or
-        arrays that do not fit into the device's memory.
+        For shapes that do not fit each other, an unsupported or mixed dtype, fewer
+        than two dimensions, an unknown precision or activation, a complex factor of real
+        matrices, a missing `c`, a wrong `bias` or `out`, or arrays that do not fit into the
+        device's memory.
     InvalidConfig
-        For an unknown algorithm or a configuration that the device cannot run.
+        For an unknown algorithm, one that does not solve this problem, or a configuration that
+        the device cannot run.
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
-    matrices = tuple(as_array(matrix) for matrix in ((a, b) if c is None else (a, b, c)))
-    queue = queue_for(matrices[0], queue)
-    for matrix in matrices[1:]:
-        queue_for(matrix, queue)
+    given = {"a": a, "b": b, "c": c, "bias": bias}
+    arrays = {name: as_array(array) for name, array in given.items() if array is not None}
+    queue = queue_for(arrays["a"], queue)
+    for array in arrays.values():
+        queue_for(array, queue)
     problem, inputs = bind(
-        matrices[0],
-        matrices[1],
-        None if c is None else matrices[2],
+        arrays["a"],
+        arrays["b"],
+        arrays.get("c"),
         alpha=alpha,
         beta=beta,
         trans_a=trans_a,
         trans_b=trans_b,
         precision=precision,
+        bias=arrays.get("bias"),
+        activation=activation,
         queue=queue,
     )
-    target = direct_target(out, (problem.m, problem.n), problem.dtype, matrices)
+    shape = result_shape(arrays["a"], arrays["b"], trans_a, trans_b)
+    target = direct_target(out, shape, problem.dtype, tuple(arrays.values()))
+    place = None if target is None else shaped(target, problem.shape, queue)
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
     result = None
     if algorithm == HYBRID or sum(array.nbytes for array in inputs.values()) >= LARGE:
         from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
 
-        result, how["algorithm"] = multiply_elsewhere(problem, inputs, target, **how, call=gemm)
+        result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, call=gemm)
     if result is None:
-        out_arrays = {} if target is None else {"result": target}
+        out_arrays = {} if place is None else {"result": place}
         result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]
-    if out is None or target is not None:
+    if target is not None:
+        return target
+    result = shaped(result, shape, queue)
+    if out is None:
         return result
     assign(out, result, queue)
     return out

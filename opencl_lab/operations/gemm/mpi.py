@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.operations.gemm.references import check_plain
 from opencl_lab.reference.build import load
 from opencl_lab.reference.descriptor import Arrays, CReference
 
@@ -32,12 +33,20 @@ KERNEL = CReference(
         outputs["result"],
         *(len(outputs["result"]), task["n"], task["k"]),
         *(0, task["trans_b"], task["alpha"], task["beta"]),
+        *(1, 0, 0),  # one product
     ),
 )
 
 
 def gemm_task(problem: Any) -> Mapping[str, Any]:
-    """Return what ranks need to know of a problem, without what it takes to import its class."""
+    """Return what ranks need to know of a problem, without what it takes to import its class.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        If it is more than one product of float32 or float64.
+    """
+    check_plain(problem, "the product over MPI")
     return {
         "m": problem.m,
         "n": problem.n,
@@ -45,8 +54,8 @@ def gemm_task(problem: Any) -> Mapping[str, Any]:
         "dtype": problem.dtype.name,
         "trans_a": int(problem.trans_a),
         "trans_b": int(problem.trans_b),
-        "alpha": float(problem.alpha),
-        "beta": float(problem.beta),
+        "alpha": problem.alpha.real,
+        "beta": problem.beta.real,
     }
 
 

@@ -196,8 +196,10 @@ class GemmProblem(Problem):
                 if getattr(self, f"{kind}_{name}")
             ]
             parts += [f"{name} {' and '.join(words)}"] * bool(words)
-        parts += [f"alpha {self.alpha:g}"] * (self.alpha != 1)
-        parts += [f"beta {self.beta:g}"] * (self.beta != 0)
+        for name, usual in (("alpha", 1), ("beta", 0)):
+            value = getattr(self, name)
+            shown = value if value.imag or isinstance(value, int) else value.real
+            parts += [f"{name} {shown:g}"] * (value != usual)
         parts += [f"a bias for each {self.bias}"] * bool(self.bias)
         parts += [self.activation] * bool(self.activation)
         return ", ".join(parts + [f"precision {self.precision}"] * (self.precision != "native"))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import divides, largest_power, not_negative, positive
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import Launch, Plan, round_up
+from opencl_lab.plan import CUDA_GROUPS, Launch, Plan, round_up
 from opencl_lab.space import Config, Parameter, SearchSpace
 
 __all__ = ["Naive", "Tiled"]
 
 
 class _Textbook(launches.Product):
-    """One launch, an item for every element of the result and of what fills the last groups."""
+    """An item for every element of the result and of what fills the last groups.
+
+    That is one launch, unless there are more products or groups of rows than a grid may have.
+    """
 
     kernel: ClassVar[str]
 
@@ -30,20 +33,38 @@ class _Textbook(launches.Product):
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
-        launch = Launch(
-            template=self.templates[0],
-            kernel=self.kernel,
-            params={**params, **launches.params(problem)},
-            global_size=(
-                round_up(problem.n, group[1]),
-                round_up(problem.m, group[0]),
-                problem.batch,
+        index = launches.index_of(problem)
+        arguments = launches.arguments(problem)
+        return Plan(
+            buffers,
+            tuple(
+                Launch(
+                    template=self.templates[0],
+                    kernel=self.kernel,
+                    params={**params, **launches.params(problem)},
+                    global_size=(
+                        round_up(problem.n, group[1]),
+                        round_up(rows, group[0]),
+                        products,
+                    ),
+                    local_size=(group[1], group[0], 1),
+                    arguments={
+                        **arguments,
+                        "first_row": index(first_row),
+                        "first_product": index(first_product),
+                    },
+                    local_bytes=local_elements * problem.sum_type.itemsize,
+                )
+                for first_product, products in _parts(problem.batch, CUDA_GROUPS)
+                for first_row, rows in _parts(problem.m, CUDA_GROUPS * group[0])
             ),
-            local_size=(group[1], group[0], 1),
-            arguments=launches.arguments(problem),
-            local_bytes=local_elements * problem.sum_type.itemsize,
         )
-        return Plan(buffers, (launch,))
+
+
+def _parts(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield where each part of `count` begins, and how long it is, `most` at most."""
+    for first in range(0, count, most):
+        yield first, min(most, count - first)
 
 
 class Naive(_Textbook):

@@ -1,7 +1,8 @@
 /*
- * Matrix product: out = alpha * op(a) * op(b) + beta * c, row-major and contiguous.
+ * Matrix products: out = alpha * op(a) * op(b) + beta * c, row-major and contiguous.
  *
- * op(a) is m x k and op(b) is k x n; a transposed matrix is stored the other way
+ * There are `batch` of them, of which c and out follow each other; from one to the next, a and
+ * b move by a_step and b_step elements. op(a) is m x k and op(b) is k x n; a transposed matrix is stored the other way
  * round. As in BLAS, c is not read where beta is 0, and a and b are not read where
  * alpha or k is 0. Each function returns 0, or an errno.
  *
@@ -33,18 +34,20 @@ static REAL_T finish(REAL_T sum, REAL_T alpha, REAL_T beta, const REAL_T *c, int
 }
 
 int gemm_seq(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m, int64_t n,
-             int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta)
+             int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta, int64_t batch,
+             int64_t a_step, int64_t b_step)
 {
     if (k == 0 || alpha == 0)
         k = 0, alpha = 0;
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            REAL_T sum = 0;
-            for (int64_t p = 0; p < k; p++)
-                sum += (trans_a ? a[p * m + i] : a[i * k + p]) *
-                       (trans_b ? b[j * k + p] : b[p * n + j]);
-            out[i * n + j] = finish(sum, (REAL_T)alpha, (REAL_T)beta, c, i * n + j);
-        }
+    for (; batch > 0; batch--, a += a_step, b += b_step, c += m * n, out += m * n)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                REAL_T sum = 0;
+                for (int64_t p = 0; p < k; p++)
+                    sum += (trans_a ? a[p * m + i] : a[i * k + p]) *
+                           (trans_b ? b[j * k + p] : b[p * n + j]);
+                out[i * n + j] = finish(sum, (REAL_T)alpha, (REAL_T)beta, c, i * n + j);
+            }
     return 0;
 }
 
@@ -98,19 +101,23 @@ static void block_of_rows(const REAL_T *a, const REAL_T *b, const REAL_T *c, REA
 }
 
 int gemm_blocked(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m,
-                 int64_t n, int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta)
+                 int64_t n, int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta,
+                 int64_t batch, int64_t a_step, int64_t b_step)
 {
     if (k == 0 || alpha == 0)
         k = 0, alpha = 0;
-    for (int64_t first = 0; first < m; first += BLOCK_M)
-        block_of_rows(a, b, c, out, first, m, n, k, trans_a, trans_b, (REAL_T)alpha, (REAL_T)beta);
+    for (; batch > 0; batch--, a += a_step, b += b_step, c += m * n, out += m * n)
+        for (int64_t first = 0; first < m; first += BLOCK_M)
+            block_of_rows(a, b, c, out, first, m, n, k, trans_a, trans_b, (REAL_T)alpha,
+                          (REAL_T)beta);
     return 0;
 }
 
 int gemm_omp(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m, int64_t n,
-             int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta,
-             int64_t threads)
+             int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta, int64_t batch,
+             int64_t a_step, int64_t b_step, int64_t threads)
 {
+    const int64_t blocks = (m + BLOCK_M - 1) / BLOCK_M;
     if (threads < 1)
         return EINVAL;
     if (k == 0 || alpha == 0)
@@ -118,7 +125,11 @@ int gemm_omp(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic) num_threads((int)threads)
 #endif
-    for (int64_t first = 0; first < m; first += BLOCK_M)
-        block_of_rows(a, b, c, out, first, m, n, k, trans_a, trans_b, (REAL_T)alpha, (REAL_T)beta);
+    for (int64_t block = 0; block < batch * blocks; block++) {
+        const int64_t item = block / blocks, place = item * m * n;
+        block_of_rows(a + item * a_step, b + item * b_step, c + place, out + place,
+                      block % blocks * BLOCK_M, m, n, k, trans_a, trans_b, (REAL_T)alpha,
+                      (REAL_T)beta);
+    }
     return 0;
 }

@@ -24,6 +24,14 @@ def asnumpy(array):
     return np.array(_there(array))
 
 
+def zeros(shape, dtype):
+    return np.zeros(shape, dtype).view(ndarray)
+
+
+def maximum(x1, x2, out):
+    return np.maximum(_there(x1), x2, out=out)
+
+
 def sort(a, axis=-1):
     return np.sort(_there(a), axis)
 

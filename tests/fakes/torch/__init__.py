@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import scipy.special
 
 cuda = SimpleNamespace(is_available=lambda: True, synchronize=lambda: None)
 backends = SimpleNamespace(
@@ -41,6 +42,16 @@ class Tensor(np.ndarray):
         self *= self.dtype.type(factor)
         return self
 
+    def add_(self, other, *, alpha=1):
+        self += self.dtype.type(alpha) * other
+        return self
+
+    def relu_(self):
+        return np.maximum(self, 0, out=self)
+
+    def expand(self, *shape):
+        return np.broadcast_to(self, shape, subok=True)
+
 
 def from_numpy(array):
     return array.view(Tensor)
@@ -55,9 +66,21 @@ def set_num_threads(count):
     threads = count
 
 
-def mm(a, b):
+def matmul(a, b):
     seen.append(threads)
     return a @ b
+
+
+def _gelu(x):
+    return (x * (1 + scipy.special.erf(x / 2**0.5)) / 2).astype(x.dtype)
+
+
+nn = SimpleNamespace(functional=SimpleNamespace(gelu=_gelu))
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    assert input.ndim == batch1.ndim == batch2.ndim == 3
+    return addmm(input, batch1, batch2, beta=beta, alpha=alpha)
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):

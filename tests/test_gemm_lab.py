@@ -1,0 +1,277 @@
+"""Every type, stack, bias and activation of the matrix product in the lab: data, bounds, peers."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_gemm_elements import expected as in_long_words
+from tuning_runs import GPU
+
+from opencl_lab.cli import main
+from opencl_lab.errors import InvalidProblem, ReferenceUnavailable
+from opencl_lab.operations.gemm.mpi import gemm_task
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.operations.gemm.references import array_product
+from opencl_lab.reference.execute import prepare
+from opencl_lab.template import kernel_digest
+from opencl_lab.tuned import database
+from opencl_lab.tuned.entry import Entry, document, entry_of, parse
+from opencl_lab.tuning.adopt import problem_with
+from opencl_lab.tuning.task import TuningTask
+
+SMALL = {"m": 21, "n": 30, "k": 200}
+
+
+def cases(dtype):
+    """Return options of problems of a type with all that they may have."""
+    more = {"activation": "gelu"} if np.dtype(dtype).kind == "f" else {"trans_b": True}
+    yield {"dtype": dtype}
+    yield {"dtype": dtype, "batch": 3, "beta": 0.5, "bias": "row", "trans_a": "C"}
+    yield {"dtype": dtype, "batch": 2, "alpha": -2.0, "bias": "column", **more}
+
+
+def test_options_make_problems():
+    problem = GEMM.problem(size=4, batch=3, bias="row", activation="gelu", dtype="float16")
+    expected = GemmProblem(4, 4, 4, np.dtype("float16"), batch=3, bias="row", activation="gelu")
+    assert problem == expected
+    for wrong, message in (
+        ({"bias": "both"}, "bias must be one of row, column"),
+        ({"activation": "tanh"}, "activation must be one of relu, gelu"),
+        ({"batch": -1}, "must not be negative"),
+    ):
+        with pytest.raises(InvalidProblem, match=message):
+            GEMM.problem(**wrong)
+
+
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_data_and_the_right_result(dtype):
+    for options in cases(dtype):
+        problem = GEMM.problem(**SMALL, **options)
+        inputs = GEMM.generate(problem, 3)
+        assert all(array.dtype == dtype for array in inputs.values())
+        assert ("bias" in inputs) == bool(problem.bias)
+        for array in inputs.values():
+            for part in (array.real, array.imag) if problem.is_complex else (array,):
+                assert part.min() < -0.5 and part.max() > 0.5 and abs(part).max() <= 1
+        result = GEMM.expected(problem, inputs)["result"]
+        right = in_long_words(problem, inputs)
+        assert result.dtype == dtype and result.shape == right.shape
+        kept = np.finfo(dtype)
+        least = max(float(kept.smallest_subnormal), 100 * 2.0**-52)
+        np.testing.assert_allclose(result, right, rtol=float(kept.eps), atol=least)
+
+
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_bounds_accept_rounding_and_refuse_a_lost_product(dtype):
+    """Sums formed in the type of sums, step by step, against one product that is not there."""
+    for options in cases(dtype):
+        problem = GEMM.problem(**SMALL, **options)
+        inputs = GEMM.generate(problem, 5)
+        short = {name: array.astype(problem.sum_type) for name, array in inputs.items()}
+        rounded = np.zeros(problem.shape, problem.sum_type)
+        a, b = short["a"], short["b"]
+        a = a.conj().swapaxes(-1, -2) if problem.trans_a else a
+        b = b.swapaxes(-1, -2) if problem.trans_b else b
+        for k in range(problem.k):
+            rounded += a[..., :, k, None] * b[..., None, k, :]
+        scalar = problem.sum_type.type
+        steps = scalar(problem.alpha) * rounded
+        if problem.beta:
+            steps = steps + scalar(problem.beta) * short["c"]
+        if problem.bias:
+            steps = steps + (short["bias"][:, None] if problem.bias == "row" else short["bias"])
+        expected = GEMM.expected(problem, inputs)
+        if problem.activation:
+            continue_with = np.vectorize(_gelu)(steps.astype(float))
+            steps = continue_with.astype(problem.sum_type)
+        right = {"result": steps.astype(dtype)}
+        found = GEMM.compare(problem, inputs, expected, right)
+        assert found.ok and found.error_over_bound < 0.7
+        largest = np.unravel_index(np.argmax(abs(right["result"])), problem.shape)
+        lost = right["result"].copy()
+        lost[largest] -= 0.5 if dtype == "float16" else 0.1
+        assert not GEMM.compare(problem, inputs, expected, {"result": lost}).ok
+
+
+def _gelu(x):
+    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
+
+
+def test_every_product_of_a_stack_is_judged(monkeypatch):
+    problem = GEMM.problem(m=7, n=5, k=3, batch=6)
+    inputs = GEMM.generate(problem, 0)
+    expected = GEMM.expected(problem, inputs)
+    for chunk in (4, 10, 80, 1000):  # parts of rows, whole products, several, all
+        monkeypatch.setattr("opencl_lab.operations.gemm.operation.CHUNK", chunk)
+        for place in ((0, 0, 0), (2, 6, 4), (5, 3, 1)):
+            wrong = expected["result"].copy()
+            wrong[place] += 1
+            found = GEMM.compare(problem, inputs, expected, {"result": wrong})
+            assert not found.ok and found.max_abs == pytest.approx(1, rel=1e-5)
+        assert GEMM.compare(problem, inputs, expected, expected).ok
+
+
+def test_complex_infinities_are_alike_whatever_part_is_infinite():
+    problem = GEMM.problem(size=4, dtype="complex64")
+    inputs = GEMM.generate(problem, 0)
+    inputs["a"][1, 1] = complex(np.inf, 1)
+    expected = GEMM.expected(problem, inputs)
+    given = expected["result"].copy()
+    given[1] = complex(np.nan, -np.inf)
+    assert GEMM.compare(problem, inputs, expected, {"result": given}).ok
+    given[1, 2] = 0
+    assert not GEMM.compare(problem, inputs, expected, {"result": given}).ok
+
+
+# ------------------------------------------------------------------ references and files
+
+
+@pytest.mark.parametrize("name", ["c:seq", "c:blocked", "c:omp", "blas", "torch"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
+def test_references_solve_it_or_say_why_not(name, dtype):
+    reference = next(item for item in GEMM.references if item.name == name)
+    reason = getattr(reference, "unavailable", lambda: None)()
+    if reason is not None:
+        pytest.skip(reason)
+    for options in (*cases(dtype), {"dtype": dtype, "batch": 4, "trans_b": True}):
+        problem = GEMM.problem(**SMALL, **options)
+        inputs = GEMM.generate(problem, 1)
+        expected = GEMM.expected(problem, inputs)
+        like = {"result": (problem.shape, problem.dtype)}
+        plain = not problem.bias and dtype == "float32"
+        can = plain if name.startswith("c:") else dtype != "float16" or name == "torch"
+        if not can:
+            with pytest.raises(ReferenceUnavailable, match=r"multiplies|neither a bias"):
+                prepare(reference, problem, inputs, like, 2).run()
+            continue
+        ready = prepare(reference, problem, inputs, like, 2)
+        ready.run()
+        assert GEMM.compare(problem, inputs, expected, ready.outputs()).ok
+
+
+def test_one_matrix_for_a_stack_by_the_c_code():
+    """Only the matrices of a user make such problems."""
+    rng = np.random.default_rng(0)
+    for shapes in (((5, 6), (3, 6, 4)), ((3, 6, 5), (6, 4))):
+        arrays = {name: rng.random(shape) for name, shape in zip("ab", shapes, strict=True)}
+        problem, inputs = GEMM.problem_of(arrays, trans_a=shapes[0] == (3, 6, 5))
+        assert problem.stacks
+        expected = GEMM.expected(problem, inputs)
+        like = {"result": (problem.shape, problem.dtype)}
+        for name in ("c:seq", "c:blocked", "c:omp"):
+            reference = next(item for item in GEMM.references if item.name == name)
+            ready = prepare(reference, problem, inputs, like, 2)
+            ready.run()
+            assert GEMM.compare(problem, inputs, expected, ready.outputs()).ok
+        usual = GEMM.calls.usual(problem, inputs)
+        result = usual.function(*usual.arrays, **usual.options)
+        np.testing.assert_allclose(result, expected["result"], rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+def test_public_calls_of_all_problems(dtype, queue):
+    for options in cases(dtype):
+        problem = GEMM.problem(**SMALL, **options)
+        inputs = GEMM.generate(problem, 1)
+        expected = GEMM.expected(problem, inputs)
+        usual = GEMM.calls.usual(problem, inputs)
+        result = usual.function(*usual.arrays, **usual.options, queue=queue)
+        assert GEMM.compare(problem, inputs, expected, {"result": result}).ok
+    assert GEMM.calls.ours(GemmProblem(2, 2, 2, np.dtype("c8"), conj_a=True), {}, "auto") is None
+
+
+def test_what_peers_do_not_do_they_say():
+    for options, message in (
+        ({"batch": 2}, "the product over MPI multiplies one pair of matrices only"),
+        ({"dtype": "complex64"}, "the product over MPI multiplies no complex64"),
+        ({"bias": "row"}, "the product over MPI has neither a bias nor an activation"),
+    ):
+        problem = GEMM.problem(size=3, **options)
+        with pytest.raises(ReferenceUnavailable, match=message):
+            gemm_task(problem)
+        with pytest.raises(ReferenceUnavailable, match="CLBlast"):
+            GEMM.calls.peers["clblast"](replace(problem, bias="row"), None, {})
+    half = GEMM.problem(size=3, dtype="float16")
+    with pytest.raises(ReferenceUnavailable, match="without BLAS"):
+        array_product(half, np, GEMM.generate(half, 0))
+
+
+def test_the_command(capsys):
+    command = ["gemm", "--m", "9", "--n", "10", "--k", "11", "--batch", "3", "--repeats", "1"]
+    more = ["--dtype", "float16", "--bias", "row", "--activation", "gelu", "--against", "all"]
+    assert main([*command, *more, "--algorithm", "naive,tiled", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    rows = {row["implementation"]: row for row in content["results"]}
+    for name in ("opencl:naive", "opencl:tiled", "opencl:tiled@device"):
+        assert rows[name]["status"] == "correct"
+    assert rows["c:seq"]["status"] == "unavailable"
+    assert "NumPy multiplies float16 without BLAS" in json.dumps(content["results"])
+    complex_one = ["--dtype", "complex64", "--bias", "column", "--beta", "2", "--against", "blas"]
+    assert main([*command, *complex_one, "--algorithm", "naive"]) == 0
+    text = capsys.readouterr().out
+    assert "matrices of complex64, 3 products, beta 2, a bias for each column" in text
+    assert main(["gemm", "--dtype", "complex64", "--activation", "relu"]) == 2
+    assert "for real numbers only" in capsys.readouterr().err
+
+
+def test_files_may_hold_stacks(tmp_path, rng, capsys):
+    a, b = rng.standard_normal((2, 3, 4, 5)), rng.standard_normal((5, 6))
+    for name, array in (("a", a), ("b", b)):
+        np.save(tmp_path / f"{name}.npy", array)
+    files = [str(tmp_path / f"{name}.npy") for name in "abc"]
+    command = ["gemm", *files[:2], "--against", "none", "--repeats", "1"]
+    assert main([*command, "--activation", "relu", "-o", files[2]]) == 0
+    np.testing.assert_allclose(np.load(files[2]), np.maximum(a @ b, 0), atol=1e-12)
+    for option, message in (
+        (["--batch", "2"], "batch is given by the input files"),
+        (["--bias", "row"], "bias is for random data"),
+    ):
+        assert main([*command, *option]) == 2
+        assert message in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------ what tuning stores
+
+
+def test_problems_are_read_again_from_json():
+    for problem in (
+        GemmProblem(2, 3, 4, np.dtype("c8"), alpha=1 - 2j, beta=complex(0, np.inf)),
+        GemmProblem(2, 3, 4, alpha=0.5, beta=np.inf, trans_a=True, activation="relu"),
+        GemmProblem(2, 3, 4, batch=6, stacks=((2, True, False), (3, False, True)), bias="row"),
+        GemmProblem(2, 3, 4, np.dtype("f2"), batch=6),
+    ):
+        assert problem_with(GEMM, json.loads(json.dumps(problem.as_dict()))) == problem
+    with pytest.raises(InvalidProblem, match="alpha"):
+        problem_with(GEMM, {"alpha": "1+2j", "dtype": "float32"})
+
+
+def test_configurations_are_checked_with_stacks_and_what_is_added():
+    tiled = GEMM.algorithm("tiled")
+    for dtype in ("float32", "complex64"):
+        task = TuningTask(GEMM, "tiled", GemmProblem(512, 512, 512, np.dtype(dtype)), GPU)
+        checked = task.check_problems
+        assert any(problem.stacks and problem.bias for problem in checked)
+        assert any(problem.beta for problem in checked)
+        assert any(problem.activation for problem in checked) == (dtype == "float32")
+        assert all(tiled.supports(problem, GPU) is None for problem in checked)
+
+
+def test_entries_of_earlier_versions_are_of_one_product():
+    algorithm = GEMM.algorithm("tiled")
+    problem = GemmProblem(512, 512, 512)
+    config = algorithm.default_config(problem, GPU)
+    digest = kernel_digest(algorithm.templates)
+    content = document([entry_of(GPU, "gemm", "tiled", digest, problem, config, 1.0)])
+    del content["entries"][0]["sizes"]["batch"]
+    (entry,) = parse(json.dumps(content))
+    assert entry.sizes == {"m": 512, "n": 512, "k": 512, "batch": 1}
+    assert isinstance(entry, Entry)
+    database.add([entry])
+    (match,) = database.lookup(GPU, "gemm", "tiled", problem, digest)[:1]
+    assert match.entry.sizes == entry.sizes
+    assert not database.lookup(GPU, "gemm", "tiled", GemmProblem(512, 512, 512, batch=8), digest)

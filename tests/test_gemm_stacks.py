@@ -1,0 +1,311 @@
+"""The public matrix product: stacks as of NumPy, element types, bias and activation, any layout."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opencl_lab as ol
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.operations.gemm.bind import bind
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.operations.gemm.references import gelu
+
+TOLERANCES = {2: 3e-3, 4: 3e-6, 8: 1e-14}
+PLAIN = {"alpha": 1, "beta": 0, "trans_a": False, "trans_b": False, "precision": "native"}
+
+
+def normal(rng, shape, dtype="float32"):
+    values = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * rng.standard_normal(shape)
+    return values.astype(dtype)
+
+
+def right(a, b, alpha=1, beta=0, c=0, bias=0, activation=None):
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    result = alpha * np.matmul(a.astype(wide), b.astype(wide)) + beta * np.asarray(c, wide)
+    result = result + np.asarray(bias, wide)
+    if activation == "gelu":
+        return gelu(result)
+    return np.maximum(result, 0) if activation else result
+
+
+def assert_close(result, expected, dtype="float32"):
+    dtype = np.dtype(dtype)
+    assert result.dtype == dtype
+    assert result.shape == expected.shape
+    real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    largest = max(abs(expected).max(initial=0), 1)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCES[real] * largest)
+
+
+STACKS = [
+    ((), (3,)), ((3,), ()), ((3,), (3,)), ((1,), (4,)), ((2, 3), (3,)), ((2, 1), (1, 3)),
+    ((2, 1, 3), (4, 1)), ((2, 3), (2, 1)), ((0,), ()), ((1,), (0,)), ((2, 0), (1,)),
+    ((1, 1), (1,)), ((2, 2, 2), (2, 2, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize("trans", [False, True])
+def test_stacks_broadcast_as_those_of_numpy(trans, side, rng, queue):
+    for ahead_a, ahead_b in STACKS:
+        a, b = normal(rng, (*ahead_a, 5, 6)), normal(rng, (*ahead_b, 6, 7))
+        expected = right(a, b)
+        stored = [np.ascontiguousarray(x.swapaxes(-1, -2)) if trans else x for x in (a, b)]
+        if side == "device":
+            stored = [cl.array.to_device(queue, x) for x in stored]
+        result = ol.gemm(*stored, trans_a=trans, trans_b=trans, queue=queue)
+        assert isinstance(result, cl.array.Array) == (side == "device")
+        assert_close(result.get() if side == "device" else result, expected)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.data())
+def test_any_stacks_that_broadcast(queue, data):
+    shape = data.draw(st.lists(st.integers(0, 3), max_size=4))
+    ahead = []
+    for _ in range(2):
+        own = [length if data.draw(st.booleans()) else 1 for length in shape]
+        ahead.append(own[data.draw(st.integers(0, len(shape))) :])
+    m, n, k = (data.draw(st.integers(0, 4)) for _ in range(3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 9)))
+    a, b = normal(rng, (*ahead[0], m, k)), normal(rng, (*ahead[1], k, n))
+    views = [
+        x.swapaxes(-1, -2).copy().swapaxes(-1, -2) if data.draw(st.booleans()) else x
+        for x in (a, b)
+    ]
+    assert_close(ol.gemm(*views, queue=queue), right(a, b))
+
+
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_every_type_with_all_that_is_added(dtype, rng, queue, device):
+    if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    real = np.dtype(dtype).kind != "c"
+    a, b = normal(rng, (3, 1, 9, 11), dtype), normal(rng, (2, 11, 8), dtype)
+    c = normal(rng, (3, 2, 9, 8), dtype)
+    for bias, activation in ((normal(rng, 8, dtype), "gelu"), (normal(rng, (9, 1), dtype), "relu")):
+        more = {"alpha": 0.5 if real else 0.5 - 1j, "beta": -2 if real else 1 + 2j}
+        more |= {"bias": bias, "activation": activation if real else None}
+        expected = right(a, b, c=c, **more)
+        assert_close(ol.gemm(a, b, c=c, queue=queue, **more), expected, dtype)
+        there = [cl.array.to_device(queue, x) for x in (a, b, c, bias)]
+        more["bias"] = there[3]
+        result = ol.gemm(*there[:2], c=there[2], **more)
+        assert_close(result.get(), expected, dtype)
+
+
+@pytest.mark.parametrize("shape", [(8,), (1, 8), (1, 1, 8), (9, 1), (1, 9, 1)])
+def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
+    a, b, bias = normal(rng, (3, 9, 4)), normal(rng, (3, 4, 8)), normal(rng, shape)
+    assert_close(ol.gemm(a, b, bias=bias, queue=queue), right(a, b, bias=bias))
+    strided = np.repeat(bias, 2, -1)[..., ::2]
+    tall = ol.gemm(a, b[0], bias=strided, queue=queue)  # of one matrix after the other
+    assert_close(tall, right(a, b[0], bias=bias))
+
+
+def test_conjugates_are_those_of_complex_matrices(rng, queue):
+    a, b = normal(rng, (4, 6, 5), "complex64"), normal(rng, (7, 6), "complex64")
+    result = ol.gemm(a, b, trans_a="c", trans_b=2, alpha=2j, queue=queue)
+    assert_close(result, right(a.conj().swapaxes(1, 2), b.conj().T, 2j), "complex64")
+    only_transposed = ol.gemm(a, b, trans_a="T", trans_b=1, queue=queue)
+    assert_close(only_transposed, right(a.swapaxes(1, 2), b.T), "complex64")
+
+
+def test_halves_are_added_up_in_single_precision(queue):
+    """Sums of float16 would stop at 2048, where the next number is 2050."""
+    a, b = np.ones((2, 5000), np.float16), np.ones((5000, 3), np.float16)
+    np.testing.assert_array_equal(ol.gemm(a, b, queue=queue), np.full((2, 3), 5000, np.float16))
+    small = np.full((2, 5000), 2.0**-24, np.float16)  # the least one
+    expected = np.full((2, 3), np.float16(5000 * 2.0**-24))
+    np.testing.assert_array_equal(ol.gemm(small, b, queue=queue), expected)
+    large = ol.gemm(a, np.float16(100) * b, queue=queue)
+    np.testing.assert_array_equal(large, np.full((2, 3), np.inf, np.float16))
+
+
+def test_activations_keep_nan_and_have_their_limits(queue):
+    values = np.array([[np.nan, np.inf, -np.inf, -0.0, 3.0, -50.0, -1e30, -1.0]], np.float32)
+    one = np.ones((1, 1), np.float32)
+    for kind in ("float32", "float16"):
+        with np.errstate(over="ignore"):
+            given, unit = values.astype(kind), one.astype(kind)
+        relu = ol.gemm(unit, given, activation="relu", queue=queue)
+        np.testing.assert_array_equal(relu, [[np.nan, np.inf, 0, 0, 3, 0, 0, 0]])
+        soft = ol.gemm(unit, given, activation="gelu", queue=queue)
+        np.testing.assert_allclose(
+            soft, [[np.nan, np.inf, 0, 0, 2.9959502, 0, 0, -0.15865526]], rtol=1e-3
+        )
+
+
+def test_what_is_broadcast_or_transposed_is_not_copied(rng):
+    a, b = normal(rng, (4, 6, 5)), normal(rng, (5, 7))
+    problem, inputs = bind(a, b, None, **PLAIN)
+    assert problem == GemmProblem(24, 7, 5)  # one tall product
+    assert np.shares_memory(inputs["a"], a)
+    problem, inputs = bind(a.swapaxes(-1, -2), a, None, **PLAIN)
+    assert problem == GemmProblem(5, 5, 6, trans_a=True, batch=4)
+    assert inputs["a"].base is a or np.shares_memory(inputs["a"], a)
+    repeated = np.broadcast_to(b, (3, 4, 5, 7))
+    problem, inputs = bind(a, repeated, None, **PLAIN)
+    assert problem == GemmProblem(24, 7, 5, batch=3, stacks=((3, False, False),))
+    assert inputs["b"].shape == (5, 7)
+    assert np.shares_memory(inputs["b"], b)
+    problem, inputs = bind(a[:, None], normal(rng, (2, 1, 3, 5, 7))[:, :, ::2], None, **PLAIN)
+    assert problem.stacks == ((2, False, True), (4, True, False), (2, False, True))
+    row = np.ones((6, 1), np.float32)
+    assert bind(a, b, None, **PLAIN, bias=row)[0].stacks == ((4, True, False),)
+
+
+def test_repeated_products_are_right(rng, queue):
+    a, b = normal(rng, (4, 6, 5)), normal(rng, (5, 7))
+    wide = np.broadcast_to(b, (3, 4, 5, 7))
+    assert_close(ol.gemm(a, wide, queue=queue), right(a, wide))
+    both = np.broadcast_to(a[0], (2, 6, 5)), np.broadcast_to(b, (2, 5, 7))
+    assert_close(ol.gemm(*both, queue=queue), right(*both))
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "swapped": lambda x: x.swapaxes(-1, -2).copy().swapaxes(-1, -2),
+    "strided": lambda x: np.repeat(x, 2, -1)[..., ::2],
+    "turned": lambda x: np.moveaxis(np.moveaxis(x, 0, 1).copy(), 1, 0),
+    "reversed": lambda x: x[::-1, :, ::-1].copy()[::-1, :, ::-1],
+    "swapped-bytes": lambda x: x.astype(x.dtype.newbyteorder()),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout_of_a_stack(layout, rng, queue):
+    change = LAYOUTS[layout]
+    a, b, c = normal(rng, (3, 5, 6)), normal(rng, (3, 6, 7)), normal(rng, (3, 5, 7))
+    expected = right(a, b, beta=2, c=c)
+    result = ol.gemm(change(a), change(b), beta=2, c=change(c), queue=queue)
+    assert_close(result, expected)
+    if layout != "swapped-bytes":
+        out = change(np.zeros_like(c))
+        assert ol.gemm(change(a), b, beta=2, c=c, out=out, queue=queue) is out
+        assert_close(out, expected)
+
+
+@pytest.mark.parametrize("view", ["swapped", "part", "offset"])
+def test_any_layout_of_a_stack_on_the_device(view, rng, queue):
+    a, b, c = normal(rng, (3, 6, 6)), normal(rng, (6, 6)), normal(rng, (3, 6, 6))
+    looks = {
+        "swapped": (lambda x: x.swapaxes(-1, -2), lambda d: d.transpose((0, 2, 1))),
+        "part": (lambda x: np.repeat(x, 2, 1), lambda d: d[:, ::2]),
+        "offset": (lambda x: np.concatenate([x[:1], x]), lambda d: d[1:]),
+    }
+    store, look = looks[view]
+    stored = [cl.array.to_device(queue, np.ascontiguousarray(store(x))) for x in (a, c)]
+    seen_a, seen_c = map(look, stored)
+    there_b = cl.array.to_device(queue, b)
+    expected = right(a, b, beta=0.5, c=c)
+    assert_close(ol.gemm(seen_a, there_b, beta=0.5, c=seen_c).get(), expected)
+    out = cl.array.zeros(queue, (3, 6, 6), np.float32)
+    assert ol.gemm(seen_a, there_b, beta=0.5, c=seen_c, out=out) is out
+    assert_close(out.get(), expected)
+    assert ol.gemm(seen_a, there_b, beta=0.5, c=seen_c, out=seen_c) is seen_c
+    plain = cl.array.zeros(queue, (3, 6, 6), np.float32)
+    one = cl.array.to_device(queue, np.eye(6, dtype=np.float32))
+    assert_close(ol.gemm(seen_c, one, out=plain).get(), expected)
+
+
+@pytest.mark.parametrize("which", ["a", "c", "bias", "overlap"])
+def test_out_may_be_an_input(which, rng, queue):
+    a, b, c = normal(rng, (2, 1, 8)), normal(rng, (2, 8, 8)), normal(rng, (2, 1, 8))
+    bias = normal(rng, (1, 1, 8))
+    if which == "bias":
+        a, b, c = a[:1], b[:1], c[:1]
+    block = np.zeros(40, np.float32)
+    block[4:20] = a.reshape(-1)[:16] if which != "bias" else 0
+    given_a = block[4:20].reshape(2, 1, 8) if which == "overlap" else a
+    expected = right(a, b, beta=1, c=c, bias=bias)
+    out = {"a": a, "c": c, "bias": bias, "overlap": block[:16].reshape(2, 1, 8)}[which]
+    assert ol.gemm(given_a, b, beta=1, c=c, bias=bias, out=out, queue=queue) is out
+    assert_close(out, expected)
+
+
+def floats(*shape):
+    return np.ones(shape, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"a": floats(5, 2, 3), "b": floats(4, 3, 4)},
+            "stacks of a and b do not broadcast: a is 5",
+        ),
+        ({"a": floats(5, 2, 4)}, "sums of length 4 and b of length 3: a is 5 x 2 x 4, b is 3 x 4"),
+        ({"c": floats(1, 4)}, r"c must have the shape of the result, \(2, 4\), not \(1, 4\)"),
+        ({"a": floats(5, 2, 3), "c": floats(2, 4)}, r"shape of the result, \(5, 2, 4\)"),
+        ({"bias": floats(2)}, r"for each column, \(4,\), or for each row, \(2, 1\), not \(2,\)"),
+        ({"bias": floats(2, 4)}, "a whole matrix is c, with beta=1"),
+        ({"bias": floats(1, 1, 4)}, "bias must have a number for each column"),
+        ({"bias": np.float32(3)}, r"not \(\); a whole matrix"),
+        ({"bias": np.ones(4)}, "b is float32, bias is float64; convert with astype"),
+        ({"activation": "tanh"}, "there is no activation 'tanh' for gemm; there is: relu, gelu"),
+        ({"b": floats(3)}, "b has 1 dimension, not 2; reshape a vector"),
+        ({"a": floats(5, 2, 3), "out": floats(2, 4)}, r"out must have shape \(5, 2, 4\)"),
+        ({"alpha": 1j}, "alpha must be a real number, not 1j"),
+        ({"precision": "tf32", "a": np.ones((2, 3)), "b": np.ones((3, 4))}, "is for float32, not"),
+    ],
+)
+def test_what_is_refused(change, message, queue):
+    arguments = {"a": floats(2, 3), "b": floats(3, 4), **change}
+    with pytest.raises(InvalidProblem, match=message):
+        ol.gemm(**arguments, queue=queue)
+
+
+def test_what_complex_matrices_are_refused(queue):
+    a = np.ones((2, 2), np.complex64)
+    for wrong, message in (
+        ({"activation": "relu"}, "for real numbers only"),
+        ({"alpha": "1j"}, "alpha must be a real number, not '1j'"),
+        ({"beta": [1j, 2], "c": a}, "beta must be a number, not"),
+        ({"bias": np.ones(2, np.float32)}, "a is complex64, b is complex64, bias is float32"),
+    ):
+        with pytest.raises(InvalidProblem, match=message):
+            ol.gemm(a, a, queue=queue, **wrong)
+
+
+def test_many_small_products_are_one_launch(queue, device):
+    problem = GemmProblem(16, 16, 16, batch=10_000)
+    algorithm = GEMM.choose(problem, device)
+    plan = algorithm.plan(problem, algorithm.configure(problem, device), device)
+    assert len(plan.launches) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "tiled"])
+def test_more_products_and_rows_than_a_grid_may_have(algorithm, rng, queue):
+    """Also on devices that take more, so that it is looked at everywhere."""
+    a, b = normal(rng, (70_000, 1, 2)), normal(rng, (70_000, 2, 1))
+    config = {"naive": {"WG_M": 1, "WG_N": 1}, "tiled": {"TILE": 8}}[algorithm]
+    result = ol.gemm(a, b, algorithm=algorithm, config=config, queue=queue)
+    assert_close(result, right(a, b))
+    if algorithm == "naive":
+        tall = ol.gemm(a, b[0], algorithm=algorithm, config=config, queue=queue)
+        assert_close(tall, right(a, b[0]))
+
+
+def test_prepared_calls_take_a_stack_and_a_bias(rng, queue):
+    a, b, bias = normal(rng, (3, 4, 5)), normal(rng, (5, 6)), normal(rng, 6)
+    prepared = ol.prepare("gemm", a, b, bias=bias, activation="relu", queue=queue)
+    for _ in range(2):
+        assert_close(prepared(a, b), right(a, b, bias=bias, activation="relu"))
+        bias += 1  # it is data, and read at each call
+    out = np.empty((3, 4, 6), np.float32)
+    assert prepared(a, b, out=out) is out
+    assert_close(out, right(a, b, bias=bias, activation="relu"))
