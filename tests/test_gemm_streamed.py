@@ -225,3 +225,11 @@ def test_a_comparison_says_how_it_is_made(limit, seen):
     )
     assert rows[0].ok and "tiles of" in rows[0].note and rows[0].kernel_ms is None
     assert not any(is_device_array(item) for item in seen)
+
+
+def test_a_large_result_of_small_factors(limit, rng):
+    a, b, _ = matrices(rng, 900, 700, 1)
+    limit(1_500_000)  # of 2.5 MB
+    assert_product(ol.gemm(a, b, **NAIVE), a, b)
+    rows = ol.compare("gemm", algorithms="naive", against="none", repeats=1, m=900, n=700, k=1)
+    assert rows[0].ok and "tiles of" in rows[0].note

@@ -13,7 +13,7 @@ from opencl_lab.runtime.replay import replayed
 __all__ = ["gemm"]
 
 LARGE = 1 << 20
-"""Bytes of inputs from which it may pay, or be needed, to multiply tile by tile."""
+"""Bytes of matrices from which it may pay, or be needed, to multiply tile by tile."""
 
 
 @replayed()
@@ -122,7 +122,8 @@ def gemm(
     place = None if target is None else shaped(target, problem.shape, queue)
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
     result = None
-    if algorithm == HYBRID or sum(array.nbytes for array in inputs.values()) >= LARGE:
+    nbytes = max(problem.work.bytes, sum(array.nbytes for array in inputs.values()))
+    if algorithm == HYBRID or nbytes >= LARGE:
         from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
 
         result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, call=gemm)

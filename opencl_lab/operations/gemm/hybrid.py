@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from opencl_lab.errors import OclabError
 from opencl_lab.operations.gemm.host_blas import blas_name, lacks_blas, multiply_by_blas
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.paths import data_dir, locked, read_json, write_json
+from opencl_lab.runtime.streams import LIMIT
 from opencl_lab.tuned import database
 from opencl_lab.tuned.storage import overlay_file
 from opencl_lab.wording import plain
@@ -179,12 +181,13 @@ _lock = threading.RLock()
 
 
 def _state() -> list[Any]:
-    """Return what changes when configurations of the user's do."""
+    """Return what changes when the user's configurations, or his limit of memory, do."""
+    limit = os.environ.get(LIMIT, "")
     try:
         state = overlay_file("gemm").stat()
     except OSError:
-        return [__version__, 0, 0]
-    return [__version__, state.st_mtime_ns, state.st_size]
+        return [__version__, limit, 0, 0]
+    return [__version__, limit, state.st_mtime_ns, state.st_size]
 
 
 def measured(
@@ -201,7 +204,8 @@ def measured(
     anew : bool
         Measure in any case.
     """
-    key = (str(model_file()), device.key, blas_name(), dtype.name, database.generation())
+    limit = os.environ.get(LIMIT)
+    key = (str(model_file()), device.key, blas_name(), dtype.name, database.generation(), limit)
     with _lock:
         found = None if anew else _known.get(key) or _read(device, dtype)
         if found is None:
