@@ -233,3 +233,14 @@ def test_a_large_result_of_small_factors(limit, rng):
     assert_product(ol.gemm(a, b, **NAIVE), a, b)
     rows = ol.compare("gemm", algorithms="naive", against="none", repeats=1, m=900, n=700, k=1)
     assert rows[0].ok and "tiles of" in rows[0].note
+
+
+def test_public_calls_of_stacks_and_halves(seen, limit, rng):
+    limit(150_000)
+    a = rng.uniform(-1, 1, (3, 1, 90, 80)).astype("f2")
+    b = rng.uniform(-1, 1, (5, 80, 70)).astype("f2")
+    bias = rng.uniform(-1, 1, 70).astype("f2")
+    out = np.zeros((3, 5, 90, 70), "f2")
+    assert ol.gemm(a, b, bias=bias, activation="relu", out=out, **NAIVE) is out
+    right = np.maximum(a.astype(float) @ b + bias, 0)
+    assert seen and abs(out - right).max() < 2e-3 * right.max()
