@@ -275,6 +275,8 @@ class _Run:
         }
         largest = max(math.prod(step.shape) for step in plan.steps) * result.itemsize
         self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.steps)))]
+        if lanes is not None:
+            queue.finish()  # earlier commands of it may still use what the pool has handed out
 
     def go(self) -> dict[str, float]:
         """Go through the steps."""

@@ -47,6 +47,9 @@ LONGEST = 0.15
 ROW = 0.02
 """Seconds of the calls that are timed for a sample, about, and five at least."""
 MOST_CALLS = 50
+PASSES = 2
+"""Over all sizes: a busy moment spoils one."""
+MOST_CHOICES = 4096
 
 Multiply = Callable[[GemmProblem, dict[str, Any]], object]
 
@@ -156,6 +159,16 @@ def choose_side(problem: GemmProblem, device: Device, multiply: Multiply | None 
     OclabError
         Whatever a call on the device raises while it is measured.
     """
+    key = (problem, device, *_conditions())
+    known = _choices.get(key)
+    if known is None:
+        if len(_choices) >= MOST_CHOICES:
+            _choices.clear()
+        known = _choices[key] = _choose(problem, device, multiply)
+    return known
+
+
+def _choose(problem: GemmProblem, device: Device, multiply: Multiply | None) -> Choice:
     reason = lacks_blas(problem)
     if reason is not None:
         return Choice(False, why=reason)
@@ -177,7 +190,14 @@ def model_file() -> Path:
 
 
 _known: dict[tuple[Any, ...], tuple[Model, Model]] = {}
+_choices: dict[tuple[Any, ...], Choice] = {}
 _lock = threading.RLock()
+
+
+def _conditions() -> tuple[Any, ...]:
+    """Return what decides, beside device and dtype, whether what was measured still holds."""
+    variables = (os.environ.get(name) for name in (LIMIT, "OCLAB_DATA_DIR"))
+    return (blas_name(), database.generation(), *variables)
 
 
 def _state() -> list[Any]:
@@ -204,8 +224,7 @@ def measured(
     anew : bool
         Measure in any case.
     """
-    limit = os.environ.get(LIMIT)
-    key = (str(model_file()), device.key, blas_name(), dtype.name, database.generation(), limit)
+    key = (device.key, dtype.name, *_conditions())
     with _lock:
         found = None if anew else _known.get(key) or _read(device, dtype)
         if found is None:
@@ -218,6 +237,7 @@ def measured(
                 dtype, device.name, plain(time.perf_counter() - begin, 2),
             )  # fmt: skip
             _store(device, dtype, found)
+            _choices.clear()
         _known[key] = found
         return found
 
@@ -228,17 +248,17 @@ def _by_blas(problem: GemmProblem, inputs: dict[str, Any]) -> object:
 
 def _measure(dtype: np.dtype[Any], multiply: Multiply) -> Model:
     """Return the model of a side."""
-    samples: list[Sample] = []
-    shapes = [(size,) * 3 for size in SQUARES]
-    for m, n, k in [*shapes, FLAT]:
-        problem = GemmProblem(m, n, k, dtype)
-        last = samples[-1] if samples else None
-        if last is not None:
-            growth = problem.work.flops / GemmProblem(last.m, last.n, last.k, dtype).work.flops
-            if growth * last.seconds > 2 * LONGEST:
+    shapes = [*((size,) * 3 for size in SQUARES), FLAT]
+    seconds: dict[tuple[int, int, int], float] = {}
+    for _ in range(PASSES):
+        speed = 0.0  # operations a second, the highest seen
+        for shape in shapes:
+            problem = GemmProblem(*shape, dtype)
+            if speed and problem.work.flops / speed > LONGEST:
                 continue
-        samples.append(Sample(m, n, k, _seconds(problem, multiply)))
-    return Model(dtype, tuple(samples))
+            seconds[shape] = min(_seconds(problem, multiply), seconds.get(shape, math.inf))
+            speed = max(speed, problem.work.flops / seconds[shape])
+    return Model(dtype, tuple(Sample(*shape, taken) for shape, taken in seconds.items()))
 
 
 def _seconds(problem: GemmProblem, multiply: Multiply) -> float:

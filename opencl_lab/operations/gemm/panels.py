@@ -24,7 +24,7 @@ from functools import lru_cache
 from typing import Any
 
 from opencl_lab.device import Device
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.gemm.launches import buffers
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
@@ -235,6 +235,10 @@ def panels_of(
         If there is no such algorithm, or not with this configuration.
     """
     values = tuple(sorted(config.items())) if config else ()
+    try:
+        hash(values)
+    except TypeError:
+        raise InvalidConfig(f"parameters must be numbers or words, not {config!r}") from None
     return _panels(problem, device, algorithm, values, limit, LEAST if least is None else least)
 
 

@@ -60,7 +60,7 @@ def multiply_streamed(
     InvalidProblem, InvalidConfig, BuildError, LaunchError
         After an error or an interrupt the target holds some of its tiles.
     """
-    if _nbytes(problem) < panels.SMALL:
+    if _nbytes(problem) < panels.SMALL or not isinstance(config, Mapping | None):
         return None
     queue = default_queue(select_device()) if queue is None else queue
     device = session_of(queue).device
