@@ -14,7 +14,8 @@ import pytest
 from opencl_lab.runtime import streams, tiles
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.tiles import Step, Tile, run_tiles, schedule
+from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
+from opencl_lab.runtime.tiles import run_tiles
 
 
 @pytest.fixture(params=["shared", "copied"])

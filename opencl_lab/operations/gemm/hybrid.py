@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,17 @@ import numpy as np
 from opencl_lab._version import __version__
 from opencl_lab.device import Device
 from opencl_lab.errors import OclabError
-from opencl_lab.operations.gemm.host_blas import blas_name, lacks_blas, multiply_by_blas
+from opencl_lab.operations.gemm.host_blas import blas_name, lacks_blas
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.solver import HYBRID
 from opencl_lab.paths import data_dir, locked, read_json, write_json
 from opencl_lab.runtime.streams import LIMIT
+from opencl_lab.solver import AUTO
 from opencl_lab.tuned import database
 from opencl_lab.tuned.storage import overlay_file
 from opencl_lab.wording import plain
 
-__all__ = ["Choice", "Model", "Sample", "choose_side", "measured", "model_file"]
+__all__ = ["Choice", "Model", "Sample", "choose_side", "measured", "model_file", "still_chosen"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +53,8 @@ PASSES = 2
 """Over all sizes: a busy moment spoils one."""
 MOST_CHOICES = 4096
 
-Multiply = Callable[[GemmProblem, dict[str, Any]], object]
+Multiply = Callable[..., object]
+"""``multiply(problem, inputs, algorithm=)`` is the public call on arrays of the host."""
 
 
 @dataclass(frozen=True)
@@ -151,14 +154,16 @@ def choose_side(problem: GemmProblem, device: Device, multiply: Multiply | None 
     ----------
     problem : GemmProblem
     device : Device
-    multiply : callable
-        Multiplies arrays of the host on the device: for the measurement, if there is none yet.
+    multiply : callable, optional
+        The public call, see `Multiply`: for the measurement, if there is none yet.
 
     Raises
     ------
     OclabError
         Whatever a call on the device raises while it is measured.
     """
+    if getattr(_measuring, "host", False):
+        return Choice(True, why="it is measured")
     key = (problem, device, *_conditions())
     known = _choices.get(key)
     if known is None:
@@ -190,6 +195,7 @@ def model_file() -> Path:
 
 
 _known: dict[tuple[Any, ...], tuple[Model, Model]] = {}
+_measuring = threading.local()
 _choices: dict[tuple[Any, ...], Choice] = {}
 _lock = threading.RLock()
 
@@ -208,6 +214,12 @@ def _state() -> list[Any]:
     except OSError:
         return [__version__, limit, 0, 0]
     return [__version__, limit, state.st_mtime_ns, state.st_size]
+
+
+def still_chosen() -> Callable[[], bool]:
+    """Return what tells whether a side that is chosen now would still be chosen."""
+    now = _conditions()
+    return lambda: _conditions() == now
 
 
 def measured(
@@ -230,8 +242,10 @@ def measured(
         if found is None:
             assert multiply is not None
             begin = time.perf_counter()
-            found = tuple(_measure(dtype, by) for by in (_by_blas, multiply))  # type: ignore[assignment]
-            assert found is not None
+            found = (
+                _measure(dtype, partial(_by_blas, multiply)),
+                _measure(dtype, partial(multiply, algorithm=AUTO)),
+            )
             _log.info(
                 "measured %s products by NumPy's BLAS and by %s in %s s, for algorithm='hybrid'",
                 dtype, device.name, plain(time.perf_counter() - begin, 2),
@@ -242,11 +256,16 @@ def measured(
         return found
 
 
-def _by_blas(problem: GemmProblem, inputs: dict[str, Any]) -> object:
-    return multiply_by_blas(problem, inputs)
+def _by_blas(multiply: Multiply, problem: GemmProblem, inputs: dict[str, Any]) -> None:
+    """Let the public call take the host's side."""
+    _measuring.host = True
+    try:
+        multiply(problem, inputs, algorithm=HYBRID)
+    finally:
+        _measuring.host = False
 
 
-def _measure(dtype: np.dtype[Any], multiply: Multiply) -> Model:
+def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
     """Return the model of a side."""
     shapes = [*((size,) * 3 for size in SQUARES), FLAT]
     seconds: dict[tuple[int, int, int], float] = {}
@@ -261,7 +280,7 @@ def _measure(dtype: np.dtype[Any], multiply: Multiply) -> Model:
     return Model(dtype, tuple(Sample(*shape, taken) for shape, taken in seconds.items()))
 
 
-def _seconds(problem: GemmProblem, multiply: Multiply) -> float:
+def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
     """Return what a call takes: the least of some after the first, as other load only adds."""
     rng = np.random.default_rng(0)
     inputs = {

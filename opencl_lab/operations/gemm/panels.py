@@ -30,7 +30,8 @@ from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import check_plan, round_up
 from opencl_lab.runtime.streams import limit_of_parts
-from opencl_lab.runtime.tiles import OUT_SLOTS, Step, Tile
+from opencl_lab.runtime.tile_schedule import Step, Tile
+from opencl_lab.runtime.tiles import OUT_SLOTS
 from opencl_lab.wording import counted, size_text
 
 __all__ = ["LEAST", "ROOM", "ROOM_ASIDE", "Panels", "panels_of", "plan_bytes"]

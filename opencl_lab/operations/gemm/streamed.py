@@ -21,7 +21,8 @@ from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.runtime.streams import limit_of_parts, memory_limit
-from opencl_lab.runtime.tiles import Step, Tile, run_tiles, schedule
+from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
+from opencl_lab.runtime.tiles import run_tiles
 from opencl_lab.wording import counted
 
 __all__ = ["multiply_streamed", "parts_text"]
