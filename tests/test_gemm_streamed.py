@@ -10,7 +10,7 @@ import pytest
 from gemm_checks import assert_product, matrices
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.gemm import panels, streamed
 from opencl_lab.operations.gemm.panels import Panels, panels_of
 from opencl_lab.operations.gemm.problem import GemmProblem
@@ -244,3 +244,12 @@ def test_public_calls_of_stacks_and_halves(seen, limit, rng):
     assert ol.gemm(a, b, bias=bias, activation="relu", out=out, **NAIVE) is out
     right = np.maximum(a.astype(float) @ b + bias, 0)
     assert seen and abs(out - right).max() < 2e-3 * right.max()
+
+
+@pytest.mark.parametrize("config", [5, {"WG_M": []}, {"WG_M": 5000}, {"nothing": 1}])
+def test_a_wrong_config_is_refused(config, seen, limit):
+    limit(100_000)
+    a = np.ones((300, 300), "f4")
+    with pytest.raises(InvalidConfig):
+        ol.gemm(a, a, algorithm="naive", config=config)
+    assert not seen
