@@ -94,3 +94,15 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
         assert result.returncode == 2 and one_sentence(result), second
         assert says in result.stderr, (says, result.stderr)
         assert not (tmp_path / "c.npy").exists()
+
+
+@pytest.mark.parametrize(("dtype", "close"), [("float16", 1e-2), ("complex64", 1e-5)])
+def test_files_of_halves_and_complex_numbers(dtype, close, matrices, tmp_path):
+    a, b = (array + 1j * array[::-1] for array in matrices)
+    a, b = ((array if dtype == "complex64" else array.real).astype(dtype) for array in (a, b))
+    files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b)
+    result = oclab("gemm", *files, "-o", tmp_path / "c.npy", *FAST)
+    assert result.returncode == 0, result.stderr
+    found = np.load(tmp_path / "c.npy")
+    assert found.dtype == dtype
+    assert abs(found - a.astype(complex) @ b.astype(complex)).max() < close

@@ -35,6 +35,7 @@ def side(fixed, flops, nbytes=1e12, dtype=SINGLE):
 def data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
     monkeypatch.setattr(hybrid, "_known", {})
+    monkeypatch.setattr(hybrid, "_choices", {})
     return tmp_path
 
 
@@ -166,6 +167,7 @@ def test_measured_once_and_kept(device, data_folder, monkeypatch, caplog):
     assert len(calls) == 2 and "for algorithm='hybrid'" in caplog.text
     first = measured(device, SINGLE)
     hybrid._known.clear()
+    hybrid._choices.clear()
     assert measured(device, SINGLE) == first and len(calls) == 2  # from the file
     stored = json.loads(hybrid.model_file().read_text())
     assert stored["entries"][0]["blas"] == blas_name()

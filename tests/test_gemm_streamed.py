@@ -10,7 +10,7 @@ import pytest
 from gemm_checks import assert_product, matrices
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.gemm import panels, streamed
 from opencl_lab.operations.gemm.panels import Panels, panels_of
 from opencl_lab.operations.gemm.problem import GemmProblem
@@ -233,3 +233,23 @@ def test_a_large_result_of_small_factors(limit, rng):
     assert_product(ol.gemm(a, b, **NAIVE), a, b)
     rows = ol.compare("gemm", algorithms="naive", against="none", repeats=1, m=900, n=700, k=1)
     assert rows[0].ok and "tiles of" in rows[0].note
+
+
+def test_public_calls_of_stacks_and_halves(seen, limit, rng):
+    limit(150_000)
+    a = rng.uniform(-1, 1, (3, 1, 90, 80)).astype("f2")
+    b = rng.uniform(-1, 1, (5, 80, 70)).astype("f2")
+    bias = rng.uniform(-1, 1, 70).astype("f2")
+    out = np.zeros((3, 5, 90, 70), "f2")
+    assert ol.gemm(a, b, bias=bias, activation="relu", out=out, **NAIVE) is out
+    right = np.maximum(a.astype(float) @ b + bias, 0)
+    assert seen and abs(out - right).max() < 2e-3 * right.max()
+
+
+@pytest.mark.parametrize("config", [5, {"WG_M": []}, {"WG_M": 5000}, {"nothing": 1}])
+def test_a_wrong_config_is_refused(config, seen, limit):
+    limit(100_000)
+    a = np.ones((300, 300), "f4")
+    with pytest.raises(InvalidConfig):
+        ol.gemm(a, a, algorithm="naive", config=config)
+    assert not seen

@@ -8,12 +8,14 @@ import threading
 from dataclasses import replace
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from opencl_lab.runtime import streams, tiles
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.tiles import Step, Tile, run_tiles, schedule
+from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
+from opencl_lab.runtime.tiles import run_tiles
 
 
 @pytest.fixture(params=["shared", "copied"])
@@ -185,3 +187,31 @@ def test_an_error_of_a_copy_is_seen(queue, monkeypatch):
     monkeypatch.setattr(tiles.np, "copyto", fail)
     with pytest.raises(OSError, match="now"):
         run_tiles(plan, {"a": array}, np.zeros_like(array), added(queue), queue)
+
+
+def test_memory_of_the_pool_is_not_taken_from_earlier_commands(queue, monkeypatch):
+    if session_of(queue).device.unified_memory:
+        pytest.skip("tiles are arrays of the host")
+    # Memory that was given back may still be in use until the queue is finished.
+    said = []
+    session = session_of(queue)
+    allocate = session.allocate
+    monkeypatch.setattr(
+        session, "allocate", lambda *given: said.append("memory") or allocate(*given)
+    )
+    send = streams.Lane.send
+    monkeypatch.setattr(streams.Lane, "send", lambda *given: said.append("send") or send(*given))
+    array, plan = pieces_of(3)
+    held = np.zeros(1 << 20, np.uint8)
+    buffer = allocate(queue, held.nbytes)
+    event = cl.enqueue_copy(queue, buffer, held, is_blocking=False)
+    del buffer
+
+    def done(*given):
+        assert event.command_execution_status == cl.command_execution_status.COMPLETE
+        return send(*given)
+
+    monkeypatch.setattr(streams.Lane, "send", done)
+    result = np.zeros_like(array)
+    run_tiles(plan, {"a": array}, result, added(queue), queue)
+    assert result.all() and said == ["memory"] * len(said) and said

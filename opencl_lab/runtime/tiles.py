@@ -1,8 +1,8 @@
 """Tiles of host arrays that go through a device in steps, while copies and kernels overlap.
 
 A step takes a few tiles of inputs and makes one of the result. A device keeps few tiles, in slots;
-which tile comes into which slot, and when, is worked out before anything runs (`schedule`, plain
-data). Then three things go on at the same time, each in the order of the steps:
+which tile comes into which slot, and when, is worked out before anything runs
+(`tile_schedule`). Then three things go on at the same time, each in the order of the steps:
 
     a thread      brings tiles into slots that no earlier step needs any more
     the caller    enqueues kernels, one step ahead of the one that is waited for
@@ -22,9 +22,8 @@ import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -36,131 +35,18 @@ from opencl_lab.runtime.kept import call_when_freeing
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, abandon, finish_first, start
 from opencl_lab.runtime.streams import Lane, in_chunks
+from opencl_lab.runtime.tile_schedule import HostArray, Schedule, Tile, Upload
 
-__all__ = ["OUT_SLOTS", "Schedule", "Step", "Tile", "Upload", "run_tiles", "schedule"]
+__all__ = ["OUT_SLOTS", "run_tiles"]
 
 OUT_SLOTS = 3
 """Tiles of the result on the device: one that is made, one to be made next, one that leaves."""
 AHEAD = 2
 """Steps that are enqueued and not yet seen to be done."""
 
-HostArray: TypeAlias = np.ndarray[Any, Any]
-
 
 class _Stopped(Exception):
     """Another stage has failed."""
-
-
-class Tile(NamedTuple):
-    """A part of a host array: its name, and where the part begins and ends along each axis."""
-
-    array: str
-    bounds: tuple[tuple[int, int], ...]
-
-    def of(self, array: HostArray) -> HostArray:
-        """Return it as a view."""
-        view: HostArray = array[tuple(slice(*bound) for bound in self.bounds)]
-        return view
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step.
-
-    Parameters
-    ----------
-    problem : hashable
-        What is to be solved.
-    inputs : mapping of str to Tile
-        By the names that it has for them.
-    result : Tile or None
-        Where its result belongs; None if it is only what the next step goes on with.
-    shape : tuple of int
-        Of the result.
-    continues : str
-        Name of a further input, which is the result of the step before; none if empty.
-    """
-
-    problem: Any
-    inputs: Mapping[str, Tile]
-    result: Tile | None
-    shape: tuple[int, ...]
-    continues: str = ""
-
-
-class Upload(NamedTuple):
-    """A tile that comes into a slot once so many steps are done."""
-
-    tile: Tile
-    slot: int
-    after: int
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What comes where and when.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-    slots : mapping of str to int
-        How many tiles of each array the device holds.
-    uploads : tuple of Upload
-        In order.
-    taken : tuple of mapping
-        The slot of each input of a step.
-    needs : tuple of int
-        How many uploads must be over before a step.
-    """
-
-    steps: tuple[Step, ...]
-    slots: Mapping[str, int]
-    uploads: tuple[Upload, ...]
-    taken: tuple[Mapping[str, int], ...]
-    needs: tuple[int, ...]
-
-
-def schedule(steps: Sequence[Step], slots: Mapping[str, int]) -> Schedule:
-    """Work out which tile comes into which slot.
-
-    A tile that is needed and not there takes a slot that is free, else that of the tile which is
-    not needed for the longest time (L. Belady, 1966); of several, the one that was used first.
-    No step needs more tiles of an array than it has slots.
-    """
-    uses: dict[Tile, deque[int]] = defaultdict(deque)
-    for index, step in enumerate(steps):
-        for tile in set(step.inputs.values()):
-            uses[tile].append(index)
-    held: dict[str, list[Tile | None]] = {name: [None] * count for name, count in slots.items()}
-    last = {name: [-1] * count for name, count in slots.items()}
-    uploads, taken, needs = list[Upload](), list[dict[str, int]](), list[int]()
-    for index, step in enumerate(steps):
-        places = {}
-        for name, tile in step.inputs.items():
-            there = held[tile.array]
-            if tile not in there:
-                slot = _victim(there, last[tile.array], uses)
-                there[slot] = tile
-                uploads.append(Upload(tile, slot, last[tile.array][slot] + 1))
-            places[name] = there.index(tile)
-        for name, tile in step.inputs.items():
-            last[tile.array][places[name]] = index
-        for tile in set(step.inputs.values()):
-            uses[tile].popleft()
-        taken.append(places)
-        needs.append(len(uploads))
-    return Schedule(tuple(steps), slots, tuple(uploads), tuple(taken), tuple(needs))
-
-
-def _victim(
-    held: Sequence[Tile | None], last: Sequence[int], uses: Mapping[Tile, Sequence[int]]
-) -> int:
-    def key(slot: int) -> tuple[float, int]:
-        tile = held[slot]
-        following = uses[tile] if tile is not None else ()
-        return (-following[0] if following else -np.inf, last[slot])
-
-    return min(range(len(held)), key=key)
 
 
 class _Lanes:
@@ -275,6 +161,8 @@ class _Run:
         }
         largest = max(math.prod(step.shape) for step in plan.steps) * result.itemsize
         self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.steps)))]
+        if lanes is not None:
+            queue.finish()  # earlier commands of it may still use what the pool has handed out
 
     def go(self) -> dict[str, float]:
         """Go through the steps."""

@@ -9,12 +9,12 @@ from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.gemm.host_blas import multiply_by_blas
-from opencl_lab.operations.gemm.hybrid import Choice, choose_side
+from opencl_lab.operations.gemm.hybrid import Choice, choose_side, still_chosen
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.operations.gemm.streamed import multiply_streamed, parts_text
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
-from opencl_lab.runtime.recording import unrecorded
+from opencl_lab.runtime.recording import note_condition, unrecorded
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.solver import AUTO
 
@@ -50,14 +50,15 @@ def multiply_elsewhere(
         queue = default_queue(select_device()) if queue is None else queue
         if _side(problem, session_of(queue).device, queue, call).host:
             return multiply_by_blas(problem, inputs, target), algorithm
+        note_condition(still_chosen())  # a further call may only enqueue
         algorithm = AUTO
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
     return multiply_streamed(problem, inputs, target, **how), algorithm
 
 
 def _side(problem: GemmProblem, device: Device, queue: Any, call: Call) -> Choice:
-    def multiply(sample: GemmProblem, arrays: Mapping[str, Any]) -> object:
-        return call(arrays["a"], arrays["b"], queue=queue)
+    def multiply(sample: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> object:
+        return call(arrays["a"], arrays["b"], algorithm=algorithm, queue=queue)
 
     with unrecorded():
         return choose_side(problem, device, multiply)

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,17 @@ import numpy as np
 from opencl_lab._version import __version__
 from opencl_lab.device import Device
 from opencl_lab.errors import OclabError
-from opencl_lab.operations.gemm.host_blas import blas_name, lacks_blas, multiply_by_blas
+from opencl_lab.operations.gemm.host_blas import blas_name, lacks_blas
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.solver import HYBRID
 from opencl_lab.paths import data_dir, locked, read_json, write_json
 from opencl_lab.runtime.streams import LIMIT
+from opencl_lab.solver import AUTO
 from opencl_lab.tuned import database
 from opencl_lab.tuned.storage import overlay_file
 from opencl_lab.wording import plain
 
-__all__ = ["Choice", "Model", "Sample", "choose_side", "measured", "model_file"]
+__all__ = ["Choice", "Model", "Sample", "choose_side", "measured", "model_file", "still_chosen"]
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +49,12 @@ LONGEST = 0.15
 ROW = 0.02
 """Seconds of the calls that are timed for a sample, about, and five at least."""
 MOST_CALLS = 50
+PASSES = 2
+"""Over all sizes: a busy moment spoils one."""
+MOST_CHOICES = 4096
 
-Multiply = Callable[[GemmProblem, dict[str, Any]], object]
+Multiply = Callable[..., object]
+"""``multiply(problem, inputs, algorithm=)`` is the public call on arrays of the host."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +154,26 @@ def choose_side(problem: GemmProblem, device: Device, multiply: Multiply | None 
     ----------
     problem : GemmProblem
     device : Device
-    multiply : callable
-        Multiplies arrays of the host on the device: for the measurement, if there is none yet.
+    multiply : callable, optional
+        The public call, see `Multiply`: for the measurement, if there is none yet.
 
     Raises
     ------
     OclabError
         Whatever a call on the device raises while it is measured.
     """
+    if getattr(_measuring, "host", False):
+        return Choice(True, why="it is measured")
+    key = (problem, device, *_conditions())
+    known = _choices.get(key)
+    if known is None:
+        if len(_choices) >= MOST_CHOICES:
+            _choices.clear()
+        known = _choices[key] = _choose(problem, device, multiply)
+    return known
+
+
+def _choose(problem: GemmProblem, device: Device, multiply: Multiply | None) -> Choice:
     reason = lacks_blas(problem)
     if reason is not None:
         return Choice(False, why=reason)
@@ -177,7 +195,15 @@ def model_file() -> Path:
 
 
 _known: dict[tuple[Any, ...], tuple[Model, Model]] = {}
+_measuring = threading.local()
+_choices: dict[tuple[Any, ...], Choice] = {}
 _lock = threading.RLock()
+
+
+def _conditions() -> tuple[Any, ...]:
+    """Return what decides, beside device and dtype, whether what was measured still holds."""
+    variables = (os.environ.get(name) for name in (LIMIT, "OCLAB_DATA_DIR"))
+    return (blas_name(), database.generation(), *variables)
 
 
 def _state() -> list[Any]:
@@ -188,6 +214,12 @@ def _state() -> list[Any]:
     except OSError:
         return [__version__, limit, 0, 0]
     return [__version__, limit, state.st_mtime_ns, state.st_size]
+
+
+def still_chosen() -> Callable[[], bool]:
+    """Return what tells whether a side that is chosen now would still be chosen."""
+    now = _conditions()
+    return lambda: _conditions() == now
 
 
 def measured(
@@ -204,44 +236,51 @@ def measured(
     anew : bool
         Measure in any case.
     """
-    limit = os.environ.get(LIMIT)
-    key = (str(model_file()), device.key, blas_name(), dtype.name, database.generation(), limit)
+    key = (device.key, dtype.name, *_conditions())
     with _lock:
         found = None if anew else _known.get(key) or _read(device, dtype)
         if found is None:
             assert multiply is not None
             begin = time.perf_counter()
-            found = tuple(_measure(dtype, by) for by in (_by_blas, multiply))  # type: ignore[assignment]
-            assert found is not None
+            found = (
+                _measure(dtype, partial(_by_blas, multiply)),
+                _measure(dtype, partial(multiply, algorithm=AUTO)),
+            )
             _log.info(
                 "measured %s products by NumPy's BLAS and by %s in %s s, for algorithm='hybrid'",
                 dtype, device.name, plain(time.perf_counter() - begin, 2),
             )  # fmt: skip
             _store(device, dtype, found)
+            _choices.clear()
         _known[key] = found
         return found
 
 
-def _by_blas(problem: GemmProblem, inputs: dict[str, Any]) -> object:
-    return multiply_by_blas(problem, inputs)
+def _by_blas(multiply: Multiply, problem: GemmProblem, inputs: dict[str, Any]) -> None:
+    """Let the public call take the host's side."""
+    _measuring.host = True
+    try:
+        multiply(problem, inputs, algorithm=HYBRID)
+    finally:
+        _measuring.host = False
 
 
-def _measure(dtype: np.dtype[Any], multiply: Multiply) -> Model:
+def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
     """Return the model of a side."""
-    samples: list[Sample] = []
-    shapes = [(size,) * 3 for size in SQUARES]
-    for m, n, k in [*shapes, FLAT]:
-        problem = GemmProblem(m, n, k, dtype)
-        last = samples[-1] if samples else None
-        if last is not None:
-            growth = problem.work.flops / GemmProblem(last.m, last.n, last.k, dtype).work.flops
-            if growth * last.seconds > 2 * LONGEST:
+    shapes = [*((size,) * 3 for size in SQUARES), FLAT]
+    seconds: dict[tuple[int, int, int], float] = {}
+    for _ in range(PASSES):
+        speed = 0.0  # operations a second, the highest seen
+        for shape in shapes:
+            problem = GemmProblem(*shape, dtype)
+            if speed and problem.work.flops / speed > LONGEST:
                 continue
-        samples.append(Sample(m, n, k, _seconds(problem, multiply)))
-    return Model(dtype, tuple(samples))
+            seconds[shape] = min(_seconds(problem, multiply), seconds.get(shape, math.inf))
+            speed = max(speed, problem.work.flops / seconds[shape])
+    return Model(dtype, tuple(Sample(*shape, taken) for shape, taken in seconds.items()))
 
 
-def _seconds(problem: GemmProblem, multiply: Multiply) -> float:
+def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
     """Return what a call takes: the least of some after the first, as other load only adds."""
     rng = np.random.default_rng(0)
     inputs = {

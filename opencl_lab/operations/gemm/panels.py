@@ -24,13 +24,14 @@ from functools import lru_cache
 from typing import Any
 
 from opencl_lab.device import Device
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.gemm.launches import buffers
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import check_plan, round_up
 from opencl_lab.runtime.streams import limit_of_parts
-from opencl_lab.runtime.tiles import OUT_SLOTS, Step, Tile
+from opencl_lab.runtime.tile_schedule import Step, Tile
+from opencl_lab.runtime.tiles import OUT_SLOTS
 from opencl_lab.wording import counted, size_text
 
 __all__ = ["LEAST", "ROOM", "ROOM_ASIDE", "Panels", "panels_of", "plan_bytes"]
@@ -235,6 +236,10 @@ def panels_of(
         If there is no such algorithm, or not with this configuration.
     """
     values = tuple(sorted(config.items())) if config else ()
+    try:
+        hash(values)
+    except TypeError:
+        raise InvalidConfig(f"parameters must be numbers or words, not {config!r}") from None
     return _panels(problem, device, algorithm, values, limit, LEAST if least is None else least)
 
 

@@ -21,7 +21,8 @@ from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.runtime.streams import limit_of_parts, memory_limit
-from opencl_lab.runtime.tiles import Step, Tile, run_tiles, schedule
+from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
+from opencl_lab.runtime.tiles import run_tiles
 from opencl_lab.wording import counted
 
 __all__ = ["multiply_streamed", "parts_text"]
@@ -60,7 +61,7 @@ def multiply_streamed(
     InvalidProblem, InvalidConfig, BuildError, LaunchError
         After an error or an interrupt the target holds some of its tiles.
     """
-    if _nbytes(problem) < panels.SMALL:
+    if _nbytes(problem) < panels.SMALL or not isinstance(config, Mapping | None):
         return None
     queue = default_queue(select_device()) if queue is None else queue
     device = session_of(queue).device

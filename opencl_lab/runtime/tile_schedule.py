@@ -1,0 +1,129 @@
+"""Which tile of a host array comes into which slot of a device, and when: plain data.
+
+See `opencl_lab.runtime.tiles`, which does it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+__all__ = ["HostArray", "Schedule", "Step", "Tile", "Upload", "schedule"]
+
+HostArray: TypeAlias = np.ndarray[Any, Any]
+
+
+class Tile(NamedTuple):
+    """A part of a host array: its name, and where the part begins and ends along each axis."""
+
+    array: str
+    bounds: tuple[tuple[int, int], ...]
+
+    def of(self, array: HostArray) -> HostArray:
+        """Return it as a view."""
+        view: HostArray = array[tuple(slice(*bound) for bound in self.bounds)]
+        return view
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Parameters
+    ----------
+    problem : hashable
+        What is to be solved.
+    inputs : mapping of str to Tile
+        By the names that it has for them.
+    result : Tile or None
+        Where its result belongs; None if it is only what the next step goes on with.
+    shape : tuple of int
+        Of the result.
+    continues : str
+        Name of a further input, which is the result of the step before; none if empty.
+    """
+
+    problem: Any
+    inputs: Mapping[str, Tile]
+    result: Tile | None
+    shape: tuple[int, ...]
+    continues: str = ""
+
+
+class Upload(NamedTuple):
+    """A tile that comes into a slot once so many steps are done."""
+
+    tile: Tile
+    slot: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What comes where and when.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+    slots : mapping of str to int
+        How many tiles of each array the device holds.
+    uploads : tuple of Upload
+        In order.
+    taken : tuple of mapping
+        The slot of each input of a step.
+    needs : tuple of int
+        How many uploads must be over before a step.
+    """
+
+    steps: tuple[Step, ...]
+    slots: Mapping[str, int]
+    uploads: tuple[Upload, ...]
+    taken: tuple[Mapping[str, int], ...]
+    needs: tuple[int, ...]
+
+
+def schedule(steps: Sequence[Step], slots: Mapping[str, int]) -> Schedule:
+    """Work out which tile comes into which slot.
+
+    A tile that is needed and not there takes a slot that is free, else that of the tile which is
+    not needed for the longest time (L. Belady, 1966); of several, the one that was used first.
+    No step needs more tiles of an array than it has slots.
+    """
+    uses: dict[Tile, deque[int]] = defaultdict(deque)
+    for index, step in enumerate(steps):
+        for tile in set(step.inputs.values()):
+            uses[tile].append(index)
+    held: dict[str, list[Tile | None]] = {name: [None] * count for name, count in slots.items()}
+    last = {name: [-1] * count for name, count in slots.items()}
+    uploads, taken, needs = list[Upload](), list[dict[str, int]](), list[int]()
+    for index, step in enumerate(steps):
+        places = {}
+        for name, tile in step.inputs.items():
+            there = held[tile.array]
+            if tile not in there:
+                slot = _victim(there, last[tile.array], uses)
+                there[slot] = tile
+                uploads.append(Upload(tile, slot, last[tile.array][slot] + 1))
+            places[name] = there.index(tile)
+        for name, tile in step.inputs.items():
+            last[tile.array][places[name]] = index
+        for tile in set(step.inputs.values()):
+            uses[tile].popleft()
+        taken.append(places)
+        needs.append(len(uploads))
+    return Schedule(tuple(steps), slots, tuple(uploads), tuple(taken), tuple(needs))
+
+
+def _victim(
+    held: Sequence[Tile | None], last: Sequence[int], uses: Mapping[Tile, Sequence[int]]
+) -> int:
+    def key(slot: int) -> tuple[float, int]:
+        tile = held[slot]
+        following = uses[tile] if tile is not None else ()
+        return (-following[0] if following else -np.inf, last[slot])
+
+    return min(range(len(held)), key=key)
