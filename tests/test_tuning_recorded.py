@@ -3,13 +3,14 @@
 The records are of a CPU with two cores (`tools/record_space.py`).
 """
 
+import itertools
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from opencl_lab.space import Config
+from opencl_lab.space import Config, Parameter, SearchSpace
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Points
 from opencl_lab.tuning.recorded import Recorded
@@ -137,3 +138,23 @@ def test_the_model_leaves_what_fails_alone():
         asked.append(questions.send(answer(asked[-1]))[0])
     assert sum(config["A"] > 7 for config in asked) < 15
     assert any(config["B"] == 11 and config["A"] <= 7 for config in asked[:40])
+
+
+def test_the_model_finds_its_way_in_a_space_too_large_to_list():
+    names = [f"P{place}" for place in range(8)]
+    space = SearchSpace(tuple(Parameter(name, tuple(range(12)), name) for name in names))
+    goal = (1, 2, 4, 5, 6, 8, 9, 10)
+
+    def time_of(config):
+        return 1.0 + sum(abs(config[name] - to) for name, to in zip(names, goal, strict=True))
+
+    points = Points(space, (Config(dict.fromkeys(names, 0)),))
+    questions = STRATEGIES["model"](points, random.Random(0))
+    times = []
+    config = next(questions)[0]
+    for _ in range(60):
+        times.append(time_of(config))
+        answer = Evaluation(config, "correct", times_ms=(times[-1],))
+        config = questions.send(answer)[0]
+    drawn = itertools.islice(points.shuffled(random.Random(0)), 60)
+    assert min(times) < 0.7 * min(map(time_of, drawn)) < 0.5 * times[0]

@@ -38,8 +38,10 @@ SPREAD = 1
 """Others, far from those, before there is anything to learn from."""
 PATIENCE = 128
 """The model is asked anew when it can know this part more than before."""
+LISTED = 4000
+"""Points that are all candidates; of more, a prediction for each would take longer than a run."""
 DRAWN = 2000
-"""Candidates of a space too large to list; those near the best come on top."""
+"""Candidates of such a space; those near the best come on top."""
 NEAR_BEST = 3
 CEILING = 1.5
 """Log times above the best by more are all the same: how bad the bad are says little."""
@@ -88,7 +90,8 @@ class _Candidates:
 
     def __init__(self, points: Points, rng: Random):
         self._points = points
-        self._whole = points.pruning.exact
+        self._whole = points.pruning.exact and points.pruning.left <= LISTED
+        self._near: dict[Config, list[Config]] = {}
         self._source = points.shuffled(rng)
         self._drawn = list(islice(self._source, None if self._whole else DRAWN))
         self.features = Features([*points.starts, *self._drawn])
@@ -100,7 +103,10 @@ class _Candidates:
             return self._drawn
         self._drawn += islice(self._source, DRAWN - len(self._drawn))
         best = sorted(known.values(), key=lambda item: item.time_ms)[:NEAR_BEST]
-        near = [other for item in best for other in self._points.neighbours(item.config)]
+        for item in best:
+            if item.config not in self._near:
+                self._near[item.config] = self._points.neighbours(item.config)
+        near = [other for item in best for other in self._near[item.config]]
         return list(dict.fromkeys(c for c in (*near, *self._drawn) if c not in known))
 
 
