@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyopencl.array as cl_array
@@ -11,7 +12,7 @@ from gemm_checks import SMALL, assert_product, matrices
 from test_gemm_elements import TOLERANCES, expected, generated
 from test_gemm_plans import made_device
 
-from opencl_lab.operations.gemm import blocked as blocked_module
+from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.blocked import Blocked
 from opencl_lab.operations.gemm.blocked_model import TILES, Tile, best_tiles
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
@@ -46,7 +47,7 @@ def assert_close(result, problem, inputs):
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
 def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, monkeypatch):
     """Rows of whole vectors and of none, tiles inside and over the edge, rests of k."""
-    monkeypatch.setattr(blocked_module, "_aligned", lambda device: aligned)
+    monkeypatch.setattr(launches, "is_aligned", lambda device: aligned)
     for m, n, k in ((40, 48, 36), (8, 16, 8), (36, 20, 4), (6, 18, 10), (41, 47, 37), (1, 1, 3)):
         problem = GemmProblem(m, n, k, trans_a=trans[0], trans_b=trans[1])
         inputs = generated(rng, problem)
@@ -122,10 +123,10 @@ def test_loads_are_as_wide_as_rows_allow():
 
 def test_host_memory_need_not_be_aligned():
     shared = made_device()
-    assert blocked_module._aligned(shared)
-    assert not blocked_module._aligned(made_device("cpu"))
+    assert launches.is_aligned(shared)
+    assert not launches.is_aligned(made_device("cpu"))
     for field in ("unified_memory", "shared_pointers"):
-        assert not blocked_module._aligned(blocked_module.replace(shared, **{field: True}))
+        assert not launches.is_aligned(replace(shared, **{field: True}))
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)

@@ -177,7 +177,6 @@ void gemv_cpu(${parts.arguments()},
 % if SPLIT:
     __global sum_t *restrict partial,
 % endif
-    const index_t products,
     const index_t blocks,
     const index_t depth)
 {
@@ -254,7 +253,7 @@ ${add(1)}\
 % else:
             sum_t sum = sums[f][line];
 % endif
-${gemv.keep("sum", "first + line", "f", "get_global_id(1)", "number", "products")}\
+${gemv.keep("sum", "first + line", "f", "number * get_num_groups(1) + get_group_id(1)")}\
         }
     }
 }
