@@ -70,6 +70,29 @@ LAB_FAULTS = (
         "test_tolerances*.py",
     ),
     Fault(
+        "Freivalds: only the last product of a stack counts",
+        "opencl_lab/operations/gemm/freivalds.py",
+        "worst = max(worst, _worst_row(problem, inputs, given, index, signs))",
+        "worst = _worst_row(problem, inputs, given, index, signs)",
+        "test_gemm_freivalds.py -k pass",
+    ),
+    Fault(
+        "Freivalds: the bound grows with the length of sums, not with its root",
+        "opencl_lab/operations/gemm/freivalds.py",
+        "growth = math.sqrt(terms) * unit", "growth = terms * unit",
+        "test_gemm_freivalds.py -k pass",
+    ),
+    Fault(
+        "builders: what the compiler refuses is left to whoever measures",
+        "opencl_lab/tuning/ahead.py", "answer is None or answer.refusal is None", "True",
+        "test_tuning_ahead.py -k verdict",
+    ),
+    Fault(
+        "builders: a driver that keeps nothing goes unnoticed",
+        "opencl_lab/tuning/ahead.py", "median(self._ratios) > SAVED", "median(self._ratios) > 10",
+        "test_tuning_ahead.py -k noticed",
+    ),
+    Fault(
         "bounds: conv2d, the first part of a result that differs is the worst",
         "opencl_lab/operations/conv2d/tolerance.py",
         "np.nonzero(shares > known)", "np.nonzero(shares > known + 1e9)",
