@@ -116,7 +116,7 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "gemm tiled: rows past the end of a transposed A are read",
-        GEMM, "first + y < k && first_row + x < m", "first_row + x < m",
+        GEMM, "first + y < k && top + x < m", "top + x < m",
         f"{MATRIX} gemm-tiled",
     ),
     Fault(
