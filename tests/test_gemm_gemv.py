@@ -134,7 +134,7 @@ def test_default_plans_fit_and_render(made):
         plan = GEMV.plan(problem, config, made)
         check_plan(plan, made)
         for launch in plan.launches:
-            assert "gemv" in render(launch.template, launch.params).text
+            assert launch.kernel in render(launch.template, launch.params).text
 
 
 def groups_of(problem, device):

@@ -58,6 +58,9 @@ void gemm_sum_parts(${parts.arguments()},
     const uint splits,
     const index_t products)
 {
+% if SHARERS > 1:
+    __local sum_t shared[${WG_SIZE * WIDTH}] __attribute__((aligned(64)));
+% endif
     const index_t each = m * n / ${WIDTH};
     const uint x = get_local_id(0) % ${beside};
     const uint y = get_local_id(0) / ${beside};
@@ -87,7 +90,6 @@ void gemm_sum_parts(${parts.arguments()},
         }
         ${vec} value = (sum_0 + sum_1) + (sum_2 + sum_3);
 % if SHARERS > 1:
-        __local sum_t shared[${WG_SIZE * WIDTH}] __attribute__((aligned(64)));
         __local ${vec} *sums = (__local ${vec} *)shared;
         sums[get_local_id(0)] = value;
         barrier(CLK_LOCAL_MEM_FENCE);
