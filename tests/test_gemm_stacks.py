@@ -150,6 +150,14 @@ def test_activations_keep_nan_and_have_their_limits(queue):
         )
 
 
+def test_gelu_is_as_accurate_as_single_precision_all_along(queue):
+    """Vectors of sums take polynomials, whose two pieces meet at 1 and -1."""
+    values = np.linspace(-16, 16, 64 * 101, dtype=np.float32).reshape(101, 64)
+    given = ol.gemm(values, np.eye(64, dtype=np.float32), activation="gelu", queue=queue)
+    error = np.abs(given - gelu(values.astype(np.float64)))
+    assert np.max(error / np.abs(values)) < 5e-7
+
+
 def test_what_is_broadcast_or_transposed_is_not_copied(rng):
     a, b = normal(rng, (4, 6, 5)), normal(rng, (5, 7))
     problem, inputs = bind(a, b, None, **PLAIN)
