@@ -42,13 +42,15 @@ Role: TypeAlias = Literal["in", "out", "scratch", "table", "zeros"]
 class Work:
     """The least work a problem needs: arithmetic, and bytes moved through device memory.
 
-    `items` counts what `item` names, such as keys, where people count these.
+    `items` counts what `item` names, such as keys, where people count these. With `matrix_units`
+    these do the arithmetic.
     """
 
     flops: float
     bytes: float
     items: float = 0.0
     item: str = ""
+    matrix_units: bool = False
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from opencl_lab.registry import operations
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(module, "ROW_SECONDS", 0.001)
-    monkeypatch.setattr(module, "REST", 0.0)
+    monkeypatch.setattr(module, "rest", lambda: None)
     monkeypatch.setattr(module, "KERNEL_RUNS", 3)
 
 

@@ -98,6 +98,26 @@ def test_bounds_accept_rounding_and_refuse_a_lost_product(dtype):
         assert not GEMM.compare(problem, inputs, expected, {"result": lost}).ok
 
 
+@pytest.mark.parametrize("k", [8, 100, 500])
+def test_bounds_of_tf32_accept_11_bits_where_it_is_asked_for(k):
+    problem = GEMM.problem(m=40, n=50, k=k, precision="tf32")
+    inputs = GEMM.generate(problem, 5)
+    expected = GEMM.expected(problem, inputs)
+
+    def judged(bits, problem=problem):
+        scale = 2.0**bits
+        cut = {}
+        for name, array in inputs.items():
+            part, exponent = np.frexp(array.astype(float))
+            cut[name] = np.ldexp(np.trunc(part * scale) / scale, exponent)
+        result = (cut["a"] @ cut["b"]).astype("f4")
+        return GEMM.compare(problem, inputs, expected, {"result": result})
+
+    assert judged(11).ok
+    assert not judged(5).ok
+    assert not judged(11, GEMM.problem(m=40, n=50, k=k)).ok
+
+
 def _gelu(x):
     return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
 

@@ -21,7 +21,7 @@ PLAIN = SMALL["packed"]
 FORMS = {
     "ahead": {},
     "panel": {"PACK_B": "panel"},
-    "in place": {"PACK_A": False, "PACK_B": "none"},
+    "in place": {"PACK_A": False, "PACK_B": "none", "PANELS_N": 2},
     "A in place": {"PACK_A": False, "PACK_B": "panel", "PRODUCTS": 2},
     "parts of k": {"PACK_A": False, "SPLITS": 3},
 }

@@ -47,7 +47,8 @@ def assert_close(result, expected, dtype="float32"):
 
 STACKS = [
     ((), (3,)), ((3,), ()), ((3,), (3,)), ((1,), (4,)), ((2, 3), (3,)), ((2, 1), (1, 3)),
-    ((2, 1, 3), (4, 1)), ((2, 3), (2, 1)), ((0,), ()), ((1,), (0,)), ((2, 0), (1,)),
+    ((2, 1, 3), (4, 1)), ((2, 3), (2, 1)), ((1, 3, 2), (2, 1, 2)),
+    ((2, 1, 2), (1, 3, 2)), ((0,), ()), ((1,), (0,)), ((2, 0), (1,)),
     ((1, 1), (1,)), ((2, 2, 2), (2, 2, 2)),
 ]  # fmt: skip
 
@@ -147,6 +148,14 @@ def test_activations_keep_nan_and_have_their_limits(queue):
         np.testing.assert_allclose(
             soft, [[np.nan, np.inf, 0, 0, 2.9959502, 0, 0, -0.15865526]], rtol=1e-3
         )
+
+
+def test_gelu_is_as_accurate_as_single_precision_all_along(queue):
+    """Vectors of sums take polynomials, whose two pieces meet at 1 and -1."""
+    values = np.linspace(-16, 16, 64 * 101, dtype=np.float32).reshape(101, 64)
+    given = ol.gemm(values, np.eye(64, dtype=np.float32), activation="gelu", queue=queue)
+    error = np.abs(given - gelu(values.astype(np.float64)))
+    assert np.max(error / np.abs(values)) < 5e-7
 
 
 def test_what_is_broadcast_or_transposed_is_not_copied(rng):

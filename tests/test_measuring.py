@@ -10,6 +10,7 @@ import pytest
 from opencl_lab.measuring.doubt import CLOCK_SLACK, agree, doubt, unseen
 from opencl_lab.measuring.guarded import Guarded
 from opencl_lab.measuring.poison import POISON, poisoned
+from opencl_lab.measuring.rest import rest
 from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
 from opencl_lab.measuring.samples import Times, interval_of_median
@@ -45,7 +46,7 @@ def turns_of(participants, *arguments, seconds=None, **options):
     """
     clock, samples = Clock(), [[] for _ in participants]
     begin, turns = clock(), []
-    rounds = Rounds(samples, *arguments, clock=clock, sleep=clock.sleep, **options)
+    rounds = Rounds(samples, *arguments, clock=clock, **options)
     for turn in rounds:
         turns.append(turn)
         found = participants[turn.participant](len(samples[turn.participant]))
@@ -80,11 +81,22 @@ def test_shuffled_keeps_everybody():
 
 
 def test_there_is_a_rest_before_each_turn():
-    clock, slept, samples = Clock(), [], [[], []]
-    for turn in Rounds(samples, 3, rest=0.03, clock=clock, sleep=slept.append):
-        assert len(slept) == sum(map(len, samples)) + 1
+    clock, rested, samples = Clock(), [], [[], []]
+    for turn in Rounds(samples, 3, rest=lambda: rested.append(1), clock=clock):
+        assert len(rested) == sum(map(len, samples)) + 1
         samples[turn.participant].append(1.0)
-    assert slept == [0.03] * 6
+    assert len(rested) == 6
+
+
+@pytest.mark.parametrize(("spins", "looks"), [(0.0, 1), (0.012, 4), (60.0, 100)])
+def test_a_rest_ends_when_no_thread_spins_any_more(spins, looks):
+    now = [0.0]
+
+    def sleep(seconds):
+        now.append(now[-1] + seconds)
+
+    rest(lambda: now[-1], lambda: 2 * min(now[-1], spins), sleep)
+    assert len(now) - 1 == pytest.approx(looks, abs=1)
 
 
 def test_the_steady_stop_after_the_least_rounds():

@@ -83,6 +83,20 @@ def test_refusal_above_the_peak(work, dtype, refused):
     assert reason is None if refused is None else refused in reason
 
 
+def test_matrix_units_have_peaks_of_their_own():
+    gemm = get_operation("gemm")
+    problem = gemm.problem(size=1000, precision="3xtf32")
+    peaks = Peaks(flops32=8e12, flops32_matrix=64e12, flops16_matrix=128e12)
+    by_units, ordinary = gemm.algorithm("tensor").work(problem), problem.work
+    milliseconds = 1e3 * ordinary.flops / 32e12
+    assert "peak is 8 TFLOP/s" in refusal(ordinary, np.float32, milliseconds, peaks)
+    assert refusal(by_units, np.float32, milliseconds, peaks) is None
+    assert "peak is 64 TFLOP/s" in refusal(by_units, np.float32, milliseconds / 3, peaks)
+    assert fraction_of_peak(by_units, np.float32, milliseconds, peaks) == pytest.approx(0.5)
+    assert fraction_of_peak(by_units, np.float16, milliseconds, peaks) == pytest.approx(0.25)
+    assert refusal(by_units, np.float64, milliseconds / 100, peaks) is None  # not measured
+
+
 def test_without_a_cached_peak_copying_counts():
     assert "100 GB/s" in refusal(Work(0, 2e11), None, 1e3, replace(PEAKS, cached_bytes=None))
 

@@ -46,10 +46,10 @@
 </%def>\
 ## value     a variable of type sum_t
 ## l, f      its line of the matrix, and of x
-## part      which part of k, an expression; number the product of the stack; products of them
-<%def name="keep(value, l, f, part, number, products)">\
+## place     in `partial` the number of the product's part, an expression: see sum_parts.cl.mako
+<%def name="keep(value, l, f, place)">\
 % if SPLIT:
-        partial[((${part}) * ${products} + ${number}) * m * n + row_of(${l}, ${f}) * n
+        partial[(${place}) * m * n + row_of(${l}, ${f}) * n
                 + column_of(${l}, ${f})] = ${value};
 % else:
 ${parts.finish(value, f"row_of({l}, {f})", f"column_of({l}, {f})")}\

@@ -20,6 +20,7 @@
  *
  * Source: own; reading several lines together is what BLAS libraries do, see K. Goto,
  * R. van de Geijn, "High-Performance Implementation of the Level-3 BLAS", ACM TOMS 35 (2008).
+ * The rows that are read next are asked for early: so many streams of memory no processor follows.
  * Cost: one read of the matrix; x is read once for every BLOCK lines along k.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of the grid has
@@ -70,6 +71,7 @@ typedef ${vector} vector_t;
 typedef ${vector} unaligned_t __attribute__((aligned(${8 if SUM_REAL == "double" else 4})));
 % endif
 ${gemv.names()}\
+${parts.fetching()}\
 <%def name="combined(e1, e2)">\
 % if complex:
 (sum_t)(${e1}.x ${"+" if conj_matrix else "-"} ${e2}.y, ${"-" if conj_matrix else ""}${e1}.y + ${e2}.x)\
@@ -100,9 +102,11 @@ ${e1}\
             vector_t sum_${r}_${e} = 0;
 % endfor
 % endfor
+            const size_t next = (size_t)k * ${rows * PARTS};
             for (uint q = 0; q < whole; q += ${VECTOR}) {
 % for r in range(rows):
                 const vector_t v_${r} = ${load(f"line_{r} + q")};
+                fetch_line(line_${r} + q + next, 0);
 % endfor
 % for e in range(EXTRA):
                 {
@@ -151,9 +155,11 @@ ${reduced(f"sum_{r}_{e}")}\
 % endif
 % endfor
 % endfor
+            const size_t next = (size_t)lines * ${rows * PARTS};
             for (uint j = 0; j < whole; j += ${VECTOR}) {
 % for r in range(rows):
                 const vector_t v_${r} = ${load(f"row_{r} + j")};
+                fetch_line(row_${r} + j + next, 0);
 % endfor
 % for e in range(EXTRA):
                 *(vector_t *)&sums[${e}][j] = ${load_private(f"&sums[{e}][j]")}
@@ -177,7 +183,6 @@ void gemv_cpu(${parts.arguments()},
 % if SPLIT:
     __global sum_t *restrict partial,
 % endif
-    const index_t products,
     const index_t blocks,
     const index_t depth)
 {
@@ -254,7 +259,7 @@ ${add(1)}\
 % else:
             sum_t sum = sums[f][line];
 % endif
-${gemv.keep("sum", "first + line", "f", "get_global_id(1)", "number", "products")}\
+${gemv.keep("sum", "first + line", "f", "number * get_num_groups(1) + get_group_id(1)")}\
         }
     }
 }

@@ -162,7 +162,6 @@ void gemv_gpu(${parts.arguments()},
 % if SPLIT:
     __global sum_t *restrict partial,
 % endif
-    const index_t products,
     const index_t blocks,
     const index_t depth)
 {
@@ -238,7 +237,7 @@ ${walk(False)}\
 % for f in range(FEW):
             {
                 sum_t sum = ${f"tree[{l * FEW + f}][me]" if PIECES > 1 else f"sum_{l}_{f}"};
-${gemv.keep("sum", f"line_{l}_at", f, "get_group_id(1)", "number", "products")}\
+${gemv.keep("sum", f"line_{l}_at", f, "number * get_num_groups(1) + get_group_id(1)")}\
             }
 % endfor
         }

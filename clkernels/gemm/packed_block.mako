@@ -25,16 +25,7 @@ static inline vec_t add_product(const vec_t sum, const real_t x, const vec_t y)
     return sum + x * y;
 }
 
-/* Ask for a line of memory before it is needed. The built-in prefetch of OpenCL often does nothing. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-#define fetch_line(p, writes) __builtin_prefetch((const void *)(size_t)(p), writes, 3)
-#endif
-#endif
-#ifndef fetch_line
-#define fetch_line(p, writes)
-#endif
-
+${parts.fetching()}\
 </%def>\
 ## Add the products of `count` rows of B, and step over them.
 <%def name="steps(count)">\
@@ -126,7 +117,8 @@ ${parts.finish("value", "row", "column", width, LOAD_WIDTH)}\
     PAD = panels.module.pad(TYPE)
     LINE = TILE_K * P + PAD
     a_begin = f"first * a_line + out_row * {P}" if TRANS_A else f"out_row * a_line + first * {P}"
-    direct = ACTIVATION != "gelu" and not (P == 2 and (HAS_C or BIAS))
+    lanes_of_gelu = width > 1 and panels.module.real(TYPE) == "float"
+    direct = (ACTIVATION != "gelu" or lanes_of_gelu) and not (P == 2 and (HAS_C or BIAS))
 
 %>\
                 /* Add up in registers: whole trips, then the rest. */

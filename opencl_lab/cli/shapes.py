@@ -72,7 +72,7 @@ def _shape(chosen: Operation[Any], line: str) -> Shape:
     names = ",".join(chosen.shape_options)
     try:
         shape = tuple(whole_numbers(line))
-    except click.UsageError:
+    except InvalidProblem:
         shape = ()
     if len(shape) != len(chosen.shape_options):
         raise InvalidProblem(f"a line of a file of shapes is {names}, not {line.strip()!r}")

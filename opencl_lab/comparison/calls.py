@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.measuring.rest import rest
 from opencl_lab.measuring.rounds import Rounds
-from opencl_lab.measuring.rows import REST, calls_for, in_a_row
+from opencl_lab.measuring.rows import calls_for, in_a_row
 from opencl_lab.operation import Operation
 from opencl_lab.prepared import FUNCTIONS, prepare
 from opencl_lab.reference.descriptor import Arrays
@@ -243,7 +244,7 @@ def _in_turns(
 ) -> tuple[CallCost, ...]:
     counts = [caller.calls_in_a_row() for caller in callers]
     totals, returns = ([list[float]() for _ in callers] for _ in range(2))
-    for turn in Rounds(totals, rounds, budget, seed=seed, rest=REST):
+    for turn in Rounds(totals, rounds, budget, seed=seed, rest=rest):
         caller = callers[turn.participant]
         caller.row(1)
         returned, total = caller.row(counts[turn.participant])

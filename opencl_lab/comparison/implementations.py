@@ -28,7 +28,7 @@ from opencl_lab.reference.peers import Resident
 from opencl_lab.solver import Problem
 from opencl_lab.wording import counted, duration
 
-__all__ = ["PAUSE", "TOO_SLOW", "Implementation", "ReferenceRun", "Workload"]
+__all__ = ["TOO_SLOW", "Implementation", "ReferenceRun", "Workload"]
 
 FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
 SAMPLE_RUNS = 3
@@ -38,8 +38,6 @@ TOO_SLOW = "a run would take about"
 ROW_MS = 10.0  # that a row of calls takes
 LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
 WARMED_MS = 50.0  # nor is one that takes longer made once more before each row
-PAUSE = 0.005
-"""Seconds before a row: threads of OpenMP spin for 3 to 4 ms."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from opencl_lab.comparison.implementations import PAUSE, Implementation, Workload
+from opencl_lab.comparison.implementations import Implementation, Workload
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.request import Request, check_comparison
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig
+from opencl_lab.measuring.rest import rest
 from opencl_lab.measuring.rounds import LEAST_ROUNDS, Rounds
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
@@ -158,7 +159,7 @@ def _take_turns(implementations: Sequence[Implementation], request: Request, ste
         implementation.check()
     able = [item for item in implementations if item.status == "correct"]
     of_all = "" if request.repeats is None else f" of {request.repeats}"
-    for turn in Rounds([item.totals for item in able], request.repeats, request.budget, rest=PAUSE):
+    for turn in Rounds([item.totals for item in able], request.repeats, request.budget, rest=rest):
         steps.timed(turn.share, f"{able[turn.participant].name}, run {turn.number}{of_all}")
         able[turn.participant].measure()
     steps.all_timed()

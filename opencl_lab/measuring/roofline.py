@@ -72,9 +72,18 @@ class Peaks:
     flops32_matrix: float | None = None
     flops64_matrix: float | None = None
 
-    def flops(self, dtype: Any) -> float | None:
-        """Return the peak of arithmetic in `dtype`, real or complex; None for other types."""
+    def flops(self, dtype: Any, matrix_units: bool = False) -> float | None:
+        """Return the peak of arithmetic in `dtype`, real or complex; None for other types.
+
+        With `matrix_units` that of these units, where real float32 is TF32.
+        """
         rates = {"f4": self.flops32, "c8": self.flops32, "f8": self.flops64, "c16": self.flops64}
+        if matrix_units:
+            rates = {
+                "f2": self.flops16_matrix,
+                "f4": self.flops32_matrix,
+                "f8": self.flops64_matrix,
+            }
         return None if dtype is None else rates.get(np.dtype(dtype).str[1:])
 
     def as_dict(self) -> dict[str, float | None]:
@@ -136,7 +145,8 @@ def fraction_of_peak(
     """
     if peaks is None or not 0 < milliseconds < math.inf:
         return None
-    least = max(_seconds(work.flops, peaks.flops(dtype)), _seconds(work.bytes, peaks.copy_bytes))
+    arithmetic = _seconds(work.flops, peaks.flops(dtype, work.matrix_units))
+    least = max(arithmetic, _seconds(work.bytes, peaks.copy_bytes))
     return least * 1e3 / milliseconds or None
 
 
@@ -170,9 +180,8 @@ def _seconds(amount: float, peak: float | None) -> float:
 def refusal(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) -> str | None:
     """Return why a measured time cannot be true, or None if the device may be that fast.
 
-    Arithmetic is held against the peak of multiply-adds, traffic against the greater
-    of the peaks of copying; `TOLERANCE` is allowed above both. An algorithm on matrix
-    units would need a peak of its own.
+    Arithmetic is held against the peak of multiply-adds, or of matrix units where these do it,
+    traffic against the greater of the peaks of copying; `TOLERANCE` is allowed above both.
 
     Parameters
     ----------
@@ -183,7 +192,7 @@ def refusal(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) ->
         return None
     copying = max(peaks.copy_bytes or 0.0, peaks.cached_bytes or 0.0)
     for amount, peak, unit in (
-        (work.flops, peaks.flops(dtype), "FLOP/s"),
+        (work.flops, peaks.flops(dtype, work.matrix_units), "FLOP/s"),
         (work.bytes, copying, "B/s"),
     ):
         rate = amount / milliseconds * 1e3

@@ -10,7 +10,7 @@
 ```
 
 Turns spread a change in the machine's speed over all. An order that stays the same would let each
-always run behind the same neighbour, with its caches and with its threads that still spin.
+always run behind the same neighbour, with its caches.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class Rounds:
         many there are.
     seed : int
         Of the orders.
-    rest : float
-        Seconds before each turn.
-    clock, sleep : callable
-        What tells the time and waits.
+    rest : callable, optional
+        What waits before each turn.
+    clock : callable
+        What tells the time.
     """
 
     def __init__(
@@ -85,14 +85,13 @@ class Rounds:
         budget: float | None = None,
         *,
         seed: int = 0,
-        rest: float = 0.0,
+        rest: Callable[[], None] | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        sleep: Callable[[float], None] = time.sleep,
     ):
         self._samples, self._rounds = samples, rounds
         self._budget = BUDGET if rounds is None and budget is None else budget
         self._order = random.Random(seed)
-        self._rest, self._clock, self._sleep = rest, clock, sleep
+        self._rest, self._clock = rest, clock
         self._begin = clock()
         self._present = set(range(len(samples)))
         self._spent = [0.0] * len(samples)
@@ -109,9 +108,9 @@ class Rounds:
 
     def _turn(self, number: int, index: int, part: float) -> Iterator[Turn]:
         """Yield a turn, and keep what it took."""
+        if self._rest is not None:
+            self._rest()  # that is not this participant's time
         begin, made = self._clock(), len(self._samples[index])
-        if self._rest:
-            self._sleep(self._rest)
         yield Turn(number, index, self._share(number - 1 + part))
         self._last[index] = self._clock() - begin
         self._spent[index] += self._last[index]

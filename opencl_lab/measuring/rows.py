@@ -10,11 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["MOST_CALLS", "REST", "calls_for", "in_a_row"]
+__all__ = ["MOST_CALLS", "calls_for", "in_a_row"]
 
 MOST_CALLS = 100
-REST = 0.03
-"""Seconds between rows: threads of other libraries spin for some time."""
 
 
 def in_a_row(

@@ -11,18 +11,17 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, vector_width
+from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles
+from opencl_lab.operations.gemm.launches import vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
+from opencl_lab.plan import Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
-__all__ = ["SUM_PARTS", "Blocked"]
+__all__ = ["Blocked"]
 
-SUM_PARTS = "gemm/sum_parts.cl.mako"
 NEIGHBOURS = 32
 """Items with numbers in a row that read local memory together: as many as the banks of most."""
-SUMMING = 512
-"""Items of a compute unit that add up parts of sums, so that enough loads are under way."""
 UNROLLED = 1024
 """Products of a trip of the inner loop: more overflow the instruction caches of GPUs."""
 
@@ -119,12 +118,11 @@ class Blocked(launches.Product):
         splits = max(1, -(-problem.depth // max(1, share)))
         groups = tile.count(problem) * problem.batch * splits
         arguments = launches.arguments(problem)
-        parts: dict[str, Any] = {"partial": "partial", "splits": np.uint32(splits)}
-        params = _params(problem, config, device)
+        parts: dict[str, Any] = {"partial": PARTIAL, "splits": np.uint32(splits)}
         product = Launch(
             template=self.templates[0],
             kernel=self.kernel,
-            params={**params, "SPLIT": splits > 1},
+            params={**_params(problem, config, device), "SPLIT": splits > 1},
             global_size=(groups * tile.items,),
             local_size=(tile.items,),
             arguments={**arguments, **parts, "share": launches.index_of(problem)(share)}
@@ -134,21 +132,8 @@ class Blocked(launches.Product):
         )
         if splits == 1:
             return Plan(buffers, (product,))
-        shape = (problem.batch, splits, problem.m, problem.n)
-        partial = Buffer("partial", "scratch", shape, problem.sum_type)
-        return Plan(
-            (*buffers, partial),
-            (product, _sum_parts(problem, params, device, {**arguments, **parts})),
-        )
-
-
-def _aligned(device: Device) -> bool:
-    """Return whether vectors in global memory are aligned where rows are whole vectors.
-
-    Buffers of OpenCL and parts of them are, to their largest type; what is the host's own memory
-    need not be.
-    """
-    return not (device.kind == "cpu" or device.unified_memory or device.shared_pointers)
+        partial, adding = sum_parts(problem, device, splits)
+        return Plan((*buffers, partial), (product, adding))
 
 
 def _lines(problem: GemmProblem, config: Config, device: Device) -> tuple[int, int]:
@@ -187,8 +172,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     """Return the parameters of the template, but whether k is split."""
     tile, vector = _tile(config), vector_width(problem, device)
     line_a, line_b = _lines(problem, config, device)
-    real_bytes = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
-    most = largest_power(device.capabilities.vector_bytes // real_bytes)
+    most = launches.builtin_width(problem, device)
     columns = math.gcd(vector, tile.WORK_N)
     # Items of a CPU run one after the other: what they read need not be spread.
     rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
@@ -215,31 +199,9 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
         "LANES_N": lanes_n,
         **loads,
         "STORE_WIDTH": math.gcd(columns, problem.n, most),
-        "ALIGNED": _aligned(device),
+        "ALIGNED": launches.is_aligned(device),
         "MOST": most,
         "UNROLL": 1
         if device.kind == "cpu"
         else math.gcd(tile.TILE_K, largest_power(UNROLLED // products)),
     }
-
-
-def _sum_parts(
-    problem: GemmProblem, params: dict[str, Any], device: Device, arguments: dict[str, Any]
-) -> Launch:
-    """Return what adds up the parts of sums and makes results of them."""
-    width = 1 if problem.is_complex else int(params["STORE_WIDTH"])
-    names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS", "ALIGNED", "MOST")
-    group = largest_power(128, device.capabilities.max_work_group, device.max_work_items[0])
-    pieces = math.prod(problem.shape) // width
-    wanted = -(-SUMMING * device.compute_units // pieces)
-    sharers = largest_power(group, 16, wanted, int(arguments["splits"]) // 4)
-    return Launch(
-        template=SUM_PARTS,
-        kernel="gemm_sum_parts",
-        params={name: params[name] for name in names}
-        | {"WIDTH": width, "SHARERS": sharers, "WG_SIZE": group},
-        global_size=(round_up(pieces * sharers, group),),
-        local_size=(group,),
-        arguments={**arguments, "products": arguments["k"].dtype.type(problem.batch)},
-        local_bytes=group * width * problem.sum_type.itemsize if sharers > 1 else 0,
-    )

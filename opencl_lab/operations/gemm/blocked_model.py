@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opencl_lab.device import Device
+from opencl_lab.operations.gemm.launches import vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 
-__all__ = ["Tile", "best_tiles", "vector_width"]
+__all__ = ["Tile", "best_tiles"]
 
-VECTOR_BYTES = 16
-"""Bytes that a lane of a GPU moves at once."""
 REGISTERS = 1 << 16
 """Registers of a compute unit, of four bytes."""
 MOST_REGISTERS = 255
@@ -117,13 +116,6 @@ TILES = tuple(
     )
 )
 """Those of GPUs, large ones first."""
-
-
-def vector_width(problem: GemmProblem, device: Device) -> int:
-    """Return how many elements the device likes to have in a vector."""
-    nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
-    parts = 2 if problem.is_complex else 1
-    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // parts))
 
 
 @lru_cache(maxsize=1024)

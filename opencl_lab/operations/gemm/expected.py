@@ -15,6 +15,7 @@ from opencl_lab.measuring.difference import (
     largest_share,
     over_parts,
 )
+from opencl_lab.operations.gemm.freivalds import TF32
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.references import factors, gelu
 from opencl_lab.reference.descriptor import Arrays
@@ -72,9 +73,10 @@ def compare(
     Whatever the order of the sum, its error is at most ``gamma |a| |b|``, see `growth`. By Cauchy
     and Schwarz the norms of the rows of a and of the columns of b bound ``|a| |b|``. The
     magnitudes of C and of the bias are added, and a few roundings for the factors and the
-    expected result. A complex sum has two real ones of twice as many terms. Where sums are
-    rounded to a shorter type at the end, that counts once, and once more for each further
-    step, as libraries without an epilogue round after each.
+    expected result. A complex sum has two real ones of twice as many terms. What
+    TF32 cuts off counts where `precision` allows it. Where sums are rounded to a shorter type at
+    the end, that counts once, and once more for each further step, as libraries without an
+    epilogue round after each.
 
     Parameters
     ----------
@@ -128,6 +130,8 @@ class _Bound:
         terms = (problem.depth + 4) * (2 if problem.is_complex else 1)
         terms += GELU_TERMS if problem.activation == "gelu" else 0
         self._gamma = growth(terms, real) * (np.sqrt(2) if problem.is_complex else 1)
+        if problem.precision == "tf32":
+            self._gamma += TF32
         self._least = terms * float(np.finfo(real).tiny)
         self._rounding = 0.0
         if problem.dtype != problem.sum_type:

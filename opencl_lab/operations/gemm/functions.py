@@ -68,9 +68,9 @@ def gemm(
     activation : str, optional
         ``"relu"``, which keeps NaN, or ``"gelu"``, by the error function; of real numbers.
     precision : str
-        ``"native"``: the arithmetic is that of the dtype. ``"3xtf32"`` and ``"tf32"``, of float32:
-        by the matrix units of a device that has them, in three parts or in one, which is less
-        exact; native elsewhere.
+        Of float32. ``"native"``: the arithmetic is that of the dtype. ``"3xtf32"`` and ``"tf32"``
+        let matrix units multiply, in two parts of 11 bits a number, which is as accurate, or in
+        one. Where there are no such units, or too little for them to do, the product is native.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``gemm``; or ``"hybrid"``: arrays of
         the host are multiplied by NumPy's BLAS where that is expected to take less time, by what

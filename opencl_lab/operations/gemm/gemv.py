@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from opencl_lab.device import Device
 from opencl_lab.kernels import (
     INDEX_LIMIT,
@@ -19,8 +17,9 @@ from opencl_lab.kernels import (
 )
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
 from opencl_lab.operations.gemm.thin import few_of, is_along, lines_of, side_of
-from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["MOST_FEW", "Gemv"]
@@ -31,8 +30,6 @@ SUMS = 16 << 10
 """Bytes of sums, or of x, that leave room in a CPU's first cache."""
 STACK = 128 << 10
 """Bytes of such an array that fit the stack of a CPU's threads anywhere."""
-EACH = 64
-"""Elements of the result that an item of a CPU adds up in the second pass."""
 CPU_PART, GPU_PART = 2 << 20, 1 << 18
 """Bytes of both factors that make an item, or a group, more worth a second launch."""
 
@@ -41,7 +38,7 @@ class Gemv(launches.Product):
     """One read of a matrix for all of a few vectors, k in as many parts as keep a device busy."""
 
     name = "gemv"
-    templates = ("gemm/gemv_cpu.cl.mako", "gemm/gemv_gpu.cl.mako", "gemm/gemv_total.cl.mako")
+    templates = ("gemm/gemv_cpu.cl.mako", "gemm/gemv_gpu.cl.mako", SUM_PARTS)
     space = SearchSpace(
         (
             Parameter("LANES", (1, 2, 4, 8, 16, 32, 64, 128, 256), "items across the lines"),
@@ -101,7 +98,7 @@ class Gemv(launches.Product):
         depth, splits = _parts(problem, config, results)
         blocks = -(-lines_of(problem) // covered)
         index = launches.index_of(problem)
-        partial: dict[str, Argument] = {"partial": "partial"} if splits > 1 else {}
+        partial: dict[str, Argument] = {"partial": PARTIAL} if splits > 1 else {}
         launch = Launch(
             template=self.templates[0 if alone else 1],
             kernel="gemv_cpu" if alone else "gemv_gpu",
@@ -117,7 +114,6 @@ class Gemv(launches.Product):
             arguments={
                 **launches.arguments(problem),
                 **partial,
-                "products": index(problem.batch),
                 "blocks": index(blocks),
                 "depth": index(depth),
             },
@@ -125,39 +121,8 @@ class Gemv(launches.Product):
         )
         if splits == 1:
             return Plan(buffers, (launch,))
-        sums = Buffer("partial", "scratch", (splits, results), problem.sum_type)
-        second = self._total(problem, device, results, splits)
-        return Plan((*buffers, sums), (launch, second))
-
-    def _total(self, problem: GemmProblem, device: Device, results: int, splits: int) -> Launch:
-        """Return the launch that adds up the parts of k."""
-        lanes, pieces, each = 1, 1, EACH
-        if device.kind != "cpu":
-            most = min(device.capabilities.max_work_group, device.max_work_items[0], 256)
-            lanes, each = largest_power(most, min(results, 32)), 1
-            pieces = largest_power(most // lanes, 2 * splits - 1)
-        common = launches.params(problem)
-        names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
-        items = lanes * pieces
-        return Launch(
-            template=self.templates[2],
-            kernel="gemv_total",
-            params={
-                **{name: common[name] for name in names},
-                "LANES": lanes,
-                "PIECES": pieces,
-                "EACH": each,
-            },
-            global_size=(-(-results // (lanes * each)) * items,),
-            local_size=(items,),
-            arguments={
-                **launches.arguments(problem),
-                "partial": "partial",
-                "total": launches.index_of(problem)(results),
-                "splits": np.uint32(splits),
-            },
-            local_bytes=items * problem.sum_type.itemsize if pieces > 1 else 0,
-        )
+        sums, adding = sum_parts(problem, device, splits)
+        return Plan((*buffers, sums), (launch, adding))
 
 
 def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
@@ -180,7 +145,7 @@ def _alone_params(problem: GemmProblem, config: Config, device: Device) -> dict[
     room = STACK // (few_of(problem) * parts * problem.sum_type.itemsize)
     return {
         "VECTOR": vector,
-        "LOAD": min(vector, max(1, device.capabilities.vector_bytes // _real_size(problem))),
+        "LOAD": min(vector, launches.builtin_width(problem, device)),
         "ROWS": config["ROWS"],
         "BLOCK": min(config.integer("BLOCK"), room),
         "STEP_K": min(config.integer("STEP_K"), room // vector * vector),

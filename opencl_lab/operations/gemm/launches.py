@@ -8,12 +8,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.kernels import c_type, index_type, lacks_barriers, lacks_type
+from opencl_lab.kernels import c_type, index_type, lacks_barriers, lacks_type, largest_power
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Argument, Buffer
 from opencl_lab.solver import Algorithm
 
-__all__ = ["Product", "arguments", "buffers", "index_of", "is_empty", "params"]
+__all__ = [
+    "Product",
+    "arguments",
+    "buffers",
+    "builtin_width",
+    "index_of",
+    "is_aligned",
+    "is_empty",
+    "params",
+    "vector_width",
+]
+
+VECTOR_BYTES = 16
+"""Bytes that a lane of a GPU moves at once."""
 
 
 class Product(Algorithm[GemmProblem]):
@@ -50,6 +63,28 @@ def buffers(problem: GemmProblem) -> tuple[Buffer, ...]:
 def index_of(problem: GemmProblem) -> Any:
     """Return the NumPy type that indexes the largest of the arrays."""
     return index_type(max(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape))))
+
+
+def is_aligned(device: Device) -> bool:
+    """Return whether vectors in global memory are aligned where rows are whole vectors.
+
+    Buffers of OpenCL and parts of them are, to their largest type; what is the host's own memory
+    need not be.
+    """
+    return not (device.kind == "cpu" or device.unified_memory or device.shared_pointers)
+
+
+def vector_width(problem: GemmProblem, device: Device) -> int:
+    """Return how many elements the device likes to have in a vector."""
+    nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
+    parts = 2 if problem.is_complex else 1
+    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // parts))
+
+
+def builtin_width(problem: GemmProblem, device: Device) -> int:
+    """Return how many real numbers a built-in function may load or store at once."""
+    real_bytes = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
+    return largest_power(device.capabilities.vector_bytes // real_bytes)
 
 
 def params(problem: GemmProblem) -> dict[str, Any]:

@@ -6,21 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from opencl_lab.device import Device
 from opencl_lab.kernels import divides, one_of, positive, vector_width
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.packed_default import PAGE_BYTES, built_in, smallest
 from opencl_lab.operations.gemm.packed_tiles import Form
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
 from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Packed"]
-
-SUM_SPAN = 256
-"""Elements of the result that an item of the kernel that adds up parts does."""
 
 
 def _sums(config: Config) -> int:
@@ -43,11 +39,7 @@ class Packed(launches.Product):
     """Panels of both matrices packed by each thread, sums in its vector registers."""
 
     name = "packed"
-    templates = (
-        "gemm/packed.cl.mako",
-        "gemm/packed_ahead.cl.mako",
-        "gemm/packed_sum.cl.mako",
-    )
+    templates = ("gemm/packed.cl.mako", "gemm/packed_ahead.cl.mako", SUM_PARTS)
     synchronises = False
     space = SearchSpace(
         (
@@ -149,7 +141,7 @@ class _Planned:
         ahead, parted = self.form.pack_b == "ahead", self.form.splits > 1
         return Plan(
             (*found, *self._scratch()),
-            (*[self._pack()] * ahead, self._product(), *[self._sum()] * parted),
+            (*[self._pack()] * ahead, self._product(), *[self._adding()[1]] * parted),
         )
 
     def _scratch(self) -> list[Buffer]:
@@ -158,10 +150,10 @@ class _Planned:
         if form.pack_b == "ahead":
             panels = (form.panels_n, problem.depth * form.parts, form.panel)
             found.append(Buffer("packed_b", "scratch", panels, form.real_type))
-        if form.sums != "result":
-            parted = (form.splits, problem.m, problem.n)
-            shape = problem.shape if form.sums == "scratch" else parted
-            found.append(Buffer("sums", "scratch", shape, problem.sum_type))
+        if form.sums == "scratch":
+            found.append(Buffer(PARTIAL, "scratch", problem.shape, problem.sum_type))
+        if form.sums == "parts":
+            found.append(self._adding()[0])
         return found
 
     def _params(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -201,38 +193,29 @@ class _Planned:
     def _product(self) -> Launch:
         problem, form = self.problem, self.form
         index = launches.index_of(problem)
-        most = max(1, self.device.capabilities.vector_bytes // problem.sum_type.itemsize)
         steps = form.splits if form.splits > 1 else -(-problem.batch // form.products)
         return self._launch(
             "gemm_packed",
             "gemm/packed.cl.mako",
             (form.tiles_n, form.tiles_m, steps),
-            {**launches.params(problem), **form.params(), "LOAD_WIDTH": most},
+            {**launches.params(problem), **form.params(), "LOAD_WIDTH": self._load_width()},
             {
                 **launches.arguments(problem),
                 "products": index(problem.batch),
                 "share": index(form.share),
                 "tile_m": index(form.tile_m),
                 **({"packed_b": "packed_b"} if form.pack_b == "ahead" else {}),
-                **({"sums": "sums"} if form.sums != "result" else {}),
+                **({"sums": PARTIAL} if form.sums != "result" else {}),
                 **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),
                 "tile_n": index(form.tile_n),
             },
             form.local_bytes,
         )
 
-    def _sum(self) -> Launch:
-        problem = self.problem
-        names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
-        values = launches.params(problem)
-        return self._launch(
-            "gemm_sum_parts",
-            "gemm/packed_sum.cl.mako",
-            (-(-problem.n // SUM_SPAN), problem.m),
-            {**{name: values[name] for name in names}, "SPAN": SUM_SPAN},
-            {
-                **launches.arguments(problem),
-                "number": np.uint32(self.form.splits),
-                "sums": "sums",
-            },
-        )
+    def _load_width(self) -> int:
+        """Return how many elements a built-in function may load at once."""
+        return max(1, launches.builtin_width(self.problem, self.device) // self.form.parts)
+
+    def _adding(self) -> tuple[Buffer, Launch]:
+        """Return the buffer of the parts of k, and what adds them up."""
+        return sum_parts(self.problem, self.device, self.form.splits)

@@ -16,9 +16,12 @@ __all__ = ["promising", "ranked"]
 
 FEW = 8
 """Most rows or columns with which one read of the matrix is the fastest."""
-LARGE = 1 << 23
-"""Elements of a matrix that no cache of a CPU keeps. Of smaller ones whose lines lie across k,
-packed panels are as good for two rows and more, or better."""
+SMALL, FEW_OF_SMALL = 1 << 19, 4
+"""Elements of a matrix that the caches of a CPU's cores keep: of fewer, packed panels are better
+from a few rows on."""
+LARGE, FEW_OF_LARGE = 1 << 23, 16
+"""Elements of a matrix that no cache of a CPU keeps: where its lines lie across k, panels cost
+more than another read."""
 MATRIX = 1 << 12
 """Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
 TILE = 64
@@ -50,8 +53,10 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
     few, lines = sorted((problem.m, problem.n))
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
-    if device.kind == "cpu" and not is_along(problem) and lines * problem.k < LARGE:
-        return few <= 1
+    if device.kind == "cpu" and lines * problem.k < SMALL:
+        return few <= FEW_OF_SMALL
+    if device.kind == "cpu" and not is_along(problem) and lines * problem.k >= LARGE:
+        return few <= FEW_OF_LARGE
     return few <= FEW
 
 

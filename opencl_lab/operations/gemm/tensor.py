@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from opencl_lab.operations.gemm.tensor_space import (
     step_length,
     tile,
 )
-from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, Work, round_up
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["Tensor"]
@@ -55,6 +56,10 @@ class Tensor(launches.Product):
         if reason is None and built_in(problem, device) is None:
             return "the device has no room for the smallest tiles"
         return reason
+
+    def work(self, problem: GemmProblem) -> Work:
+        """Return the work of the problem, done by matrix units, whose peaks are others."""
+        return replace(problem.work, matrix_units=True)
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
         """Return the tiles that a model of waves finds fastest, of a few that fit the device."""
