@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 
 from opencl_lab.cli.common import print_json, settings, write_files
