@@ -91,7 +91,11 @@ def test_options_that_do_not_go_together(shapes, tmp_path, more, said):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("1,2\n", "a line of a file of shapes is m,n,k, not '1,2'"), ("# none\n", "no shapes in")],
+    [
+        ("1,2\n", "a line of a file of shapes is m,n,k, not '1,2'"),
+        ("m,n,k\n", "a line of a file of shapes is m,n,k, not 'm,n,k'"),
+        ("# none\n", "no shapes in"),
+    ],
 )
 def test_files_that_hold_no_shapes(tmp_path, text, said):
     path = tmp_path / "shapes.txt"

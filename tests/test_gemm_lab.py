@@ -136,6 +136,14 @@ def test_every_product_of_a_stack_is_judged(monkeypatch):
         assert GEMM.compare(problem, inputs, expected, expected).ok
 
 
+@pytest.mark.parametrize("sizes", [{"batch": 0}, {"m": 0}, {"n": 0}, {"k": 0}])
+def test_empty_results_are_judged(sizes):
+    problem = GEMM.problem(size=4, **sizes)
+    inputs = GEMM.generate(problem, 0)
+    expected = GEMM.expected(problem, inputs)
+    assert GEMM.compare(problem, inputs, expected, expected).ok
+
+
 def test_complex_infinities_are_alike_whatever_part_is_infinite():
     problem = GEMM.problem(size=4, dtype="complex64")
     inputs = GEMM.generate(problem, 0)

@@ -186,3 +186,21 @@ def test_the_search_is_small_and_holds_the_built_in_configuration(shape):
         assert {name: default[name] for name in ("PANELS_M", "PACK_B", "VECTORS")}.items() <= max(
             points, key=lambda point: len(set(point.items()) & set(default.items()))
         ).items()
+
+
+def test_indices_of_large_products_do_not_wrap(device):
+    """Panels hold four real numbers for a complex one, and parts of k as many sums as results."""
+
+    def products(problem, **values):
+        config = replace(built_in(problem, device), **values).fitted().config()
+        return PACKED.plan(problem, config, device)
+
+    complex64 = np.dtype(np.complex64)
+    for size, index in ((1 << 14, "uint"), (1 << 15, "ulong")):
+        plan = products(GemmProblem(64, size, size, complex64), pack_b="ahead", splits=1)
+        packed = next(buffer for buffer in plan.buffers if buffer.name == "packed_b")
+        assert (packed.nbytes // 4 < 1 << 32) == (index == "uint")
+        assert {launch.params["INDEX_T"] for launch in plan.launches} == {index}
+    plan = products(GemmProblem(1 << 14, 1 << 14, 1 << 14), splits=32)
+    sums = max(buffer.nbytes // 4 for buffer in plan.buffers)
+    assert 1 << 30 <= sums < 1 << 31

@@ -253,3 +253,19 @@ def test_a_wrong_config_is_refused(config, seen, limit):
     with pytest.raises(InvalidConfig):
         ol.gemm(a, a, algorithm="naive", config=config)
     assert not seen
+
+
+@pytest.mark.parametrize("shapes", [((0, 9), (9, 9)), ((9, 9), (9, 0)), ((0, 3, 9), (9, 9))])
+def test_nothing_to_multiply_needs_no_tiles(shapes, seen, limit):
+    limit(100)
+    a, b = (np.ones(shape, np.float32) for shape in shapes)
+    assert ol.gemm(a, b).shape == (a @ b).shape
+    assert not seen
+
+
+def test_a_limit_that_would_take_minutes_is_refused(device, limit):
+    one = panels.MOST_STEPS
+    with pytest.raises(InvalidProblem, match=r"too few .* allow more"):
+        panels_of(GemmProblem(one, 2, 100), device, "naive", None, 100, least=1)
+    found = panels_of(GemmProblem(one, 2, 100), device, "naive", None, 1 << 20, least=1)
+    assert math.prod(found.counts) <= panels.MOST_STEPS

@@ -119,18 +119,19 @@ def test_tiles_of_rows_and_columns_come_back_to_their_places(queue, pinned, rng,
     assert seconds["read"] > 0 and seconds["write"] > 0
 
 
-def test_a_step_goes_on_from_the_one_before(queue, rng):
-    a = rng.integers(0, 1000, (64, 5), np.int32)
+@pytest.mark.parametrize("count", [1, 2, 5])  # fewer than slots for results, and more
+def test_a_step_goes_on_from_the_one_before(count, queue, rng):
+    a = rng.integers(0, 1000, (64, count), np.int32)
     result = np.zeros((64, 1), np.int32)
     steps = [
         Step(
             0,
             {"x": tile("a", (0, 64), (k, k + 1))},
-            tile("result", (0, 64), (0, 1)) if k == 4 else None,
+            tile("result", (0, 64), (0, 1)) if k == count - 1 else None,
             (64, 1),
             "sum" if k else "",
         )
-        for k in range(5)
+        for k in range(count)
     ]
     run_tiles(schedule(steps, {"a": 2}), {"a": a}, result, added(queue), queue)
     np.testing.assert_array_equal(result, a.sum(1, keepdims=True, dtype=np.int32))

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 
 from opencl_lab.cli.common import print_json, settings, write_files
@@ -72,7 +71,7 @@ def _shape(chosen: Operation[Any], line: str) -> Shape:
     names = ",".join(chosen.shape_options)
     try:
         shape = tuple(whole_numbers(line))
-    except click.UsageError:
+    except InvalidProblem:
         shape = ()
     if len(shape) != len(chosen.shape_options):
         raise InvalidProblem(f"a line of a file of shapes is {names}, not {line.strip()!r}")

@@ -219,8 +219,9 @@ class _Run:
             )
             for name, tile in step.inputs.items()
         }
-        out, before = (self._outs[at % OUT_SLOTS] for at in (index, index - 1))
+        out = self._outs[index % OUT_SLOTS]
         if step.continues:
+            before = self._outs[(index - 1) % OUT_SLOTS]
             inputs[step.continues] = self._array(before, step.shape)
         events = self._solve(step.problem, inputs, self._array(out, step.shape))
         self._running.append((index, events))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -13,12 +14,16 @@ from fuzz.calls import MARGIN, Data
 if TYPE_CHECKING:
     from fuzz.world import World
 
+Numbers: TypeAlias = Callable[[Any, np.dtype, np.random.Generator], np.ndarray]
+"""``numbers(shape, dtype, rng)`` are random numbers."""
+
 
 class Arrays:
     """The arrays of one call, and the memory that they lie in."""
 
-    def __init__(self, world: World):
+    def __init__(self, world: World, numbers: Numbers | None = None):
         self.world = world
+        self.numbers = numbers or _numbers
         self.host: dict[str, np.ndarray] = {}
         self.device: dict[str, Any] = {}
         self.blocks: dict[str, Any] = {}  # flat bytes, or buffers
@@ -29,7 +34,7 @@ class Arrays:
             made = self._alias(item)
             if made is not None:
                 return made
-        view, block = _laid(item, rng)
+        view, block = _laid(item, rng, self.numbers)
         self.host[item.name], self.blocks[item.name] = view, block
         if not item.resident:
             view.flags.writeable = not item.layout.locked
@@ -133,13 +138,13 @@ def _numbers(shape: Any, dtype: np.dtype, rng: np.random.Generator) -> np.ndarra
     return made
 
 
-def _laid(item: Data, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _laid(item: Data, rng: np.random.Generator, numbers: Numbers) -> tuple[np.ndarray, np.ndarray]:
     """Return an array with the layout of `item`, and the block of bytes that it lies in."""
     layout = item.layout
     dtype = np.dtype(item.dtype)
     if layout.swapped and not item.resident:
         dtype = dtype.newbyteorder()
-    values = _numbers(item.shape, np.dtype(item.dtype), rng)
+    values = numbers(item.shape, np.dtype(item.dtype), rng)
     strides, dense = [0] * len(item.shape), dtype.itemsize
     low = high = 0
     for axis in reversed(layout.order):

@@ -153,8 +153,8 @@ class _Bound:
             rows = np.abs(problem.alpha) * _norms(a)
             columns = _norms(b.swapaxes(-1, -2))
         return tuple(
-            np.broadcast_to(norms, (*shape, norms.shape[-1])).reshape(problem.batch, -1)
-            for norms in (rows, columns)
+            np.broadcast_to(norms, (*shape, length)).reshape(problem.batch, length)
+            for norms, length in ((rows, problem.m), (columns, problem.n))
         )  # type: ignore[return-value]
 
     def of(self, part: tuple[slice, slice], reference: Array) -> Array:

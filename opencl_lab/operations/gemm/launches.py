@@ -61,8 +61,12 @@ def buffers(problem: GemmProblem) -> tuple[Buffer, ...]:
 
 
 def index_of(problem: GemmProblem) -> Any:
-    """Return the NumPy type that indexes the largest of the arrays."""
-    return index_type(max(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape))))
+    """Return the NumPy type that indexes the largest of the arrays.
+
+    A packed matrix of complex numbers has four real ones for each.
+    """
+    largest = max(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape)))
+    return index_type(largest * (4 if problem.is_complex else 1))
 
 
 def is_aligned(device: Device) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.kernels import INDEX_LIMIT
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import round_up
 from opencl_lab.space import Config
@@ -92,8 +93,16 @@ class Form:
             pack_a=self.pack_a or problem.dtype.itemsize == 2,
             pack_b=pack_b,
             products=max(1, min(self.products, problem.batch)),
-            splits=min(self.splits, problem.depth) if problem.batch == 1 and problem.depth else 1,
+            splits=self._most_splits(),
         )
+
+    def _most_splits(self) -> int:
+        """Return how many parts of k there are, so that 32 bits index their sums."""
+        problem = self.problem
+        if problem.batch > 1 or not problem.depth:
+            return 1
+        fit = (INDEX_LIMIT - 1) // max(1, problem.m * problem.n * self.parts)
+        return max(1, min(self.splits, problem.depth, fit))
 
     def config(self) -> Config:
         """Return the configuration."""

@@ -52,6 +52,8 @@ BALANCE = 1000.0
 """Operations that devices do while a byte comes to them, about; it is 500 to 2000 on GPUs."""
 STEP_BYTES = 3 << 20
 """What a step costs beside its kernel, in bytes that could have been copied."""
+MOST_STEPS = 1 << 17
+"""More than this take minutes, whatever the device: so little memory is not meant."""
 SHARES = (1.0, 0.75, 0.5)
 """Of the memory that parts may take, which tiles fill."""
 GROUP_ELEMENTS = 128 * 128
@@ -262,7 +264,12 @@ def _panels(
     room = limit_of_parts(device, limit)
     units = device.compute_units
     # Kernels may need memory beside the tiles.
-    possible = [item for share in SHARES for item in _candidates(problem, share * room)]
+    possible = [
+        item
+        for share in SHARES
+        for item in _candidates(problem, share * room)
+        if math.prod(item.counts) <= MOST_STEPS
+    ]
     for found in sorted(dict.fromkeys(possible), key=lambda item: item.cost(units)):
         own = sum(buffer.nbytes for buffer in buffers(found.part()))
         if found.nbytes + planned(found.part()) - own <= room:

@@ -14,7 +14,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.operations.gemm import panels
-from opencl_lab.operations.gemm.launches import buffers
+from opencl_lab.operations.gemm.launches import buffers, is_empty
 from opencl_lab.operations.gemm.panels import Panels, panels_of, plan_bytes
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
@@ -61,7 +61,9 @@ def multiply_streamed(
     InvalidProblem, InvalidConfig, BuildError, LaunchError
         After an error or an interrupt the target holds some of its tiles.
     """
-    if _nbytes(problem) < panels.SMALL or not isinstance(config, Mapping | None):
+    if _nbytes(problem) < panels.SMALL or is_empty(problem):
+        return None
+    if not isinstance(config, Mapping | None):
         return None
     queue = default_queue(select_device()) if queue is None else queue
     device = session_of(queue).device
@@ -78,7 +80,7 @@ def parts_text(
 ) -> str:
     """Return of which parts a product is made that does not fit; nothing if it fits."""
     limit = memory_limit(device)
-    if _quickly_fits(problem, device, limit):
+    if is_empty(problem) or _quickly_fits(problem, device, limit):
         return ""
     if plan_bytes(problem, device, algorithm, config or {}) <= limit:
         return ""
