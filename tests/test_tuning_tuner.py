@@ -244,6 +244,24 @@ def test_what_was_not_proved_is_no_winner(task):
     assert result.best.config == default and not result.gained
 
 
+def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
+    class Slow(Replay):
+        now = 0.0
+
+        def choose(self, configs, seconds, whole=False):
+            self.now += min(seconds, 6.0) if whole else 0.1
+            return configs[0]
+
+        def complete(self, config):
+            return config["TILE"] == 16 and config["UNROLL"] == 4
+
+    runner = Slow(record(task, tile_time))
+    monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: runner.now)
+    result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner, fresh=True)
+    assert [(item.config["TILE"], item.config["UNROLL"]) for item in result.finalists][0] == (16, 4)
+    assert len(result.finalists) <= 2 and 3 < result.seconds < 10
+
+
 def test_a_time_line_has_all_phases_and_counts(task):
     timeline = Timeline()
     for second in range(1, 101):

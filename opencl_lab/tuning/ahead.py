@@ -122,7 +122,7 @@ class Ahead:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._working:
                     break
-                if not (self._alternate or self._building or self._up):
+                if not (self._alternate or self._building or self._up or whole):
                     break  # none has started: whoever measures builds this one itself
                 self._change.wait(left)
                 if not self._alternate or not (self._building or self._pending()):

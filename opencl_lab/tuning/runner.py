@@ -59,8 +59,7 @@ class Runner(Protocol):
         ----------
         config : Config
         best_ms : float
-            Time of the best so far; what is clearly slower needs no more than one run. What is
-            compared with nothing, as it is infinite, is proved, too.
+            Time of the best so far; what is clearly slower needs no more than one run.
         seconds : float
             Time left to the tuner.
 

@@ -112,7 +112,7 @@ class Sandbox:
 
     def prove(self, config: Config, seconds: float) -> Evaluation | None:
         """Evaluate a configuration with all check cases."""
-        return self._ask("evaluate", config, math.inf, seconds)
+        return self._ask("prove", config, math.inf, seconds)
 
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Time a configuration a few times more, and check it if this worker has not yet."""

@@ -123,13 +123,11 @@ class Search:
             raise _OutOf("budget")
         evaluation = self.earlier.get(config)
         if evaluation is None:
-            left, best_ms = self._left(search=True), self._best_ms()
-            evaluation = self.runner.evaluate(config, best_ms, left) if left > 0 else None
+            left = self._left(search=True)
+            evaluation = self.runner.evaluate(config, self._best_ms(), left) if left > 0 else None
             if evaluation is None:
                 raise _OutOf("time")
             evaluation = self._believed(evaluation)
-            if math.isinf(best_ms) and evaluation.status == "correct":
-                self.proved.add(config)
             self.made += 1
             self.searched = time.monotonic() - self.begin
             self._keep(evaluation)
@@ -240,17 +238,21 @@ class Search:
     def _proved_finalists(self) -> list[Evaluation]:
         """Return the best few, each checked with all check cases; the next best for one that fails.
 
-        Where time runs out meanwhile, those that were checked by then.
+        Half of the time that is left goes into this, where any was checked by then.
         """
+        kept = self._left() / 2 if self.time_limit is not None else 0.0
         going_on = True
         while True:
             best = self._qualified()
             unproved = [item.config for item in best if item.config not in self.proved]
-            left = self._left()
+            proved = [item for item in best if item.config in self.proved]
+            left = self._left() - kept
             if not unproved or not going_on or left <= 0:
                 self.runner.want(())
-                return [item for item in best if item.config in self.proved]
-            going_on = self._prove(self.runner.choose(unproved, left, whole=True))
+                return proved
+            chosen = self.runner.choose(unproved, left, whole=True)
+            if self.runner.complete(chosen) or not proved:
+                going_on = self._prove(chosen)
 
     def _decided(self) -> bool:
         """Return whether the leader is the built-in configuration, or measurably faster."""
@@ -294,11 +296,11 @@ class Search:
     def winner(self) -> Evaluation | None:
         """Return the best, or the built-in configuration where that is as fast within noise.
 
-        Of those that were checked with all check cases, if there are any.
+        The best is one that was checked with all check cases.
         """
-        proved = (item for item in self._correct() if item.config in self.proved)
-        best = next(iter(self.finalists), None) or next(proved, None) or self.best()
         built_in = self._built_in()
+        proved = [item for item in self._correct() if item.config in self.proved]
+        best = next(iter(self.finalists or proved), built_in)
         if best is None or built_in is None or self._beats(best, built_in):
             return best
         return built_in

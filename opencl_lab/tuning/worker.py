@@ -4,7 +4,7 @@ Each has a role: ``trial`` checks and times, ``builder`` builds ahead. It reads 
 pickled dict of what its interpreter needs to find modules, a pickled `TuningTask`, then requests,
 each a line of JSON:
 
-    {"do": "evaluate" | "again" | "build", "config": {...}, "best_ms": number | null,
+    {"do": "evaluate" | "prove" | "again" | "build", "config": {...}, "best_ms": number | null,
      "whole": true | false, "alarm": seconds}
 
 To stdout go lines of JSON: ``{"phase": ...}`` before each phase, then one of
@@ -74,8 +74,8 @@ def _serve(role: str, requests: IO[bytes], answers: IO[str]) -> None:
         config = Config(request["config"])
         if request["do"] == "build":
             answer = trial.build(config, request["whole"])
-        elif request["do"] == "again":
-            answer = trial.again(config)
+        elif request["do"] != "evaluate":
+            answer = getattr(trial, request["do"])(config)
         else:
             best_ms = request["best_ms"]
             answer = trial.evaluate(config, math.inf if best_ms is None else best_ms)
