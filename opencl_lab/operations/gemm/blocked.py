@@ -11,7 +11,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, vector_width
+from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, is_joined, vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
@@ -47,7 +47,7 @@ class Blocked(launches.Product):
             Parameter("BUFFERS", (1, 2), "2: the next step is loaded during this one"),
             Parameter("LOCAL_PAD", (0, 1), "vectors between the lines of a tile"),
             Parameter("SWIZZLE", (1, 8), "rows of tiles in a strip that groups go down"),
-            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "parts of k, added up by a second kernel"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "parts of k, which are added up"),
         ),
         (
             *map(positive, ("WORK_M", "WORK_N", "WG_M", "WG_N", "TILE_K", "SWIZZLE", "SPLITS")),
@@ -110,7 +110,11 @@ class Blocked(launches.Product):
         return replace(self.space, parameters=tuple(parameters))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan a group of items for every tile and part of k, and what adds up the parts."""
+        """Plan a group of items for every tile and part of k, and what adds up the parts.
+
+        That is the last group of a tile, where groups see what others have written and its share of
+        the work is small, or else a second launch.
+        """
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
@@ -119,21 +123,40 @@ class Blocked(launches.Product):
         splits = max(1, -(-problem.depth // max(1, share)))
         groups = tile.count(problem) * problem.batch * splits
         arguments = launches.arguments(problem)
-        parts: dict[str, Any] = {"partial": "partial", "splits": np.uint32(splits)}
+        joined = splits > 1 and is_joined(tile, splits, problem, device)
+        parts: dict[str, Any] = {"partial": "partial"}
+        parts |= {"arrived": "arrived"} if joined else {}
+        parts |= {"splits": np.uint32(splits)}
         params = _params(problem, config, device)
         product = Launch(
             template=self.templates[0],
             kernel=self.kernel,
-            params={**params, "SPLIT": splits > 1},
+            params={
+                **params,
+                "SPLIT": splits > 1,
+                "JOIN": joined,
+                "PTX": joined and device.capabilities.inline_ptx,
+            },
             global_size=(groups * tile.items,),
             local_size=(tile.items,),
             arguments={**arguments, **parts, "share": launches.index_of(problem)(share)}
             if splits > 1
             else arguments,
-            local_bytes=_local_bytes(problem, config, device),
+            local_bytes=_local_bytes(problem, config, device) + 4 * joined,
         )
         if splits == 1:
             return Plan(buffers, (product,))
+        if joined:
+            tiles = tile.count(problem) * problem.batch
+            sums = (tiles, splits, tile.rows, tile.columns)
+            return Plan(
+                (
+                    *buffers,
+                    Buffer("partial", "scratch", sums, problem.sum_type),
+                    Buffer("arrived", "zeros", (tiles,), np.dtype(np.uint32)),
+                ),
+                (product,),
+            )
         shape = (problem.batch, splits, problem.m, problem.n)
         partial = Buffer("partial", "scratch", shape, problem.sum_type)
         return Plan(
@@ -184,7 +207,7 @@ def _load_width(limit: int, length: int, side: int, line: int, share: int) -> in
 
 
 def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
-    """Return the parameters of the template, but whether k is split."""
+    """Return the parameters of the template, but how k is split."""
     tile, vector = _tile(config), vector_width(problem, device)
     line_a, line_b = _lines(problem, config, device)
     real_bytes = problem.sum_type.itemsize // (2 if problem.is_complex else 1)

@@ -23,5 +23,7 @@ def lines_of(problem: GemmProblem) -> int:
 
 
 def is_along(problem: GemmProblem) -> bool:
-    """Return whether the lines of the matrix lie along k in memory."""
+    """Return whether the lines of the matrix lie along k in memory; a single line always does."""
+    if lines_of(problem) == 1:
+        return True
     return not problem.trans_a if side_of(problem) == "a" else problem.trans_b
