@@ -13,7 +13,7 @@ from test_gemm_plans import made_device
 
 from opencl_lab.operations.gemm import blocked as blocked_module
 from opencl_lab.operations.gemm.blocked import Blocked
-from opencl_lab.operations.gemm.blocked_model import TILES, Tile, best_tiles
+from opencl_lab.operations.gemm.blocked_model import TILES, Tile, best_tiles, is_joined
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import check_plan
@@ -21,6 +21,7 @@ from opencl_lab.template import render
 
 BLOCKED = GEMM_SOLVER.algorithm("blocked")
 GPU = made_device("gpu", 1024, 48 << 10, 132)
+JOINED = made_device("gpu", 1024, 48 << 10, 132, visible_writes=True, inline_ptx=True)
 LOADS = {"WORK_M": 8, "WORK_N": 8, "WG_M": 8, "WG_N": 8, "TILE_K": 8, "BUFFERS": 1}
 SQUARES = (3000, 4096, 5000, 6144, 8192)
 
@@ -55,33 +56,40 @@ def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, mo
 
 
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue):
+def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypatch):
     if dtype in ("float64", "complex128") and not queue.device.double_fp_config:
         pytest.skip("no double precision")
     for buffers, splits, options in (
         (1, 1, {"conj_a": True, "trans_b": True}),
         (2, 3, {"conj_b": True, "trans_a": True, "beta": 0.5, "bias": "column", "batch": 2}),
+        (1, 2, {"trans_a": True, "beta": 0.5, "bias": "row", "batch": 3}),
     ):
+        monkeypatch.setattr(blocked_module, "is_joined", lambda *what, all=splits == 3: all)
         problem = GemmProblem(20, 36, 60, np.dtype(dtype), **options)
         inputs = generated(rng, problem)
         result = product(problem, inputs, queue, BUFFERS=buffers, SPLITS=splits)
         assert_close(result, problem, inputs)
 
 
+@pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("shape", [(3, 5, 4000), (16, 32, 999)])
-def test_parts_of_k_are_added_alike_each_time(shape, rng, queue):
+def test_parts_of_k_are_added_alike_each_time(shape, joined, rng, queue, monkeypatch):
     """By several items that share the parts, or one; numbers of parts that nothing divides."""
+    monkeypatch.setattr(blocked_module, "is_joined", lambda *what: joined)
     a, b, _ = matrices(rng, *shape)
-    problem = GemmProblem(*shape)
+    problem = GemmProblem(*shape, alpha=1 + joined)
     for splits in (2, 7, 61, 125):
         plan = BLOCKED.plan(
             problem, BLOCKED.configure(problem, GPU, {**SMALL["blocked"], "SPLITS": splits}), GPU
         )
-        parts = int(plan.launches[1].arguments["splits"])
+        assert len(plan.launches) == (1 if joined else 2)
+        parts = int(plan.launches[-1].arguments["splits"])
         assert splits // 2 < parts <= splits
-        assert plan.by_name["partial"].shape == (1, parts, *shape[:2])
+        area = (8, 16) if joined else shape[:2]
+        tiles = -(-shape[0] // 8) * -(-shape[1] // 16) if joined else 1
+        assert plan.by_name["partial"].shape == (tiles, parts, *area)
         results = [product(problem, {"a": a, "b": b}, queue, SPLITS=splits) for _ in range(2)]
-        assert_product(results[0], a, b)
+        assert_product(results[0], a, b, alpha=1 + joined)
         np.testing.assert_array_equal(*results)
 
 
@@ -157,6 +165,27 @@ def test_the_model_takes_large_tiles_for_large_products_and_fills_the_device():
         assert splits * tile.TILE_K * 8 <= shape[2]
     tile, _ = best_tiles(GemmProblem(16, 16, 16, batch=10_000), GPU)[0]
     assert (tile.rows, tile.columns) == (16, 16)
+
+
+def test_small_products_with_long_sums_take_one_launch_where_groups_see_what_others_wrote():
+    for shape in ((64, 64, 8192), (127, 129, 8191), (16, 16, 8192), (33, 3001, 1000)):
+        problem = GemmProblem(*shape)
+        for device, launches in ((JOINED, 1), (GPU, 2)):
+            tile, splits = best_tiles(problem, device)[0]
+            plan = BLOCKED.plan(problem, BLOCKED.default_config(problem, device), device)
+            check_plan(plan, device)
+            assert len(plan.launches) == (launches if splits > 1 else 1)
+            assert device is GPU or tile.count(problem) * splits >= 0.8 * device.compute_units
+        source = render(plan.launches[0].template, plan.launches[0].params).text
+        assert "before_me" not in source
+    plan = BLOCKED.plan(problem, BLOCKED.default_config(problem, JOINED), JOINED)
+    assert "membar.gl" in render(plan.launches[0].template, plan.launches[0].params).text
+
+
+def test_a_sum_that_is_too_long_for_one_group_is_left_to_a_second_launch():
+    tile, problem = Tile(8, 8, 8, 16, 16), GemmProblem(64, 128, 1 << 20)
+    assert is_joined(tile, 16, problem, JOINED)
+    assert not is_joined(tile, 2000, problem, JOINED)
 
 
 def test_doubles_and_complex_numbers_get_blocks_that_fit_the_registers():

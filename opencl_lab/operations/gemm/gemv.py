@@ -20,7 +20,7 @@ from opencl_lab.kernels import (
 )
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.thin import few_of, is_along, lines_of, side_of
+from opencl_lab.operations.gemm.thin import few_of, is_along, is_other_along, lines_of, side_of
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -240,8 +240,7 @@ def _group_params(problem: GemmProblem, config: Config, device: Device) -> dict[
 def _x_vector(problem: GemmProblem, together: int) -> int:
     """Return how many numbers of x are one load, where those of so many values of k are needed."""
     few = few_of(problem)
-    x_along = problem.trans_b if side_of(problem) == "a" else not problem.trans_a
-    if few > 1 and not x_along:
+    if not is_other_along(problem):
         return math.gcd(together * few, LOAD_BYTES // problem.dtype.itemsize)
     if is_along(problem):
         return together
