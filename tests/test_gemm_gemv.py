@@ -103,6 +103,7 @@ def test_built_in_forms_for_gpus_give_right_results(rng, queue):
         ((1, 520, 640), False, "float32"),
         ((3, 261, 333), False, "float32"),
         ((300, 5, 520), False, "float32"),
+        ((100, 8, 520), False, "float32"),
         ((1, 1, 70_000), False, "float32"),
         ((4, 256, 512), True, "float16"),
         ((2, 256, 512), False, "complex64"),

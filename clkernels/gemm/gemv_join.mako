@@ -4,7 +4,8 @@
 ##     arrived, of a block             how many parts have come
 ##
 ## Every group leaves its sums. The last one to come to a block adds up those of all parts, in an order
-## that never changes: `sharers` items have a result together, with CHAINS loads under way each.
+## that never changes: `sharers` items have a result together, or an item several of them, with up to
+## UNDER_WAY loads at once, whose latency is what all this takes.
 ##
 ##   finish(sums, tree)   leave the sums, add up those of all, store results
 ##
@@ -19,8 +20,16 @@
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="gemv" file="/gemm/gemv.mako"/>\
 <%!
-    CHAINS = 8
+    UNDER_WAY = 32
+    MOST_CHAINS = 16
     MOST_SHARERS = 16
+
+
+    def in_pairs(terms):
+        if len(terms) == 1:
+            return terms[0]
+        half = len(terms) // 2
+        return f"({in_pairs(terms[:half])} + {in_pairs(terms[half:])})"
 %>\
 <%def name="finish(sums, tree)">\
 <%
@@ -30,6 +39,7 @@
         sharers *= 2
     beside = items // sharers
     trips = -(-results // beside)
+    chains = max(1, min(MOST_CHAINS, UNDER_WAY // trips))
 %>\
     __global sum_t *const kept = partial + (size_t)get_group_id(0) * get_num_groups(1) * ${results};
     if (piece == 0) {
@@ -47,18 +57,27 @@
         arrived[get_group_id(0)] = 0;
     const uint share = me / ${beside};
 % for t in range(trips):
-    {
-        const uint r = me % ${beside} + ${t * beside};
-        __global const sum_t *const from = kept + min(r, (uint)${results - 1});
-% for c in range(CHAINS):
-        sum_t chain_${c} = 0;
+    const uint r_${t} = me % ${beside} + ${t * beside};
+    __global const sum_t *const from_${t} = kept + min(r_${t}, (uint)${results - 1});
+% for c in range(chains):
+    sum_t chain_${t}_${c} = 0;
 % endfor
-        for (uint part = share; part < parts; part += ${CHAINS * sharers}) {
-% for c in range(CHAINS):
-            chain_${c} += part + ${c * sharers} < parts ? from[(part + ${c * sharers}) * (size_t)${results}] : (sum_t)(0);
+% endfor
+    for (uint part = share; part < parts; part += ${chains * sharers}) {
+% for c in range(chains):
+        {
+            const bool there = part + ${c * sharers} < parts;
+            const size_t at = (part + ${c * sharers}) * (size_t)${results};
+% for t in range(trips):
+            chain_${t}_${c} += there ? from_${t}[at] : (sum_t)(0);
 % endfor
         }
-        sum_t sum = ((chain_0 + chain_1) + (chain_2 + chain_3)) + ((chain_4 + chain_5) + (chain_6 + chain_7));
+% endfor
+    }
+% for t in range(trips):
+    {
+        const uint r = r_${t};
+        sum_t sum = ${in_pairs([f"chain_{t}_{c}" for c in range(chains)])};
 % if sharers > 1:
         ${tree}[me] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -39,6 +39,9 @@ EACH = 64
 CPU_PART, GPU_PART, JOINED_PART = 2 << 20, 1 << 18, 32 << 10
 """Bytes of both factors that make an item, or a group, more worth a second launch; that make a
 group more worth it where the last one adds up."""
+TURNED = range(4, MOST_FEW + 1, 2)
+"""So many vectors that lie across k: items that have several values of k each would read numbers of
+them that lie far apart, and these are often in the same bank of a cache."""
 UNDER_WAY = 32
 """Words of a matrix, and of x, that an item of a group loads before it uses them."""
 
@@ -287,17 +290,19 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
     few, lines = few_of(problem), lines_of(problem)
     limit = min(device.capabilities.max_work_group, device.max_work_items[0], 256)
     vector = max(1, min(8, LOAD_BYTES // problem.dtype.itemsize))
+    words = max(1, problem.sum_type.itemsize // 4)
     if is_along(problem):
         rows = 1 if few == 1 else 2
+        unroll = 4 if rows * vector * few <= 16 else 2
         pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
         lanes = largest_power(limit // pieces)
-        unroll = 4 if rows * vector * few <= 16 else 2
+        if problem.dtype.itemsize >= 4 and few in TURNED and not is_other_along(problem):
+            vector, rows, unroll = 1, largest_power(4, max(2, UNDER_WAY // (few * words))), 4
     else:
         rows = largest_power(vector, max(1, UNDER_WAY // few), lines)
         lanes = largest_power(limit, 32, max(1, 2 * lines // rows - 1))
         pieces = largest_power(limit // lanes, max(1, problem.depth // 4))
         vector = 1
-        words = max(1, problem.sum_type.itemsize // 4)
         unroll = largest_power(8, max(2, UNDER_WAY // (words * max(rows, few))))
     sums = rows * few * problem.sum_type.itemsize
     while lanes * pieces > 1 and sums * lanes * pieces > min(

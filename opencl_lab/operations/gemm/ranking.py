@@ -35,11 +35,12 @@ SMALL = 1 << 24
 def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
     """Return names of algorithms, the fastest first; not all of them may exist or take it."""
     general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
-    first = (
-        "gemv" if _is_few(problem, device) else "tensor" if _fills_units(problem, device) else ""
-    )
-    rest = (*general, "gemv", "naive", "tiled", "tensor")
-    return tuple(dict.fromkeys((first, *rest) if first else rest))
+    names = [*general, "gemv", "naive", "tiled", "tensor"]
+    if _is_few(problem, device):
+        names.insert(0, "gemv")
+    elif _fills_units(problem, device):
+        names.insert(0, "tensor")
+    return tuple(dict.fromkeys(names))
 
 
 def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
