@@ -200,6 +200,7 @@ def test_a_tuner_is_offered_thousands_of_points_at_most():
         for problem in (GemmProblem(4096, 4096, 4096), GemmProblem(64, 64, 1 << 20)):
             space = BLOCKED.search_space(problem, device)
             assert space.violation(BLOCKED.default_config(problem, device)) is None
+            assert len(set(values := space.parameters[-1].values)) == len(values)
             points = sum(1 for _ in space)
             assert 500 < points < 50_000
             assert (len(space.parameters[-1].values) > 1) == (problem.k > 4096 and device is GPU)

@@ -102,7 +102,8 @@ class Blocked(launches.Product):
 
         def values(item: Parameter) -> tuple[Value, ...]:
             if item.name == "SPLITS":
-                return (1, splits // 2, splits, 2 * splits) if splits > 1 else (1,)
+                more = (splits // 2, splits, 2 * splits) if splits > 1 else ()
+                return tuple(dict.fromkeys((1, *more)))
             low, high = least.get(item.name, 0), most.get(item.name, 1 << 30)
             return tuple(value for value in item.values if low <= int(value) <= high)
 
