@@ -15,10 +15,13 @@ from opencl_lab.operations.gemm.thin import is_along, is_other_along
 __all__ = ["promising", "ranked"]
 
 FEW = 8
-"""Most rows or columns with which one read of the matrix is the fastest on CPUs."""
+"""Most rows or columns with which one read of the matrix is the fastest: on CPUs, and of short
+matrices."""
 FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 6, 4
 """The same on GPUs: where the lines of both factors lie along k; where only those of the matrix do,
 so that numbers of the other factor are read from few banks of a cache; where they lie across k."""
+SHORT = 1 << 17
+"""Elements of a matrix that one launch of a GPU reads at once, however few groups have a part."""
 LARGE = 1 << 23
 """Elements of a matrix that no cache of a CPU keeps. Of smaller ones whose lines lie across k,
 packed panels are as good for two rows and more, or better."""
@@ -59,7 +62,7 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
     if device.kind != "cpu":
-        return few <= _most_few(problem)
+        return few <= (FEW if lines * problem.k <= SHORT else _most_few(problem))
     if not is_along(problem) and lines * problem.k < LARGE:
         return few <= 1
     return few <= FEW
