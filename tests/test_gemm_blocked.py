@@ -185,7 +185,7 @@ def test_small_products_with_long_sums_take_one_launch_where_groups_see_what_oth
             tile, splits = best_tiles(problem, device)[0]
             plan = BLOCKED.plan(problem, BLOCKED.default_config(problem, device), device)
             check_plan(plan, device)
-            assert len(plan.number) == (launches if splits > 1 else 1)
+            assert len(plan.launches) == (number if splits > 1 else 1)
             assert device is GPU or tile.count(problem) * splits >= 0.8 * device.compute_units
         source = render(plan.launches[0].template, plan.launches[0].params).text
         assert "before_me" not in source

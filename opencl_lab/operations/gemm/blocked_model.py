@@ -51,6 +51,8 @@ HOST_CLOCKS = 30_000
 """Clocks that a launch takes the host in a row of calls, so that two are never faster."""
 JOIN_CLOCKS = 5_000
 """Clocks in which a group says that it has come, and sees what others have written."""
+DOUBT = 1.15
+"""Parts of k must gain more than this: how long groups wait for each other is not in the model."""
 FETCH_CLOCKS = 900
 """Clocks until what others have written is there."""
 FETCHED = 16
@@ -237,8 +239,8 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
     if splits == 1:
         return clocks
     if is_joined(tile, splits, problem, device):
-        return clocks + _joining(tile, splits, problem, device)
-    return max(clocks + _adding(splits, problem, device), 2.0 * HOST_CLOCKS)
+        return DOUBT * (clocks + _joining(tile, splits, problem, device))
+    return max(DOUBT * (clocks + _adding(splits, problem, device)), 2.0 * HOST_CLOCKS)
 
 
 def is_joined(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:

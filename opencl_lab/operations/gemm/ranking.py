@@ -15,10 +15,13 @@ from opencl_lab.operations.gemm.thin import is_along, is_other_along
 __all__ = ["promising", "ranked"]
 
 FEW = 8
-"""Most rows or columns with which one read of the matrix is the fastest on CPUs."""
+"""Most rows or columns with which one read of the matrix is the fastest: on CPUs, and of short
+matrices."""
 FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 6, 4
 """The same on GPUs: where the lines of both factors lie along k; where only those of the matrix do,
 so that numbers of the other factor are read from few banks of a cache; where they lie across k."""
+SHORT = 1 << 17
+"""Elements of a matrix that one launch of a GPU reads at once, however few groups have a part."""
 CACHED, FEW_OF_CACHED = 1 << 19, 4
 """Elements of a matrix that the caches of a CPU's cores keep: of fewer, packed panels are better
 from a few rows on."""
@@ -62,7 +65,7 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
     if device.kind != "cpu":
-        return few <= _most_few(problem)
+        return few <= (FEW if lines * problem.k <= SHORT else _most_few(problem))
     if lines * problem.k < CACHED:
         return few <= FEW_OF_CACHED
     if not is_along(problem) and lines * problem.k >= LARGE:
