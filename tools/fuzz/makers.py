@@ -60,15 +60,28 @@ def _gemm(d: Drawer, name: str, resident: bool) -> Call:
                for _ in range(3))  # fmt: skip
     if d.chance(0.4):
         m = n = k = int(d.pick((4, 8, 17)))  # all may share memory
-    dtype = "f8" if d.double and d.chance(0.3) else "f4"
-    turned = {key: d.pick((True, "T", 1)) for key in ("trans_a", "trans_b") if d.chance(0.3)}
-    a = d.data("a", (k, m) if "trans_a" in turned else (m, k), dtype, resident)
-    b = d.data("b", (n, k) if "trans_b" in turned else (k, n), dtype, resident, (a,))
+    dtype = d.dtype(("f4", "f4", "f2", "f8", "c8", "c16"))
+    turned = {key: d.pick((True, "T", 1, "C")) for key in ("trans_a", "trans_b") if d.chance(0.3)}
+    stacks = d.pick((((), (), ()), ((), (), ()), ((3,), (), (3,)), ((2, 1), (3,), (2, 3))))
+    a = d.data("a", (*stacks[0], *((k, m) if "trans_a" in turned else (m, k))), dtype, resident)
+    b = d.data(
+        "b", (*stacks[1], *((n, k) if "trans_b" in turned else (k, n))), dtype, resident, (a,)
+    )
     data: tuple[Data, ...] = (a, b)
-    options = {**turned, **d.options(alpha=lambda: d.pick((1, 0, 2.5, -1.0, True)))}
+    options = {
+        **turned,
+        **d.options(
+            alpha=lambda: d.pick((1, 0, 2.5, -1.0, True, 1j)),
+            algorithm=lambda: d.pick(("auto", "auto", "packed", "blocked", "hybrid")),
+        ),
+    }
     if d.chance(0.4):
-        data = (a, b, d.data("c", (m, n), dtype, resident, data))
+        data = (*data, d.data("c", (*stacks[2], m, n), dtype, resident, data))
         options["beta"] = d.pick((0.0, 1, -0.5))
+    if d.chance(0.2):
+        data = (*data, d.data("bias", d.pick(((n,), (m, 1))), dtype, resident, data))
+    if d.chance(0.2):
+        options["activation"] = d.pick(("relu", "gelu", None))
     return Call(name, data, options)
 
 

@@ -83,7 +83,8 @@ class World:
                 if call.by_name:
                     result = function(**arguments, **options)
                 else:
-                    named = {"c": arguments.pop("c")} if "c" in arguments else {}
+                    keywords = [name for name in ("c", "bias") if name in arguments]
+                    named = {name: arguments.pop(name) for name in keywords}
                     result = function(*arguments.values(), **named, **options)
             several = isinstance(result, tuple)
             results = result if several else (result,)
