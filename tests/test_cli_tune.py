@@ -41,7 +41,7 @@ def test_help_names_the_operations_and_the_options():
     text = oclab("tune", "gemm", "--help").stdout
     for option in ("--strategy", "--budget", "--time-limit", "--timeout", "--fresh", "--plot"):
         assert option in text
-    assert "--trans-a" in text and "blocked, tiled, naive" in text
+    assert "--trans-a" in text and "blocked, tensor, tiled, naive" in text
 
 
 @pytest.mark.parametrize(
