@@ -233,11 +233,11 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
     room = largest_power(SUMS // (extra * real))
     registers = 24 if device.native_vector_bytes >= 64 else 12
     lines, units = lines_of(problem), device.compute_units
+    rows = largest_power(8, registers // extra)
     if along:
-        rows = largest_power(8, registers // extra)
         block = min(max(16, largest_power(lines // (4 * units))), 256, room)
     else:
-        rows = largest_power(8, registers // extra)
+        rows = max(rows, 4 if extra <= 16 else 2)  # their sums lie in the first cache
         block = min(max(512, largest_power(lines // units)), 2048, room)
     items = -(-lines // block) * max(1, problem.batch)
     return Config(
