@@ -269,3 +269,10 @@ def test_a_limit_that_would_take_minutes_is_refused(device, limit):
         panels_of(GemmProblem(one, 2, 100), device, "naive", None, 100, least=1)
     found = panels_of(GemmProblem(one, 2, 100), device, "naive", None, 1 << 20, least=1)
     assert math.prod(found.counts) <= panels.MOST_STEPS
+
+
+def test_fewer_parts_than_slots_for_results(seen, limit, rng):
+    a = rng.standard_normal((2, 16, 16)).astype(np.float32)
+    limit(3 * a.nbytes - 1)  # one product at a time
+    np.testing.assert_allclose(ol.gemm(a, a, **NAIVE), a @ a, atol=1e-4)
+    assert seen
