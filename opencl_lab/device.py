@@ -79,6 +79,10 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
+DOUBLE_UNITS = ((8, 0), (9, 0))
+"""Compute capabilities of NVIDIA's GPUs whose matrix units are their fastest in float64."""
+
+
 @dataclass(frozen=True)
 class Device:
     """One OpenCL device: identity, limits and capabilities.
@@ -114,6 +118,11 @@ class Device:
     simulated: bool = False
     capabilities: Capabilities = field(default_factory=Capabilities)
     handle: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def has_double_units(self) -> bool:
+        """Whether matrix units, where there are any, are faster than other units in float64."""
+        return self.compute_capability in DOUBLE_UNITS
 
     @property
     def key(self) -> str:

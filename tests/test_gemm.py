@@ -25,7 +25,9 @@ SHAPES = [
 @pytest.mark.parametrize("trans_a", [False, True])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_shape_and_transposition(algorithm, trans_a, trans_b, rng, queue):
-    for m, n, k in (shape for shape in SHAPES if takes(algorithm, *shape[:2])):
+    """Each shape with either layout of a and of b, but not with all four of both."""
+    shapes = SHAPES[trans_a != trans_b :: 2]
+    for m, n, k in (shape for shape in shapes if takes(algorithm, *shape[:2])):
         a, b, c = matrices(rng, m, n, k, trans_a=trans_a, trans_b=trans_b)
         before = [x.tobytes() for x in (a, b, c)]
         options = {"trans_a": trans_a, "trans_b": trans_b, "algorithm": algorithm}

@@ -15,7 +15,7 @@ from test_gemm_plans import made_device
 from opencl_lab.operations.gemm import blocked as blocked_module
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.blocked import Blocked
-from opencl_lab.operations.gemm.blocked_model import TILES, Tile, best_tiles
+from opencl_lab.operations.gemm.blocked_model import TILES, Tile, best_tiles, is_joined
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.operations.gemm.sum_parts import sum_parts
@@ -24,6 +24,7 @@ from opencl_lab.template import render
 
 BLOCKED = GEMM_SOLVER.algorithm("blocked")
 GPU = made_device("gpu", 1024, 48 << 10, 132)
+JOINED = made_device("gpu", 1024, 48 << 10, 132, visible_writes=True, inline_ptx=True)
 LOADS = {"WORK_M": 8, "WORK_N": 8, "WG_M": 8, "WG_N": 8, "TILE_K": 8, "BUFFERS": 1}
 SQUARES = (3000, 4096, 5000, 6144, 8192)
 
@@ -58,42 +59,48 @@ def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, mo
 
 
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue):
+def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypatch):
     if dtype in ("float64", "complex128") and not queue.device.double_fp_config:
         pytest.skip("no double precision")
     for buffers, splits, options in (
         (1, 1, {"conj_a": True, "trans_b": True}),
         (2, 3, {"conj_b": True, "trans_a": True, "beta": 0.5, "bias": "column", "batch": 2}),
+        (1, 2, {"trans_a": True, "beta": 0.5, "bias": "row", "batch": 3}),
     ):
+        monkeypatch.setattr(blocked_module, "is_joined", lambda *what, all=splits == 3: all)
         problem = GemmProblem(20, 36, 60, np.dtype(dtype), **options)
         inputs = generated(rng, problem)
         result = product(problem, inputs, queue, BUFFERS=buffers, SPLITS=splits)
         assert_close(result, problem, inputs)
 
 
-# Each with a shape of its own, since a session keeps what it has planned for a problem.
-@pytest.mark.parametrize(
-    ("kind", "shape"),
-    [("cpu", (3, 5, 4000)), ("cpu", (16, 32, 999)), ("gpu", (3, 5, 4001)), ("gpu", (16, 32, 998))],
-)
-def test_parts_of_k_are_added_alike_each_time(kind, shape, rng, queue, monkeypatch):
+@pytest.mark.parametrize("kind", ["cpu", "gpu", "joined"])
+@pytest.mark.parametrize("shape", [(3, 5, 4000), (16, 32, 999)])
+def test_parts_of_k_are_added_alike_each_time(shape, kind, rng, queue, monkeypatch):
     """By several items that share the parts, or one; numbers of parts that nothing divides."""
+    joined = kind == "joined"
+    monkeypatch.setattr(blocked_module, "is_joined", lambda *what: joined)
     monkeypatch.setattr(
         blocked_module,
         "sum_parts",
         lambda problem, device, splits: sum_parts(problem, replace(device, kind=kind), splits),
     )
     a, b, _ = matrices(rng, *shape)
-    problem = GemmProblem(*shape)
+    # A scalar of its own, since a session keeps what it has planned for a problem.
+    alpha = {"cpu": 1, "gpu": 3, "joined": 2}[kind]
+    problem = GemmProblem(*shape, alpha=alpha)
     for splits in (2, 7, 125):
         plan = BLOCKED.plan(
             problem, BLOCKED.configure(problem, GPU, {**SMALL["blocked"], "SPLITS": splits}), GPU
         )
-        parts = int(plan.launches[1].arguments["splits"])
+        assert len(plan.launches) == (1 if joined else 2)
+        parts = int(plan.launches[-1].arguments["splits"])
         assert splits // 2 < parts <= splits
-        assert plan.by_name["partial"].shape == (1, parts, *shape[:2])
+        area = (8, 16) if joined else shape[:2]
+        tiles = -(-shape[0] // 8) * -(-shape[1] // 16) if joined else 1
+        assert plan.by_name["partial"].shape == (tiles, parts, *area)
         results = [product(problem, {"a": a, "b": b}, queue, SPLITS=splits) for _ in range(2)]
-        assert_product(results[0], a, b)
+        assert_product(results[0], a, b, alpha=alpha)
         np.testing.assert_array_equal(*results)
 
 
@@ -171,6 +178,27 @@ def test_the_model_takes_large_tiles_for_large_products_and_fills_the_device():
     assert (tile.rows, tile.columns) == (16, 16)
 
 
+def test_small_products_with_long_sums_take_one_launch_where_groups_see_what_others_wrote():
+    for shape in ((64, 64, 8192), (127, 129, 8191), (16, 16, 8192), (33, 3001, 1000)):
+        problem = GemmProblem(*shape)
+        for device, number in ((JOINED, 1), (GPU, 2)):
+            tile, splits = best_tiles(problem, device)[0]
+            plan = BLOCKED.plan(problem, BLOCKED.default_config(problem, device), device)
+            check_plan(plan, device)
+            assert len(plan.launches) == (number if splits > 1 else 1)
+            assert device is GPU or tile.count(problem) * splits >= 0.8 * device.compute_units
+        source = render(plan.launches[0].template, plan.launches[0].params).text
+        assert "before_me" not in source
+    plan = BLOCKED.plan(problem, BLOCKED.default_config(problem, JOINED), JOINED)
+    assert "membar.gl" in render(plan.launches[0].template, plan.launches[0].params).text
+
+
+def test_a_sum_that_is_too_long_for_one_group_is_left_to_a_second_launch():
+    tile, problem = Tile(8, 8, 8, 16, 16), GemmProblem(64, 128, 1 << 20)
+    assert is_joined(tile, 16, problem, JOINED)
+    assert not is_joined(tile, 2000, problem, JOINED)
+
+
 def test_doubles_and_complex_numbers_get_blocks_that_fit_the_registers():
     for dtype in ELEMENT_TYPES:
         problem = GemmProblem(4096, 4096, 4096, np.dtype(dtype))
@@ -183,6 +211,7 @@ def test_a_tuner_is_offered_thousands_of_points_at_most():
         for problem in (GemmProblem(4096, 4096, 4096), GemmProblem(64, 64, 1 << 20)):
             space = BLOCKED.search_space(problem, device)
             assert space.violation(BLOCKED.default_config(problem, device)) is None
+            assert len(set(values := space.parameters[-1].values)) == len(values)
             points = sum(1 for _ in space)
             assert 500 < points < 50_000
             assert (len(space.parameters[-1].values) > 1) == (problem.k > 4096 and device is GPU)

@@ -41,6 +41,7 @@ CASES = [
         "stacks": ((2, False, True), (2, True, True)),
     },
 ]  # fmt: skip
+JOINED = made_device("gpu", 1024, 48 << 10, 132, visible_writes=True, inline_ptx=True)
 SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
 
 
@@ -71,6 +72,47 @@ def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue):
             how = {"algorithm": "gemv", "config": FORMS[form], "queue": queue}
             run = GEMM_SOLVER.run(problem, inputs, **how)
             assert is_close(problem, inputs, run.outputs["result"])
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_groups_add_up_parts_of_k_themselves_or_in_a_second_launch(joined, rng, queue, monkeypatch):
+    """With several items to a result, one, and several results to an item; twice, for counters."""
+    monkeypatch.setattr(module, "joins", lambda device: joined)
+    for config, shape in (
+        ({"LANES": 2, "PIECES": 16, "ROWS": 2, "UNROLL": 4, "SPLITS": 7}, (3, 10, 1001)),
+        ({"LANES": 4, "PIECES": 4, "ROWS": 1, "UNROLL": 8, "SPLITS": 60}, (1, 30, 1000)),
+        ({"LANES": 8, "PIECES": 1, "ROWS": 4, "UNROLL": 2, "SPLITS": 3}, (64, 2, 100)),
+    ):
+        for trans_a, trans_b in ((False, False), (True, True)):
+            problem = GemmProblem(
+                *shape, trans_a=trans_a, trans_b=trans_b, alpha=1 + joined, beta=0.5, bias="row",
+                activation="relu",
+            )  # fmt: skip
+            inputs = generated(rng, problem)
+            how = {"algorithm": "gemv", "config": {"VECTOR": 4, **config}, "queue": queue}
+            runs = [GEMM_SOLVER.run(problem, inputs, **how) for _ in range(2)]
+            plan = GEMV.plan(problem, GEMV.configure(problem, GPU, how["config"]), GPU)
+            assert len(plan.launches) == (1 if joined else 2)
+            for run in runs:
+                assert is_close(problem, inputs, run.outputs["result"])
+
+
+def test_built_in_forms_for_gpus_give_right_results(rng, queue):
+    """What a GPU gets, on the device at hand: many rows in a row, one launch."""
+    for shape, trans_b, dtype in (
+        ((1, 520, 640), False, "float32"),
+        ((3, 261, 333), False, "float32"),
+        ((300, 5, 520), False, "float32"),
+        ((100, 8, 520), False, "float32"),
+        ((1, 1, 70_000), False, "float32"),
+        ((4, 256, 512), True, "float16"),
+        ((2, 256, 512), False, "complex64"),
+    ):
+        problem = GemmProblem(*shape, np.dtype(dtype), trans_b=trans_b)
+        inputs = generated(rng, problem)
+        config = GEMV.default_config(problem, JOINED)
+        run = GEMM_SOLVER.run(problem, inputs, algorithm="gemv", config=dict(config), queue=queue)
+        assert is_close(problem, inputs, run.outputs["result"])
 
 
 @pytest.mark.parametrize("few", [1, 16])
@@ -155,6 +197,18 @@ def test_large_problems_keep_all_units_busy(shape, made):
         assert groups_of(GemmProblem(*shape, trans_b=trans_b), made) >= made.compute_units
 
 
+def test_groups_that_see_what_others_wrote_take_one_launch_and_share_k():
+    for shape in ((1, 1024, 1024), (1, 4096, 4096), (3, 5, 8192), (1, 1, 1 << 20)):
+        problem = GemmProblem(*shape)
+        plan = GEMV.plan(problem, GEMV.default_config(problem, JOINED), JOINED)
+        (launch,) = plan.launches
+        check_plan(plan, JOINED)
+        assert launch.params["JOIN"] and launch.params["PTX"]
+        assert "membar.gl" in render(launch.template, launch.params).text
+        assert len(plan.with_role("zeros")) == 1
+    assert groups_of(GemmProblem(1, 1024, 1024), JOINED) >= 0.9 * JOINED.compute_units
+
+
 def test_small_problems_take_one_launch():
     for device, shape in itertools.product((GPU, CPU), ((8, 8, 8), (1, 100, 100), (1, 1, 1000))):
         problem = GemmProblem(*shape)
@@ -197,9 +251,10 @@ def test_what_it_does_not_do_is_said():
 
 EXPECTED = {
     "gpu": [
-        ((1, 4096, 4096), "gemv"), ((4096, 8, 4096), "gemv"), ((4096, 9, 4096), "blocked"),
-        ((1000, 1000, 1000), "tensor"), ((63, 4096, 4096), "blocked"), ((8, 8, 8), "gemv"),
-        ((64, 64, 64), "blocked"), ((17, 17, 4096), "blocked"),
+        ((1, 4096, 4096), "gemv"), ((4096, 6, 4096), "gemv"), ((4096, 8, 4096), "blocked"),
+        ((4, 4096, 4096), "gemv"), ((7, 4096, 4096), "blocked"),
+        ((1000, 1000, 1000), "tensor"), ((127, 4096, 4096), "blocked"), ((8, 8, 8192), "gemv"),
+        ((500, 500, 500), "blocked"), ((17, 17, 4096), "blocked"),
     ],
     "cpu": [
         ((1, 4096, 4096), "gemv"), ((8, 4096, 4096), "gemv"), ((4096, 8, 4096), "gemv"),
@@ -225,8 +280,30 @@ def test_shape_decides_what_comes_first(made):
         assert GEMM_SOLVER.choose(problem, made).supports(problem, made) is None
 
 
+def test_layouts_decide_how_few_is_few_on_a_gpu():
+    def first(shape, trans_a, trans_b):
+        return ranking.ranked(GemmProblem(*shape, trans_a=trans_a, trans_b=trans_b), GPU)[0]
+
+    assert first((10, 4096, 4096), False, True) == first((4096, 10, 4096), False, True) == "gemv"
+    assert first((8, 4096, 4096), True, True) == first((4096, 5, 4096), True, True) == "blocked"
+
+
+def test_matrix_units_need_large_products_and_are_not_the_fastest_in_double_everywhere():
+    half, double = np.dtype("float16"), np.dtype("float64")
+    data_centre = replace(GPU, compute_capability=(9, 0))
+    for shape, dtype, device, first in (
+        ((64, 4096, 4096), half, GPU, "tensor"),
+        ((512, 512, 512), half, GPU, "blocked"),
+        ((1000, 1000, 1000), double, data_centre, "tensor"),
+        ((64, 4096, 4096), double, data_centre, "blocked"),
+        ((1000, 1000, 1000), double, GPU, "blocked"),
+        ((1000, 1000, 1000), double, replace(GPU, compute_capability=(8, 9)), "blocked"),
+    ):
+        assert ranking.ranked(GemmProblem(*shape, dtype), device)[0] == first
+
+
 def test_stacks_of_small_products_are_not_gemv():
-    small = GemmProblem(8, 8, 8, batch=10_000)
+    small = GemmProblem(4, 4, 4, batch=10_000)
     for device in (GPU, CPU):
         assert ranking.ranked(small, device)[0] != "gemv"
         assert ranking.ranked(replace(small, m=1, n=1000, k=1000), device)[0] == "gemv"

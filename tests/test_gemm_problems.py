@@ -64,12 +64,13 @@ def test_a_text_is_no_scalar():
 
 def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
     """As for BLAS, which gets them rounded, and without a warning, which is an error here."""
+    how = {"trans_b": True, "algorithm": "naive", "queue": queue}
     a = np.ones((6, 8), np.float32)
     nan = np.full((6, 6), np.nan, np.float32)
     for alpha in (1e40, -(10**400), np.longdouble("1e4000")):
         expected = np.full((6, 6), np.copysign(np.inf, float(np.sign(alpha))))
-        np.testing.assert_array_equal(gemm(a, a, alpha=alpha, trans_b=True, queue=queue), expected)
-    beside = {"c": nan / nan, "trans_b": True, "queue": queue}
+        np.testing.assert_array_equal(gemm(a, a, alpha=alpha, **how), expected)
+    beside = {"c": nan / nan, **how}
     result = gemm(a, a, beta=1e-50, **beside)  # c is not read
     np.testing.assert_array_equal(result, np.full((6, 6), 8))
     np.testing.assert_array_equal(
@@ -78,9 +79,7 @@ def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
     assert np.isnan(gemm(a, a, beta=1e40, **beside)).all()
     assert np.isinf(gemm(a, a, beta=1e40, **{**beside, "c": result})).all()
     wide = a.astype(np.float64)
-    np.testing.assert_array_equal(
-        gemm(wide, wide, alpha=1e40, trans_b=True, queue=queue), np.full((6, 6), 8e40)
-    )
+    np.testing.assert_array_equal(gemm(wide, wide, alpha=1e40, **how), np.full((6, 6), 8e40))
     assert GemmProblem(1, 1, 1, alpha=0.1).alpha == 0.1  # others stay as they were given
 
 

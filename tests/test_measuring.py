@@ -5,9 +5,11 @@ import random
 from itertools import pairwise
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from opencl_lab.measuring.doubt import CLOCK_SLACK, agree, doubt, unseen
+from opencl_lab.measuring.fingerprint import Fingerprints
 from opencl_lab.measuring.guarded import Guarded
 from opencl_lab.measuring.poison import POISON, poisoned
 from opencl_lab.measuring.rest import rest
@@ -239,6 +241,31 @@ def test_time_that_events_do_not_see_is_doubted(kernel_ms, host_ms, launches, be
 def test_an_event_agrees_with_the_host_that_waited_for_it():
     assert agree(1.0, 1.0) and agree(0.5, 1.0) and agree(1.02, 1.0)
     assert not agree(0.49, 1.0) and not agree(1.03, 1.0) and not agree(0.0, 1.0)
+
+
+# --- fingerprints -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [1, 1023, 1024, 1025, 40_000])
+def test_a_fingerprint_changes_with_any_bit_and_with_the_order(device, rng, words):
+    queue = default_queue(device)
+    fingerprints = Fingerprints(queue)
+    contents = rng.integers(0, 1 << 32, words, np.uint32)
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, contents.nbytes)
+
+    def of(array):
+        cl.enqueue_copy(queue, buffer, array)
+        return fingerprints.of(buffer)
+
+    whole = of(contents)
+    seen = {whole}
+    for place in {0, words // 2, words - 1}:
+        changed = contents.copy()
+        changed[place] ^= np.uint32(1 << 31)
+        seen.add(of(changed))
+    assert len(seen) == 1 + len({0, words // 2, words - 1})
+    assert words == 1 or of(contents[::-1].copy()) not in seen
+    assert of(contents) == whole
 
 
 # --- poison -------------------------------------------------------------------------------------

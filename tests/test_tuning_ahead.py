@@ -36,11 +36,13 @@ class Fake:
         self._answers.append(
             {"failed": self.failing, "kind": ""} if self.failing else {"phase": ""}
         )
-        self.asked = []
+        self.asked, self.wholes = [], []
         self.made.append(self)
 
     def send(self, data):
-        self.asked.append(json.loads(data)["config"]["WG_SIZE"])
+        request = json.loads(data)
+        self.asked.append(request["config"]["WG_SIZE"])
+        self.wholes += self.asked[-1:] if request["whole"] else []
 
     def receive(self, deadline):
         if self._answers:
@@ -92,7 +94,7 @@ def test_one_that_is_built_is_measured_first_and_the_others_go_on(fake):
     fake.held = {1: threading.Event()}
     ahead = started(2)
     ahead.choose(CONFIGS, FOREVER)
-    until(lambda: ahead.built == len(CONFIGS) - 1 or ahead._building == {CONFIGS[0]})
+    until(lambda: ahead.built == len(CONFIGS) - 1 or ahead._building == {(CONFIGS[0], False)})
     assert ahead.choose(CONFIGS, FOREVER) != CONFIGS[0]
     until(lambda: ahead.built >= len(CONFIGS) - 1)
     assert len(fake.made) == 2
@@ -103,12 +105,42 @@ def test_one_that_is_built_is_measured_first_and_the_others_go_on(fake):
 def test_what_waits_for_a_builder_has_the_first_that_is_ready(fake):
     fake.held = {size: threading.Event() for size in range(1, 13)}
     ahead = started(2)
-    chosen = ahead.choose(CONFIGS, FOREVER)  # no builder has begun: whoever measures builds it
-    assert chosen == CONFIGS[0]
+    ahead.want(CONFIGS[1:])
     until(lambda: len(ahead._building) == 2)
-    assert ahead._building == {CONFIGS[1], CONFIGS[2]}
+    assert ahead._building == {(CONFIGS[1], False), (CONFIGS[2], False)}
     threading.Timer(0.05, fake.held[3].set).start()
-    assert ahead.choose(CONFIGS[1:], FOREVER) == CONFIGS[2]
+    assert ahead.choose(CONFIGS, FOREVER) == CONFIGS[2]
+    ahead.close()
+
+
+@pytest.mark.parametrize("alternate", [False, True])
+def test_all_check_cases_of_the_best_are_built_before_all_others(fake, alternate):
+    ahead = started(1, alternate=alternate)
+    assert ahead.complete(CONFIGS[9])  # nobody builds: whoever measures does
+    fake.held = {size: threading.Event() for size in (2, 3)}
+    if alternate:
+        assert ahead.choose(CONFIGS[:1] * 2, FOREVER) == CONFIGS[0]
+    else:
+        ahead.want(CONFIGS[1:])
+        until(lambda: ahead._building)
+    assert not ahead.complete(CONFIGS[0]) and ahead._pending()[:1] != [(CONFIGS[1], False)]
+    for event in fake.held.values():
+        event.set()
+    ahead.choose(CONFIGS[1:], FOREVER)
+    until(lambda: ahead.complete(CONFIGS[0]))
+    wholes = [size for process in fake.made for size in process.wholes]
+    assert wholes == [CONFIGS[0]["WG_SIZE"]]
+    ahead.want(())
+    until(lambda: not ahead._building)
+    assert ahead.choose(CONFIGS[3:5], FOREVER, whole=True) in CONFIGS[3:5]
+    assert not ahead.complete(CONFIGS[6])
+    ahead.close()
+
+
+def test_nothing_is_begun_ahead_of_time_on_a_cpu(fake):
+    ahead = started(2, alternate=True)
+    ahead.want(CONFIGS)
+    assert not fake.made and not ahead._pending()
     ahead.close()
 
 

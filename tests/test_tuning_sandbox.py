@@ -265,7 +265,7 @@ def test_guards_tell_where_they_were_hit(device):
     ):
         hit = host.copy()
         hit[place] ^= 1
-        cl.enqueue_copy(queue, guarded._buffer, hit)
+        cl.enqueue_copy(queue, guarded.buffer, hit)
         assert said in guarded.damage()
     assert guarded._guard >= LEAST_GUARD
 

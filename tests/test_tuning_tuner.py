@@ -14,6 +14,7 @@ from opencl_lab.tuned import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import journal_file, read_journal
 from opencl_lab.tuning.runner import Replay
+from opencl_lab.tuning.timeline import Timeline
 from opencl_lab.tuning.tuner import make_task, run_tuning
 
 pytestmark = pytest.mark.usefixtures("private_data")
@@ -211,6 +212,71 @@ def test_progress_says_how_far_it_is(task):
     assert states[-1].phase == "finals" and states[-1].seconds_left is None
 
 
+def test_what_fails_another_check_case_makes_room_for_the_next_best(task):
+    class Wrong(Replay):
+        def prove(self, config, seconds):
+            proved.append(config)
+            if config["UNROLL"] == 4:
+                return Evaluation(config, "correctness", "wrong result on m=211")
+            return super().prove(config, seconds)
+
+    proved = []
+    result = run_tuning(task, budget=1000, runner=Wrong(record(task, tile_time)), fresh=True)
+    assert result.best.config["UNROLL"] == 2 and result.best.config["TILE"] == 16
+    assert len(result.finalists) >= 5 and result.stable
+    assert result.failures["correctness"] == sum(config["UNROLL"] == 4 for config in proved) > 0
+    assert len(proved) == len(set(proved)) < len(result.evaluations) / 2
+
+
+def test_what_was_not_proved_is_no_winner(task):
+    class Slow(Replay):
+        def complete(self, config):
+            return False
+
+        def evaluate(self, config, best_ms, seconds):
+            if len(self.asked) == 9:
+                raise KeyboardInterrupt
+            return super().evaluate(config, best_ms, seconds)
+
+    result = run_tuning(task, budget=100, runner=Slow(record(task, tile_time)), fresh=True)
+    default = task.algorithm.default_config(task.problem, GPU)
+    assert min(result.evaluations, key=lambda item: item.time_ms).config != default
+    assert result.best.config == default and not result.gained
+
+
+def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
+    class Slow(Replay):
+        now = 0.0
+
+        def choose(self, configs, seconds, whole=False):
+            self.now += min(seconds, 6.0) if whole else 0.1
+            return configs[0]
+
+        def complete(self, config):
+            return config["TILE"] == 16 and config["UNROLL"] == 4
+
+    runner = Slow(record(task, tile_time))
+    monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: runner.now)
+    result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner, fresh=True)
+    first = result.finalists[0].config
+    assert (first["TILE"], first["UNROLL"]) == (16, 4)
+    assert len(result.finalists) <= 2 and 3 < result.seconds < 10
+
+
+def test_a_time_line_has_all_phases_and_counts(task):
+    timeline = Timeline()
+    for second in range(1, 101):
+        timeline.mark(second, 2 * second, 3 * second, {"timing": second / 2, "odd": 0.001 * second})
+    slices = timeline.slices()
+    assert len(slices) == 10 and slices[0].begin == 0 and slices[-1].end == 100
+    assert [item.evaluated for item in slices] == [20] * 10
+    assert slices[3].phases == {"timing": pytest.approx(5)}
+    assert str(slices[3]) == "30 to 40 s: 20 evaluated, 30 built ahead; timing 5.0"
+    result, _ = replay(task, budget=20)
+    assert sum(item.evaluated for item in result.timeline) == len(result.evaluations)
+    assert sum(result.phases.values()) == pytest.approx(result.seconds, abs=0.5)
+
+
 def test_an_interrupt_keeps_what_was_found(task):
     class Interrupted(Replay):
         def evaluate(self, config, best_ms, seconds):
@@ -249,6 +315,9 @@ def test_what_makes_no_task_is_refused():
 @pytest.mark.parametrize("name", ["sort", "gemm"])
 def test_every_operation_can_be_sent_to_a_worker(name):
     for algorithm in get_operation(name).algorithms:
-        made = make_task(name, device=GPU, algorithm=algorithm.name)
+        sizes = {"m": 4} if algorithm.name == "gemv" else {}
+        if algorithm.supports(get_operation(name).problem(**sizes), GPU) is not None:
+            continue  # for CPUs, or for what this device has not
+        made = make_task(name, device=GPU, algorithm=algorithm.name, **sizes)
         assert made.problem not in made.check_problems
         assert journal_file(made).name.startswith(f"{name}-{algorithm.name}-")

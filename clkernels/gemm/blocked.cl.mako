@@ -32,7 +32,8 @@
  * The first step takes what k leaves over, with zero beyond; all others are whole. Rows and
  * columns past the end read the last ones instead, and what they give is not stored. So no
  * step has a slow way for edges. Where k is split, group after group has the same tile and
- * another share of k, and stores its sums; sum_parts.cl.mako adds them up.
+ * another share of k, and stores its sums. With JOIN the last of them adds these up, see
+ * blocked_join.mako; else sum_parts.cl.mako does.
  *
  * Source: V. Volkov, J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008
  * (register blocks over shared-memory tiles); R. Nath, S. Tomov, J. Dongarra, "An improved MAGMA
@@ -42,7 +43,8 @@
  * The host guarantees: all matrices are row-major and contiguous; `result` overlaps no input; the
  * grid has a group for every tile, part and product of the stack, tiles first. Where A and B must
  * not be read it passes k = 0. LOAD_A, LOAD_B and STORE_WIDTH divide the rows of the arrays they
- * are about. LOAD_A and LOAD_B, but for 1, divide TILE_K where the rows lie along k. With ALIGNED
+ * are about. With JOIN `arrived` has a zero for every tile and product, and has it again afterwards;
+ * `partial` is aligned to vectors. LOAD_A and LOAD_B, but for 1, divide TILE_K where the rows lie along k. With ALIGNED
  * the arrays are aligned to 16 bytes, else to one element. `share` is a multiple of TILE_K.
  *
  * TYPE ... STACKS  see parts.mako
@@ -55,7 +57,7 @@
  * BUFFERS          2: the next step is loaded meanwhile; 1: one after the other
  * LINE_A, LINE_B   elements from line to line of a tile in local memory: its own, and a gap
  * SWIZZLE          rows of tiles in a strip: groups in a row go down a strip, for the caches
- * SPLIT            whether k is split
+ * SPLIT            whether k is split;  JOIN: whether groups add up its shares themselves
  * VECTOR_WIDTH     columns in a vector, a power of two that divides WORK_N
  * ROW_WIDTH        rows read at once, a power of two that divides WORK_M
  * LANES_M, LANES_N divisors of WG_M and WG_N;  LOAD_A, LOAD_B: elements to load at once
@@ -63,13 +65,15 @@
  * ALIGNED          whether vectors in global memory are aligned
  * MOST             real numbers that a builtin may take at once where they are not
  * UNROLL           values of p a trip of the inner loop
+ * PTX              whether the device takes inline PTX
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
              WORK_M, WORK_N, WG_M, WG_N, TILE_K, BUFFERS, SWIZZLE, SPLIT, LINE_A, LINE_B,
              VECTOR_WIDTH, ROW_WIDTH, LANES_M, LANES_N, LOAD_A, LOAD_B, STORE_WIDTH, ALIGNED,
-             MOST, UNROLL"/>\
+             MOST, UNROLL, JOIN, PTX"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="memory" file="/gemm/blocked_memory.mako"/>\
+<%namespace name="join" file="/gemm/blocked_join.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
     each = 2 if parts.module.is_complex(TYPE) else 1
@@ -78,6 +82,7 @@
     lanes = parts.module.lanes
     items, tile_m, tile_n = WG_M * WG_N, WG_M * WORK_M, WG_N * WORK_N
     vectors = range(WORK_N // VECTOR_WIDTH)
+    sums = [f"sum_{r}_{v}" for r in range(WORK_M) for v in vectors]
     pieces = range(0, VECTOR_WIDTH, STORE_WIDTH if each == 1 else 1)
     stored = STORE_WIDTH if each == 1 else 1
     matrices = (
@@ -89,6 +94,9 @@ typedef ${INDEX_T} index_t;
 typedef ${real} real_t;
 typedef ${vec(VECTOR_WIDTH)} vec_t;
 ${parts.types()}\
+% if JOIN:
+<%include file="/fence.cl.mako" args="PTX=PTX"/>\
+% endif
 
 ## Add the products of one step, which lies in the buffer `current`.
 <%def name="multiply()">\
@@ -120,7 +128,10 @@ __kernel __attribute__((reqd_work_group_size(${items}, 1, 1)))
 void gemm_blocked(${parts.arguments()}\
 % if SPLIT:
 ,
-    __global sum_t *restrict partial,
+    __global sum_t *${"" if JOIN else "restrict "}partial,
+% if JOIN:
+    volatile __global uint *arrived,
+% endif
     const uint splits,
     const index_t share\
 % endif
@@ -150,7 +161,11 @@ void gemm_blocked(${parts.arguments()}\
 % if SPLIT:
     const index_t start = number % splits * share;
     const index_t depth = min(share, k - start);
+% if JOIN:
+    const index_t counter = number / splits * (tiles_m * tiles_n) + tile;
+% else:
     partial += (size_t)number * m * n;
+% endif
 ${parts.enter("number / splits")}\
     a += start${" * m" if TRANS_A else ""};
     b += start${"" if TRANS_B else " * n"};
@@ -219,6 +234,10 @@ ${multiply()}\
     }
 % endif
 
+% if JOIN:
+${join.begin(sums, items)}\
+% endif
+
     /* Store what lies inside the result. */
 % for r in range(WORK_M):
     {
@@ -232,6 +251,9 @@ ${store(r, v, l)}\
         }
     }
 % endfor
+% if JOIN:
+${join.end()}\
+% endif
 }
 ## The piece of a vector of sums that begins at element `l`.
 <%def name="store(r, v, l)">\
@@ -240,7 +262,7 @@ ${store(r, v, l)}\
                 const index_t column = first_column + own_column + ${v * LANES_N * VECTOR_WIDTH + l};
                 if (column < n) {
                     ${vec(stored)} value = ${lanes(f"sum_{r}_{v}", l * each, stored * each, VECTOR_WIDTH * each)};
-% if SPLIT:
+% if SPLIT and not JOIN:
                     ${memory.module.store(of_sums, "value", "partial + (row * n + column)", stored, ALIGNED, MOST)}
 % else:
 ${parts.finish("value", "row", "column", stored, MOST)}\

@@ -22,6 +22,7 @@
 ##   x_is_along(...)   whether those of x do
 ##   names()           in OpenCL C: matrix, other, lines, x_at(f, p), row_of(l, f), column_of(l, f)
 ##   keep(value)       store a sum, or make it a result and store that
+##   result(value)     make a sum a result and store that
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%!
     def is_along(side, trans_a, trans_b):
@@ -52,7 +53,10 @@
         partial[(${place}) * m * n + row_of(${l}, ${f}) * n
                 + column_of(${l}, ${f})] = ${value};
 % else:
+${result(value, l, f)}\
+% endif
+</%def>\
+<%def name="result(value, l, f)">\
 ${parts.finish(value, f"row_of({l}, {f})", f"column_of({l}, {f})")}\
         store_element(${value}, result, row_of(${l}, ${f}) * n + column_of(${l}, ${f}));
-% endif
 </%def>\

@@ -53,6 +53,7 @@ def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
         per_minute=result.per_minute,
         built_ahead=result.built_ahead,
         phases=dict(result.phases),
+        timeline=[item.as_dict() for item in result.timeline],
         failures=result.failures,
         evaluations=[item.as_dict() for item in result.evaluations],
     )
@@ -90,6 +91,8 @@ def print_result(result: TuneResult) -> None:
         parts = ", ".join(f"{name} {spent:.1f} s" for name, spent in longest)
         if parts and verbose:
             say(f"where the time went: {parts}")
+            for part in result.timeline:
+                say(f"  {part}")
     failed = [item for item in result.evaluations if item.status != "correct"]
     if failed:
         say(f"{failure_counts(result.failures)}; replacements of the worker: {result.restarts}")

@@ -23,6 +23,11 @@ class Guarded:
     queue : pyopencl.CommandQueue
     shape, dtype
         Of the array.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+        The array and its guards.
     """
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
@@ -35,15 +40,16 @@ class Guarded:
         self._guard = -(-guard // align) * align
         self._end = self._guard + nbytes
         self._size = self._end + self._guard
-        self._buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, self._size)
-        region = self._buffer.get_sub_region(self._guard, max(nbytes, 1))
+        # Whole words, as `Fingerprints` reads them.
+        self.buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, -(-self._size // 4) * 4)
+        region = self.buffer.get_sub_region(self._guard, max(nbytes, 1))
         self.array = cl.array.Array(queue, shape, dtype, data=region)
 
     def poison(self, pattern: int = POISON) -> None:
         """Fill array and guards with a byte that no right result is made of."""
         self._pattern = pattern
         filled = np.full(1, pattern, np.uint8)
-        cl.enqueue_fill_buffer(self._queue, self._buffer, filled, 0, self._size)
+        cl.enqueue_fill_buffer(self._queue, self.buffer, filled, 0, self.buffer.size)
 
     def set(self, values: np.ndarray[Any, Any]) -> None:
         """Fill the array."""
@@ -61,7 +67,7 @@ class Guarded:
         """Return where the guards were overwritten, or None where they are intact."""
         for side, offset in (("before", 0), ("after", self._end)):
             words = np.empty(self._guard, np.uint8)
-            cl.enqueue_copy(self._queue, words, self._buffer, src_offset=offset)
+            cl.enqueue_copy(self._queue, words, self.buffer, src_offset=offset)
             changed = np.flatnonzero(words != self._pattern)
             if changed.size:
                 distance = self._guard - changed[-1] if side == "before" else changed[0] + 1

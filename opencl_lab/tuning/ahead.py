@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from statistics import median
+from typing import TypeAlias
 
 from opencl_lab.device import Device
 from opencl_lab.errors import LaunchError
@@ -47,6 +48,8 @@ FEW = 5
 """Configurations that show whether what was built ahead need not be built again,"""
 SAVED = 0.6
 """which then takes at most this share of the time."""
+Wanted: TypeAlias = tuple[Config, bool]
+"""A configuration, and whether for all check cases, as the best need it."""
 CRASHED = Built(0.0, reason="the builder died")
 """Whoever measures finds out whether that was the configuration's fault."""
 
@@ -85,9 +88,11 @@ class Ahead:
         self._closed = False
         self._threads: list[threading.Thread] = []
         self._working = 0  # threads whose process has started, or may
-        self._wanted: list[Config] = []
-        self._building: set[Config] = set()
-        self._answers: dict[Config, Built] = {}
+        self._up = 0  # of these, whose process has started
+        self._wanted: list[Wanted] = []
+        self._best: list[Wanted] = []
+        self._building: set[Wanted] = set()
+        self._answers: dict[Wanted, Built] = {}
         self._ratios: list[float] = []
         self._processes: set[Process] = set()
         self.trouble = ""
@@ -95,39 +100,64 @@ class Ahead:
     @property
     def built(self) -> int:
         """How many configurations were built ahead, or refused."""
-        return len(self._answers)
+        return len({config for config, _ in list(self._answers)})
 
-    def choose(self, configs: Sequence[Config], seconds: float) -> Config:
+    def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
         """Return which of these to measure now: the first that is built, when one is.
 
-        The others are built meanwhile, in this order; what was named before is given up.
+        The others are built meanwhile, in this order; what was named before is given up. With
+        `whole` they are built for all check cases.
         """
         if len(configs) > 1:
             self._start()
+        wanted = [(config, whole) for config in configs]
         deadline = time.monotonic() + min(seconds, HOST_SECONDS)
         with self._change:
-            chosen = self._ready(configs)
+            chosen = self._ready(wanted)
             if chosen is None or not self._alternate:
                 batch = max(LEAST_BATCH, self._count)
-                self._wanted = list(configs[:batch] if self._alternate else configs)
+                self._wanted = wanted[:batch] if self._alternate else wanted
                 self._change.notify_all()
             while chosen is None:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._working:
                     break
-                if not self._alternate and not self._building:
+                if not (self._alternate or self._building or self._up or whole):
                     break  # none has started: whoever measures builds this one itself
                 self._change.wait(left)
                 if not self._alternate or not (self._building or self._pending()):
-                    chosen = self._ready(configs)
+                    chosen = self._ready(wanted)
             if chosen is None:
                 chosen = configs[0]
-                self._wanted = [config for config in self._wanted if config != chosen]
+                self._wanted = [item for item in self._wanted if item[0] != chosen]
             return chosen
+
+    def want(self, configs: Sequence[Config]) -> None:
+        """Begin to build these, where that disturbs nothing, and nothing else."""
+        if configs and not self._alternate:
+            self._start()
+        with self._change:
+            self._best = []
+            self._wanted = [] if self._alternate else [(config, False) for config in configs]
+            self._change.notify_all()
+
+    def complete(self, config: Config) -> bool:
+        """Return whether there is nothing to wait for before all check cases are tried.
+
+        If there is, it is built before all others, on a CPU with the next batch.
+        """
+        with self._change:
+            if (config, True) in self._answers or not self._working:
+                return True
+            if self._best != [(config, True)]:
+                self._best = [(config, True)]
+                if not self._alternate:
+                    self._change.notify_all()
+            return False
 
     def verdict(self, config: Config) -> Evaluation | None:
         """Return why a configuration cannot be built, if a builder has found that."""
-        answer = self._answers.get(config)
+        answer = self._answers.get((config, False))
         if answer is None or answer.refusal is None:
             return None
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -137,7 +167,7 @@ class Ahead:
 
     def learn(self, evaluation: Evaluation) -> None:
         """Compare how long a build took where it was measured, and stop if nothing was saved."""
-        ahead = self._answers.get(evaluation.config)
+        ahead = self._answers.get((evaluation.config, False))
         if (
             self._closed
             or not ahead
@@ -150,16 +180,11 @@ class Ahead:
             self.trouble = "programs are not built ahead: this driver builds them again"
             self.close()
 
-    def pause(self) -> None:
-        """Begin nothing more, until somebody chooses again."""
-        with self._change:
-            self._wanted = []
-
     def close(self) -> None:
         """End all processes, also in the middle of a build."""
         with self._change:
             self._closed = True
-            self._wanted = []
+            self._wanted = self._best = []
             for process in self._processes:
                 process.stop()
             self._change.notify_all()
@@ -178,11 +203,17 @@ class Ahead:
         for thread in self._threads:
             thread.start()
 
-    def _ready(self, configs: Sequence[Config]) -> Config | None:
-        return next((config for config in configs if config in self._answers), None)
+    def _ready(self, wanted: Sequence[Wanted]) -> Config | None:
+        return next((item[0] for item in wanted if item in self._answers), None)
 
-    def _pending(self) -> list[Config]:
-        return [c for c in self._wanted if c not in self._answers and c not in self._building]
+    def _pending(self) -> list[Wanted]:
+        # On a CPU the best is no reason to build anything: it goes with the next batch.
+        best = self._best if self._wanted or not self._alternate else []
+        return [
+            item
+            for item in (*best, *self._wanted)
+            if item not in self._answers and item not in self._building
+        ]
 
     # ------------------------------------------------------------ in each thread
 
@@ -193,25 +224,32 @@ class Ahead:
             while True:
                 if process is None:
                     process = self._new_process()
-                config = self._next() if process is not None else None
-                if config is None or process is None:
+                    self._count_up(1 if process is not None else 0)
+                item = self._next() if process is not None else None
+                if item is None or process is None:
                     return
-                answer = self._build(process, config)
+                answer = self._build(process, *item)
                 if answer.refusal == "timeout" or answer is CRASHED:
                     self._end(process)
                     process = None
+                    self._count_up(-1)
                 with self._change:
-                    self._building.discard(config)
-                    self._answers[config] = answer
+                    self._building.discard(item)
+                    self._answers[item] = answer
                     self._change.notify_all()
         finally:
             if process is not None:
                 self._end(process)
+                self._count_up(-1)
             with self._change:
                 self._working -= 1
                 self._change.notify_all()
 
-    def _next(self) -> Config | None:
+    def _count_up(self, more: int) -> None:
+        with self._change:
+            self._up += more
+
+    def _next(self) -> Wanted | None:
         """Wait for a configuration to build; None at the end."""
         with self._change:
             while not self._closed:
@@ -250,10 +288,15 @@ class Ahead:
             self._processes.discard(process)
         process.kill()
 
-    def _build(self, process: Process, config: Config) -> Built:
+    def _build(self, process: Process, config: Config, whole: bool) -> Built:
         """Return what a builder says, or that it died or takes too long."""
         limit = self._limit()
-        request = {"do": "build", "config": dict(config), "alarm": min(3 * limit, LONGEST_ALARM)}
+        request = {
+            "do": "build",
+            "config": dict(config),
+            "whole": whole,
+            "alarm": min(3 * limit, LONGEST_ALARM),
+        }
         process.send(json.dumps(request).encode() + b"\n")
         begin, phase = time.monotonic(), "starting"
         try:

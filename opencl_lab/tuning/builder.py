@@ -7,8 +7,7 @@ timed or judged here, but what the compiler or a limit of the device refuses.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
 
 from opencl_lab.errors import BuildError, InvalidConfig
 from opencl_lab.plan import Launch, Plan, check_plan
@@ -43,18 +42,27 @@ class Builder:
         self._say = say
         self._queue = default_queue(task.device, profiling=True)
         self._launches = task.device.kind == "cpu"
+        self._stages: dict[Problem, Stage] = {}
 
-    def build(self, config: Config) -> Built:
-        """Build, and return what the compiler or a limit of the device has against it."""
+    def build(self, config: Config, whole: bool) -> Built:
+        """Build, and return what the compiler or a limit of the device has against it.
+
+        Parameters
+        ----------
+        config : Config
+        whole : bool
+            Whether for all check cases, and not for the first alone.
+        """
         begin = time.perf_counter()
         refusal: Status | None = None
         reason = ""
         try:
             self._say("building")
+            cases = self._task.check_problems if whole else self._task.check_problems[:1]
             if self._launches:
-                self._launch(config)
+                self._launch(config, cases)
             else:
-                self._build(config)
+                self._build(config, cases)
         except BuildError as error:
             refusal, reason = "compile", f"{error.sentence}{error.first_error}"
         except InvalidConfig as error:
@@ -68,33 +76,31 @@ class Builder:
         check_plan(plan, self._task.device)
         return plan
 
-    def _build(self, config: Config) -> None:
+    def _build(self, config: Config, cases: Sequence[Problem]) -> None:
         session = session_of(self._queue)
-        for problem in (self._task.check_problems[0], self._task.problem):
+        for problem in (*cases, self._task.problem):
             launches = self._plan(problem, config).launches
             for program, launch in zip(session.programs(launches), launches, strict=True):
                 session.kernel(program, launch)
 
-    def _launch(self, config: Config) -> None:
-        small, large = self._small.build(config), self._plan(self._task.problem, config)
-        self._say("launching")
-        self._small.run(small)
-        known = [_compiled(launch) for launch in small.plan.launches]
-        if any(_compiled(launch) not in known for launch in large.launches):
-            self._large.run(self._large.build(config))
-
-    @cached_property
-    def _small(self) -> Stage:
-        return self._stage(self._task.check_problems[0])
-
-    @cached_property
-    def _large(self) -> Stage:
-        return self._stage(self._task.problem)
+    def _launch(self, config: Config, cases: Sequence[Problem]) -> None:
+        known: list[tuple[object, ...]] = []
+        for problem in (*cases, self._task.problem):  # the largest last: it is seldom needed
+            launches = self._plan(problem, config).launches
+            if all(_compiled(launch) in known for launch in launches):
+                continue
+            self._say("building")
+            executable = self._stage(problem).build(config)
+            self._say("launching")
+            self._stage(problem).run(executable)
+            known += [_compiled(launch) for launch in launches]
 
     def _stage(self, problem: Problem) -> Stage:
         task = self._task
-        config = task.algorithm.default_config(task.problem, task.device)
-        return Stage(task, problem, config, self._queue)
+        if problem not in self._stages:
+            config = task.algorithm.default_config(task.problem, task.device)
+            self._stages[problem] = Stage(task, problem, config, self._queue)
+        return self._stages[problem]
 
 
 def _compiled(launch: Launch) -> tuple[object, ...]:

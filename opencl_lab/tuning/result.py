@@ -15,6 +15,7 @@ from opencl_lab.solver import Problem
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.prune import Pruning
 from opencl_lab.tuning.task import TuningTask
+from opencl_lab.tuning.timeline import Slice
 
 __all__ = ["Stopped", "TuneResult", "TuningProgress", "failures", "share_of_peak", "share_of_space"]
 
@@ -125,6 +126,8 @@ class TuneResult:
         Seconds that each phase has taken, all configurations together: where the time went.
     per_minute : float
         Configurations that this run has evaluated, for each minute of its search.
+    timeline : tuple of Slice
+        The phases again, from the beginning of the run to its end.
     """
 
     task: TuningTask
@@ -144,6 +147,7 @@ class TuneResult:
     built_ahead: int = 0
     phases: Mapping[str, float] = field(default_factory=dict)
     per_minute: float = 0.0
+    timeline: tuple[Slice, ...] = ()
 
     @property
     def problem(self) -> Problem:

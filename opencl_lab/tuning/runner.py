@@ -30,7 +30,15 @@ class Runner(Protocol):
         """How long each phase has taken, all configurations together."""
         ...
 
-    def choose(self, configs: Sequence[Config], seconds: float) -> Config:
+    def want(self, configs: Sequence[Config]) -> None:
+        """Begin to make these ready, and nothing else."""
+        ...
+
+    def complete(self, config: Config) -> bool:
+        """Return whether a configuration is ready to be proved; if not, it is made so soon."""
+        ...
+
+    def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
         """Return which of these to evaluate now, and make the others ready meanwhile.
 
         Parameters
@@ -39,6 +47,8 @@ class Runner(Protocol):
             The most wanted first.
         seconds : float
             Time left to the tuner.
+        whole : bool
+            Whether to prove it, not just to evaluate it.
         """
         ...
 
@@ -58,6 +68,10 @@ class Runner(Protocol):
         Evaluation or None
             None if time ran out before there was a result.
         """
+        ...
+
+    def prove(self, config: Config, seconds: float) -> Evaluation | None:
+        """Evaluate a configuration with all check cases, so that it may win."""
         ...
 
     def again(self, config: Config, seconds: float) -> Evaluation | None:
@@ -85,7 +99,14 @@ class Replay:
     built_ahead, trouble = 0, ""
     seconds: Mapping[str, float] = MappingProxyType({})
 
-    def choose(self, configs: Sequence[Config], seconds: float) -> Config:
+    def want(self, configs: Sequence[Config]) -> None:
+        """Nothing is to be made ready."""
+
+    def complete(self, config: Config) -> bool:
+        """Return that it is."""
+        return True
+
+    def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
         """Return the first."""
         return configs[0]
 
@@ -94,6 +115,10 @@ class Replay:
         self.asked.append(config)
         unknown = Evaluation(config, "constraints", "not in the recorded run")
         return self._recorded.get(config, unknown)
+
+    def prove(self, config: Config, seconds: float) -> Evaluation | None:
+        """Return what was recorded."""
+        return self._recorded[config]
 
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Return what was recorded."""

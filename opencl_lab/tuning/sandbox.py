@@ -77,10 +77,18 @@ class Sandbox:
         on_cpu = task.device.kind == "cpu"
         self.ahead = Ahead(self._message, count, alternate=on_cpu, timeout=timeout)
 
-    def choose(self, configs: Sequence[Config], seconds: float) -> Config:
+    def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
         """Return which of these to evaluate now: one that is built, while others are built."""
         with self._counted("waiting for programs"):
-            return self.ahead.choose(configs, seconds)
+            return self.ahead.choose(configs, seconds, whole)
+
+    def want(self, configs: Sequence[Config]) -> None:
+        """Begin to build these, and nothing else."""
+        self.ahead.want(configs)
+
+    def complete(self, config: Config) -> bool:
+        """Return whether all check cases can be tried with no wait for builders."""
+        return self.ahead.complete(config)
 
     @property
     def built_ahead(self) -> int:
@@ -102,9 +110,12 @@ class Sandbox:
             self.ahead.learn(evaluation)
         return evaluation
 
+    def prove(self, config: Config, seconds: float) -> Evaluation | None:
+        """Evaluate a configuration with all check cases."""
+        return self._ask("prove", config, math.inf, seconds)
+
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Time a configuration a few times more, and check it if this worker has not yet."""
-        self.ahead.pause()
         return self._ask("again", config, math.inf, seconds)
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from opencl_lab.tuning.result import Stopped, TuningProgress, failures, share_of
 from opencl_lab.tuning.runner import Runner
 from opencl_lab.tuning.strategies import Strategy
 from opencl_lab.tuning.task import TuningTask
+from opencl_lab.tuning.timeline import Timeline
 from opencl_lab.tuning.trial import NEAR
 
 __all__ = ["Search", "evaluation_of"]
@@ -69,6 +70,9 @@ class Search:
         self.seen: dict[Config, Evaluation] = {}
         self.finalists: list[Evaluation] = []
         self.rounds: dict[Config, list[float]] = {}
+        self.proved: set[Config] = set()  # right in all check cases, so that they may win
+        self.timeline = Timeline()
+        self.thinking = 0.0  # seconds that the strategy took
         self.made = 0
         self.searched = 0.0  # seconds, when the last one was made
         self.stable = False
@@ -80,12 +84,17 @@ class Search:
         """Evaluate the starting configurations, then what the strategy asks for."""
         try:
             starts = list(self.points.starts)
+            if self._budget_left() and self.budget != 1:
+                self.runner.want([c for c in starts if c not in self.earlier])
             while starts:
                 starts.remove(self._answer(starts).config)
             with closing(strategy(self.points, rng)) as questions:
                 asked = next(questions)
                 while True:
-                    asked = questions.send(self._answer(asked))
+                    answer = self._answer(asked)
+                    begin = time.monotonic()
+                    asked = questions.send(answer)
+                    self.thinking += time.monotonic() - begin
         except _OutOf as limit:
             return limit.what
         except StopIteration:
@@ -97,6 +106,7 @@ class Search:
         known = next((c for c in configs if c in self.seen or c in self.earlier), None)
         if known is not None or not self._budget_left():
             return self._ask(known or configs[0])
+        self._prove_leader()
         if self.budget is not None:  # the others would be built for nothing
             configs = configs[: self.budget - len(self.seen)]
         left = self._left(search=True)
@@ -162,6 +172,28 @@ class Search:
         if text not in self.notes:
             self.notes.append(text)
 
+    def _prove_leader(self) -> None:
+        """Check the best so far with all check cases, once that needs no wait."""
+        leader = next(iter(self._correct()), None)
+        if leader is None or leader.config in self.proved:
+            return
+        if self.runner.complete(leader.config):
+            self._prove(leader.config)
+
+    def _prove(self, config: Config) -> bool:
+        """Check a configuration with all check cases; return False where time ran out."""
+        left = self._left()
+        found = self.runner.prove(config, left) if left > 0 else None
+        if found is None:
+            return False
+        found = self._believed(found)
+        if found.status == "correct":
+            self.proved.add(config)
+        else:
+            self.seen[config] = found
+            self._keep(found)
+        return True
+
     # ------------------------------------------------------------------ finals
 
     def finals(self) -> None:
@@ -169,7 +201,8 @@ class Search:
 
         And until these show whether it is faster than the built-in configuration.
         """
-        times: dict[Config, list[float]] = {item.config: [] for item in self._qualified()}
+        qualified = [item.config for item in self._proved_finalists()]
+        times: dict[Config, list[float]] = {config: [] for config in qualified}
         self.rounds = {config: [] for config in times}
         winners: list[Config] = []
         order = random.Random(self.task.seed)
@@ -201,6 +234,25 @@ class Search:
             last = winners[-STABLE_ROUNDS:]
             self.stable = len(last) == STABLE_ROUNDS and len(set(last)) == 1
             self._report_progress("finals", self.finalists[0])
+
+    def _proved_finalists(self) -> list[Evaluation]:
+        """Return the best few, each checked with all check cases; the next best for one that fails.
+
+        Half of the time that is left goes into this, where any was checked by then.
+        """
+        kept = self._left() / 2 if self.time_limit is not None else 0.0
+        going_on = True
+        while True:
+            best = self._qualified()
+            unproved = [item.config for item in best if item.config not in self.proved]
+            proved = [item for item in best if item.config in self.proved]
+            left = self._left() - kept
+            if not unproved or not going_on or left <= 0:
+                self.runner.want(())
+                return proved
+            chosen = self.runner.choose(unproved, left, whole=True)
+            if self.runner.complete(chosen) or not proved:
+                going_on = self._prove(chosen)
 
     def _decided(self) -> bool:
         """Return whether the leader is the built-in configuration, or measurably faster."""
@@ -242,8 +294,13 @@ class Search:
         return next(iter(self.finalists or self._correct()), None)
 
     def winner(self) -> Evaluation | None:
-        """Return the best, or the built-in configuration where that is as fast within noise."""
-        best, built_in = self.best(), self._built_in()
+        """Return the best, or the built-in configuration where that is as fast within noise.
+
+        The best is one that was checked with all check cases.
+        """
+        built_in = self._built_in()
+        proved = [item for item in self._correct() if item.config in self.proved]
+        best = next(iter(self.finalists or proved), built_in)
         if best is None or built_in is None or self._beats(best, built_in):
             return best
         return built_in
@@ -251,6 +308,12 @@ class Search:
     def per_minute(self) -> float:
         """Return how many configurations a minute of the search evaluates."""
         return 60 * self.made / self.searched if self.searched else 0.0
+
+    def phases(self) -> dict[str, float]:
+        """Return the seconds that each phase has taken so far, all configurations together."""
+        spent = {**self.runner.seconds, "asking the strategy": self.thinking}
+        spent["the rest"] = time.monotonic() - self.begin - sum(spent.values())
+        return {name: seconds for name, seconds in spent.items() if seconds > 0}
 
     def _best_ms(self) -> float:
         return min((item.time_ms for item in self.seen.values()), default=math.inf)
@@ -269,6 +332,10 @@ class Search:
         totals = [pruning.left] if pruning.exact else []
         totals += [] if self.budget is None else [self.budget]
         left = self._left()
+        built_ahead = self.runner.built_ahead
+        self.timeline.mark(
+            time.monotonic() - self.begin, len(self.seen), built_ahead, self.phases()
+        )
         self.report(
             TuningProgress(
                 phase,
@@ -281,7 +348,7 @@ class Search:
                 self.time_limit,
                 tuple(self.notes),
                 self.per_minute(),
-                self.runner.built_ahead,
+                built_ahead,
                 share_of_space(len(self.seen), pruning),
             )
         )

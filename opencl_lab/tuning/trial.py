@@ -53,12 +53,16 @@ class Trial:
             stage.expected  # noqa: B018  (before anything is timed, and by no limit of time)
         self._passed: set[Config] = set()
 
-    def evaluate(self, config: Config, best_ms: float) -> Evaluation:
+    def prove(self, config: Config) -> Evaluation:
+        """Evaluate a configuration with all check cases."""
+        return self.evaluate(config, math.inf, whole=True)
+
+    def evaluate(self, config: Config, best_ms: float, whole: bool = False) -> Evaluation:
         """Build, check and time a configuration.
 
         The first run that counts is enough for a configuration that takes more
         than three times as long as the best so far; one that may still win is
-        checked with the other check cases, and again after it was timed.
+        checked again after it was timed; and with `whole` with the other check cases, too.
         """
         begin = time.perf_counter()
         build_ms = check_ms = 0.0
@@ -79,8 +83,10 @@ class Trial:
             check_ms = _since(begin) - build_ms
             times = self._time(large, best_ms, hopeless)
             if median(times) <= NEAR * best_ms:
-                self._prove(config)
-                self._passed.add(config)
+                self._say("checking")
+                self._timed.check()
+            if whole:
+                self._check_others(config)
         except BuildError as error:
             return failed("compile", f"{error.sentence}{error.first_error}")
         except InvalidConfig as error:
@@ -98,7 +104,7 @@ class Trial:
     def again(self, config: Config) -> Evaluation:
         """Time a few runs more; what this process has not checked yet is checked first."""
         if config not in self._passed:
-            return self.evaluate(config, float("inf"))
+            return self.prove(config)
         try:
             executable = self._timed.build(config)
             self._say("timing")
@@ -126,13 +132,12 @@ class Trial:
         self._timed.check(compared=not hopeless)
         return hopeless
 
-    def _prove(self, config: Config) -> None:
-        """Check what the gate left out: a later run, and the other check cases."""
-        self._say("checking")
-        self._timed.check()
+    def _check_others(self, config: Config) -> None:
+        """Check what the gate left out: the other check cases."""
         for stage in self._others:
             self._say("building")
             self._checked_run(stage, stage.build(config))
+        self._passed.add(config)
 
     def _checked_run(self, stage: Stage, executable: Executable) -> None:
         self._say("launching")

@@ -7,14 +7,15 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
-from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError, ReferenceUnavailable
 from opencl_lab.operation import Operation
 from opencl_lab.plan import check_plan
+from opencl_lab.reference.threads import blas_threads
 from opencl_lab.registry import get_operation
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
@@ -119,9 +120,15 @@ def run_tuning(
         if journal.trouble:
             tuning.note(journal.trouble)
         stopped = _stopped(tuning, search, random.Random(task.seed))
+        phases = tuning.phases()
     best = tuning.winner()
     with _undisturbed():
-        stored = sandbox is not None and best is not None and _store(task, best, tuning)
+        stored = (
+            sandbox is not None
+            and best is not None
+            and best.config in tuning.proved
+            and _store(task, best, tuning)
+        )
     return TuneResult(
         task,
         best,
@@ -138,8 +145,9 @@ def run_tuning(
         stored,
         tuple(tuning.notes),
         used.built_ahead,
-        {name: spent for name, spent in used.seconds.items() if spent},
+        phases,
         tuning.per_minute(),
+        tuning.timeline.slices(),
     )
 
 
@@ -155,11 +163,25 @@ def _journal(task: TuningTask, fresh: bool, timeout: float | None) -> Journal:
 def _stopped(tuning: Search, strategy: Strategy, rng: random.Random) -> Stopped:
     """Search, then hold the finals; return what ended the search."""
     try:
-        stopped = tuning.search(strategy, rng)
+        with _one_blas_thread():
+            stopped = tuning.search(strategy, rng)
         tuning.finals()
     except KeyboardInterrupt:
         return "interrupted"
     return stopped
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Hold NumPy's BLAS to one thread, where that can be done.
+
+    A strategy's matrices are small, and the other cores compile: threads of BLAS would wait for
+    each other many times longer than they compute.
+    """
+    with ExitStack() as held:
+        with suppress(ReferenceUnavailable):
+            held.enter_context(blas_threads(1))
+        yield
 
 
 @contextmanager

@@ -4,8 +4,8 @@ Each has a role: ``trial`` checks and times, ``builder`` builds ahead. It reads 
 pickled dict of what its interpreter needs to find modules, a pickled `TuningTask`, then requests,
 each a line of JSON:
 
-    {"do": "evaluate" | "again" | "build", "config": {...}, "best_ms": number | null,
-     "alarm": seconds}
+    {"do": "evaluate" | "prove" | "again" | "build", "config": {...}, "best_ms": number | null,
+     "whole": true | false, "alarm": seconds}
 
 To stdout go lines of JSON: ``{"phase": ...}`` before each phase, then one of
 ``{"done": {...}}``, an `Evaluation`, and ``{"failed": text, "kind": ..., "details": {...}}``,
@@ -72,12 +72,14 @@ def _serve(role: str, requests: IO[bytes], answers: IO[str]) -> None:
         # Beyond the tuner's own limit: it ends a worker that hangs when the tuner is gone.
         signal.alarm(math.ceil(request["alarm"]))
         config = Config(request["config"])
-        if request["do"] != "evaluate":
-            evaluation = getattr(trial, request["do"])(config)
+        if request["do"] == "build":
+            answer = trial.build(config, request["whole"])
+        elif request["do"] != "evaluate":
+            answer = getattr(trial, request["do"])(config)
         else:
             best_ms = request["best_ms"]
-            evaluation = trial.evaluate(config, math.inf if best_ms is None else best_ms)
-        say(done=evaluation.as_dict())
+            answer = trial.evaluate(config, math.inf if best_ms is None else best_ms)
+        say(done=answer.as_dict())
         signal.alarm(0)
 
 

@@ -179,8 +179,7 @@ def bind(
     kind = ""
     if bias is not None:
         kind, inputs["bias"] = _bias(bias, shape, queue)
-    m, n = shape[-2:]
-    k = a.shape[-2 if is_transposed(trans_a, "trans_a") else -1]
+    (m, n), k = shape[-2:], a.shape[-2 if is_transposed(trans_a, "trans_a") else -1]
     turned_a = is_transposed(trans_a, "trans_a") != turned["a"] and m != 1
     stacks = _merged(shape[:-2], moves["a"], moves["b"])
     if stacks and stacks[-1][1:] == (True, False) and not turned_a and kind != "row":

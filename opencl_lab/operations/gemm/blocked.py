@@ -11,11 +11,11 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles
+from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, is_joined
 from opencl_lab.operations.gemm.launches import vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
-from opencl_lab.plan import Launch, Plan, round_up
+from opencl_lab.plan import Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Blocked"]
@@ -46,7 +46,7 @@ class Blocked(launches.Product):
             Parameter("BUFFERS", (1, 2), "2: the next step is loaded during this one"),
             Parameter("LOCAL_PAD", (0, 1), "vectors between the lines of a tile"),
             Parameter("SWIZZLE", (1, 8), "rows of tiles in a strip that groups go down"),
-            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "parts of k, added up by a second kernel"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "parts of k, which are added up"),
         ),
         (
             *map(positive, ("WORK_M", "WORK_N", "WG_M", "WG_N", "TILE_K", "SWIZZLE", "SPLITS")),
@@ -101,7 +101,8 @@ class Blocked(launches.Product):
 
         def values(item: Parameter) -> tuple[Value, ...]:
             if item.name == "SPLITS":
-                return (1, splits // 2, splits, 2 * splits) if splits > 1 else (1,)
+                more = (splits // 2, splits, 2 * splits) if splits > 1 else ()
+                return tuple(dict.fromkeys((1, *more)))
             low, high = least.get(item.name, 0), most.get(item.name, 1 << 30)
             return tuple(value for value in item.values if low <= int(value) <= high)
 
@@ -109,7 +110,11 @@ class Blocked(launches.Product):
         return replace(self.space, parameters=tuple(parameters))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan a group of items for every tile and part of k, and what adds up the parts."""
+        """Plan a group of items for every tile and part of k, and what adds up the parts.
+
+        That is the last group of a tile, where groups see what others have written and its share of
+        the work is small, or else a second launch.
+        """
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
@@ -118,20 +123,40 @@ class Blocked(launches.Product):
         splits = max(1, -(-problem.depth // max(1, share)))
         groups = tile.count(problem) * problem.batch * splits
         arguments = launches.arguments(problem)
-        parts: dict[str, Any] = {"partial": PARTIAL, "splits": np.uint32(splits)}
+        joined = splits > 1 and is_joined(tile, splits, problem, device)
+        parts: dict[str, Any] = {"partial": PARTIAL}
+        parts |= {"arrived": "arrived"} if joined else {}
+        parts |= {"splits": np.uint32(splits)}
+        params = _params(problem, config, device)
         product = Launch(
             template=self.templates[0],
             kernel=self.kernel,
-            params={**_params(problem, config, device), "SPLIT": splits > 1},
+            params={
+                **params,
+                "SPLIT": splits > 1,
+                "JOIN": joined,
+                "PTX": joined and device.capabilities.inline_ptx,
+            },
             global_size=(groups * tile.items,),
             local_size=(tile.items,),
             arguments={**arguments, **parts, "share": launches.index_of(problem)(share)}
             if splits > 1
             else arguments,
-            local_bytes=_local_bytes(problem, config, device),
+            local_bytes=_local_bytes(problem, config, device) + 4 * joined,
         )
         if splits == 1:
             return Plan(buffers, (product,))
+        if joined:
+            tiles = tile.count(problem) * problem.batch
+            sums = (tiles, splits, tile.rows, tile.columns)
+            return Plan(
+                (
+                    *buffers,
+                    Buffer(PARTIAL, "scratch", sums, problem.sum_type),
+                    Buffer("arrived", "zeros", (tiles,), np.dtype(np.uint32)),
+                ),
+                (product,),
+            )
         partial, adding = sum_parts(problem, device, splits)
         return Plan((*buffers, partial), (product, adding))
 
@@ -169,7 +194,7 @@ def _load_width(limit: int, length: int, side: int, line: int, share: int) -> in
 
 
 def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
-    """Return the parameters of the template, but whether k is split."""
+    """Return the parameters of the template, but how k is split."""
     tile, vector = _tile(config), vector_width(problem, device)
     line_a, line_b = _lines(problem, config, device)
     most = launches.builtin_width(problem, device)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opencl_lab.device import Device
-from opencl_lab.operations.gemm.launches import vector_width
+from opencl_lab.operations.gemm.launches import VECTOR_BYTES, vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 
-__all__ = ["Tile", "best_tiles"]
+__all__ = ["Tile", "best_tiles", "is_joined"]
 
 REGISTERS = 1 << 16
 """Registers of a compute unit, of four bytes."""
@@ -47,10 +47,22 @@ EDGE_CLOCKS = 5_000
 """Clocks in which a group begins and ends."""
 LAUNCH_CLOCKS = 20_000
 """Clocks of a second launch: ten microseconds of the host."""
+HOST_CLOCKS = 30_000
+"""Clocks that a launch takes the host in a row of calls, so that two are never faster."""
+JOIN_CLOCKS = 5_000
+"""Clocks in which a group says that it has come, and sees what others have written."""
+DOUBT = 1.15
+"""Parts of k must gain more than this: how long groups wait for each other is not in the model."""
+FETCH_CLOCKS = 900
+"""Clocks until what others have written is there."""
+FETCHED = 16
+"""Vectors of an item that are on their way meanwhile."""
+FETCHED_BYTES = 48
+"""Bytes a clock that one group reads at most."""
 BYTES_A_CLOCK = 16
 """Bytes of memory for a compute unit in a clock."""
 LEAST_STEPS = 8
-"""Steps that a part of k has at least."""
+"""Steps that a part of k has at least; half as many where no second launch adds them up."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,7 @@ TILES = tuple(
     for shape in (
         (16, 8, 4, 32, 8),
         (16, 8, 4, 16, 16),
+        (16, 8, 8, 8, 16),
         (16, 8, 8, 16, 8),
         (8, 8, 8, 16, 16),
         (8, 8, 8, 16, 8),
@@ -104,13 +117,22 @@ TILES = tuple(
         (8, 8, 8, 8, 16),
         (8, 4, 8, 16, 16),
         (8, 4, 8, 16, 8),
+        (8, 4, 16, 8, 16),
         (4, 8, 4, 16, 16),
         (4, 4, 8, 16, 16),
+        (4, 4, 8, 16, 32),
+        (4, 4, 16, 8, 32),
         (4, 4, 8, 16, 8),
         (4, 4, 4, 32, 16),
+        (4, 4, 4, 32, 32),
         (4, 4, 32, 4, 16),
+        (4, 4, 32, 4, 32),
         (4, 4, 8, 8, 16),
+        (4, 4, 8, 8, 32),
+        (2, 4, 4, 32, 32),
+        (4, 2, 32, 4, 32),
         (2, 2, 8, 8, 16),
+        (2, 2, 8, 8, 32),
         (2, 2, 4, 4, 8),
         (2, 2, 1, 1, 8),
     )
@@ -190,7 +212,8 @@ def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
     """Yield parts of k with which every unit has a group, two, or as many as it holds."""
     yield 1
     groups = max(1, tile.count(problem) * problem.batch)
-    most = problem.depth // (LEAST_STEPS * tile.TILE_K)
+    least = LEAST_STEPS // (2 if device.capabilities.visible_writes else 1)
+    most = problem.depth // (least * tile.TILE_K)
     for held in range(1, _groups_of_unit(tile, max(1, problem.sum_type.itemsize // 4)) + 1):
         splits = held * device.compute_units // groups
         if 2 <= splits <= most:
@@ -213,10 +236,33 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
     if full and rest:  # units do not begin their last groups together, nor share them evenly
         last = (last + wave) / 2
     clocks = full * wave + last
-    if splits > 1:
-        nbytes = 2 * splits * problem.batch * problem.m * problem.n * itemsize
-        clocks += LAUNCH_CLOCKS + nbytes / (BYTES_A_CLOCK * units)
-    return clocks
+    if splits == 1:
+        return clocks
+    if is_joined(tile, splits, problem, device):
+        return DOUBT * (clocks + _joining(tile, splits, problem, device))
+    return max(DOUBT * (clocks + _adding(splits, problem, device)), 2.0 * HOST_CLOCKS)
+
+
+def is_joined(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:
+    """Return whether the last group of a tile adds up its parts, and no second launch."""
+    if not device.capabilities.visible_writes:
+        return False
+    return _joining(tile, splits, problem, device) <= _adding(splits, problem, device)
+
+
+def _joining(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
+    """Return the clocks in which the last groups of all tiles add up their parts."""
+    own = splits * tile.WORK_M * tile.WORK_N * problem.sum_type.itemsize
+    rounds = -(-tile.count(problem) * problem.batch // device.compute_units)
+    trips = -(-own // (FETCHED * VECTOR_BYTES))
+    return JOIN_CLOCKS + max(trips * FETCH_CLOCKS, rounds * own * tile.items / FETCHED_BYTES)
+
+
+def _adding(splits: int, problem: GemmProblem, device: Device) -> float:
+    """Return the clocks of a second launch that adds up all parts."""
+    sums = problem.batch * problem.m * problem.n
+    nbytes = 2 * splits * sums * problem.sum_type.itemsize
+    return LAUNCH_CLOCKS + nbytes / (BYTES_A_CLOCK * device.compute_units)
 
 
 def _step(tile: Tile, held: int, wait: int, problem: GemmProblem) -> float:

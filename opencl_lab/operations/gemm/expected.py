@@ -15,9 +15,10 @@ from opencl_lab.measuring.difference import (
     largest_share,
     over_parts,
 )
+from opencl_lab.operations.gemm.factors import factors
 from opencl_lab.operations.gemm.freivalds import TF32
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.references import factors, gelu
+from opencl_lab.operations.gemm.references import gelu
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = ["compare", "expected_result"]

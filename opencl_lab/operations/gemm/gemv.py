@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import (
@@ -18,20 +21,28 @@ from opencl_lab.kernels import (
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
-from opencl_lab.operations.gemm.thin import few_of, is_along, lines_of, side_of
-from opencl_lab.plan import Argument, Launch, Plan, round_up
+from opencl_lab.operations.gemm.thin import few_of, is_along, is_other_along, lines_of, side_of
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["MOST_FEW", "Gemv"]
 
+LOAD_BYTES = 16
+"""Bytes that an item of a GPU loads at once."""
 MOST_FEW = 16
 """Most vectors at once: their sums live in registers."""
 SUMS = 16 << 10
 """Bytes of sums, or of x, that leave room in a CPU's first cache."""
 STACK = 128 << 10
 """Bytes of such an array that fit the stack of a CPU's threads anywhere."""
-CPU_PART, GPU_PART = 2 << 20, 1 << 18
-"""Bytes of both factors that make an item, or a group, more worth a second launch."""
+CPU_PART, GPU_PART, JOINED_PART = 2 << 20, 1 << 18, 32 << 10
+"""Bytes of both factors that make an item, or a group, more worth a second launch; that make a
+group more worth it where the last one adds up."""
+TURNED = range(4, MOST_FEW + 1, 2)
+"""So many vectors that lie across k: items that have several values of k each would read numbers of
+them that lie far apart, and these are often in the same bank of a cache."""
+UNDER_WAY = 32
+"""Words of a matrix, and of x, that an item of a group loads before it uses them."""
 
 
 class Gemv(launches.Product):
@@ -86,7 +97,7 @@ class Gemv(launches.Product):
         return self.space.narrowed({"BLOCK": 256, "STEP_K": 1024})
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, and a second one that adds up parts of k where there are several."""
+        """Plan one launch, and a second one that adds up parts of k where groups cannot do that."""
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
@@ -98,16 +109,19 @@ class Gemv(launches.Product):
         depth, splits = _parts(problem, config, results)
         blocks = -(-lines_of(problem) // covered)
         index = launches.index_of(problem)
+        joined = splits > 1 and not alone and joins(device)
         partial: dict[str, Argument] = {"partial": PARTIAL} if splits > 1 else {}
+        partial |= {"arrived": "arrived"} if joined else {}
         launch = Launch(
             template=self.templates[0 if alone else 1],
             kernel="gemv_cpu" if alone else "gemv_gpu",
             params={
-                **launches.params(problem),
+                **_layout(problem),
                 "SIDE": side_of(problem),
                 "FEW": few_of(problem),
                 "SPLIT": splits > 1,
                 **params,
+                **({} if alone else {"JOIN": joined, "PTX": joined and _takes_ptx(device)}),
             },
             global_size=(blocks * problem.batch * items, splits),
             local_size=(items, 1),
@@ -117,12 +131,33 @@ class Gemv(launches.Product):
                 "blocks": index(blocks),
                 "depth": index(depth),
             },
-            local_bytes=0 if alone else _tree(config, problem),
+            local_bytes=0 if alone else _tree(config, problem) + 4 * joined,
         )
         if splits == 1:
             return Plan(buffers, (launch,))
+        if joined:
+            groups = blocks * problem.batch
+            shape = (groups, splits, covered * few_of(problem))
+            kept = Buffer(PARTIAL, "scratch", shape, problem.sum_type)
+            arrived = Buffer("arrived", "zeros", (groups,), np.dtype(np.uint32))
+            return Plan((*buffers, kept, arrived), (launch,))
         sums, adding = sum_parts(problem, device, splits)
         return Plan((*buffers, sums), (launch, adding))
+
+
+def _layout(problem: GemmProblem) -> dict[str, Any]:
+    """Return the parameters of all templates; a matrix of one line lies along k either way."""
+    along = {"TRANS_A": False, "TRANS_B": True} if lines_of(problem) == 1 else {}
+    return {**launches.params(problem), **along}
+
+
+def joins(device: Device) -> bool:
+    """Return whether groups add up their sums themselves: if they see what others have written."""
+    return device.capabilities.visible_writes
+
+
+def _takes_ptx(device: Device) -> bool:
+    return device.capabilities.inline_ptx
 
 
 def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
@@ -168,7 +203,19 @@ def _group_params(problem: GemmProblem, config: Config, device: Device) -> dict[
         "VECTOR": vector if along else 1,
         "WIDE": wide and not along,
         "UNROLL": config["UNROLL"],
+        "X_VECTOR": _x_vector(problem, vector if along else config.integer("UNROLL")),
     }
+
+
+def _x_vector(problem: GemmProblem, together: int) -> int:
+    """Return how many numbers of x are one load, where those of so many values of k are needed."""
+    few = few_of(problem)
+    if not is_other_along(problem):
+        return math.gcd(together * few, LOAD_BYTES // problem.dtype.itemsize)
+    if is_along(problem):
+        return together
+    row = problem.k if few > 1 else together
+    return math.gcd(together, row, LOAD_BYTES // problem.dtype.itemsize)
 
 
 def _tree(config: Config, problem: GemmProblem) -> int:
@@ -207,21 +254,26 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
 
 def _grouped(problem: GemmProblem, device: Device) -> Config:
     """Return the built-in configuration of groups: 16 bytes a load, several under way."""
-    few, lines, units = few_of(problem), lines_of(problem), device.compute_units
+    few, lines = few_of(problem), lines_of(problem)
     limit = min(device.capabilities.max_work_group, device.max_work_items[0], 256)
-    vector = max(1, min(8, 16 // problem.dtype.itemsize))
+    vector = max(1, min(8, LOAD_BYTES // problem.dtype.itemsize))
+    words = max(1, problem.sum_type.itemsize // 4)
     if is_along(problem):
         rows = 1 if few == 1 else 2
+        unroll = 4 if rows * vector * few <= 16 else 2
         pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
         lanes = largest_power(limit // pieces)
+        if problem.dtype.itemsize >= 4 and few in TURNED and not is_other_along(problem):
+            vector, rows, unroll = 1, largest_power(4, max(2, UNDER_WAY // (few * words))), 4
     else:
-        rows = largest_power(vector, max(1, 16 // few))
+        rows = largest_power(vector, max(1, UNDER_WAY // few), lines)
         lanes = largest_power(limit, 32, max(1, 2 * lines // rows - 1))
         pieces = largest_power(limit // lanes, max(1, problem.depth // 4))
         vector = 1
+        unroll = largest_power(8, max(2, UNDER_WAY // (words * max(rows, few))))
     sums = rows * few * problem.sum_type.itemsize
     while lanes * pieces > 1 and sums * lanes * pieces > min(
-        32 << 10, device.capabilities.local_memory
+        32 << 10, device.capabilities.local_memory - 4
     ):
         if lanes > 8 or pieces == 1:
             lanes //= 2
@@ -233,11 +285,20 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
         PIECES=pieces,
         VECTOR=vector,
         ROWS=rows,
-        UNROLL=4 if rows * vector * few <= 16 else 2,
+        UNROLL=unroll,
         BLOCK=256,
         STEP_K=1024,
-        SPLITS=_splits(problem, groups, 4 * units, GPU_PART) if groups < 2 * units else 1,
+        SPLITS=_splits_of_groups(problem, groups, device),
     )
+
+
+def _splits_of_groups(problem: GemmProblem, groups: int, device: Device) -> int:
+    """Return in how many parts of k four groups a compute unit share the work."""
+    units = device.compute_units
+    if groups >= 2 * units:
+        return 1
+    part = JOINED_PART if joins(device) else GPU_PART
+    return _splits(problem, groups, 4 * units, part)
 
 
 def _splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.operations.gemm.factors import factors
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.processes import default_threads
 
@@ -45,7 +46,7 @@ def multiply_by_blas(
     result = np.empty(problem.shape, problem.dtype) if target is None else target
     with np.errstate(all="ignore"):
         if problem.depth:
-            np.matmul(_factor(problem, inputs, "a"), _factor(problem, inputs, "b"), out=result)
+            np.matmul(*factors(problem, inputs), out=result)
             if problem.alpha != 1:
                 result *= number(problem.alpha)
         else:
@@ -57,17 +58,6 @@ def multiply_by_blas(
             bias = inputs["bias"]
             result += bias[:, None] if problem.bias == "row" else bias
     return result
-
-
-def _factor(problem: GemmProblem, inputs: Mapping[str, HostArray], name: str) -> HostArray:
-    """Return op(a) or op(b) with all dimensions of the stack."""
-    array = inputs[name]
-    moves = 1 if name == "a" else 2
-    stack = (item[0] if item[moves] else 1 for item in problem.dimensions)
-    array = array.reshape(*stack, *array.shape[-2:])
-    if getattr(problem, f"trans_{name}"):
-        array = array.swapaxes(-1, -2)
-    return array.conj() if getattr(problem, f"conj_{name}") else array
 
 
 @cache

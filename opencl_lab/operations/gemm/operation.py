@@ -118,7 +118,7 @@ class Gemm(Operation[GemmProblem]):
     )
     size_option = "size"
     check_cases = tuple(
-        MappingProxyType({"m": 211, "n": n, "k": 307, "batch": 1, "stacks": (), **others})
+        MappingProxyType({"m": 211, "n": n, "k": 523, "batch": 1, "stacks": (), **others})
         for n, others in (
             (283, {}),
             (3, {}),

@@ -30,11 +30,13 @@ LAUNCH, ITEM = 60_000, 1_500
 """Cycles that a launch and an item cost."""
 MOVE, TURN = 1.2, 1.8
 """Cycles to pack a number as it lies, and across; ahead it costs as much again to write it."""
-NEAR, NEAR_BYTES = 0.35, 512 << 10
+NEAR, NEAR_BYTES = 0.35, 3 << 19
 """How much of that it costs where B is so small that it stays in the second cache."""
-STRIDED, PAGED = 1.2, 2.5
+STRIDED, SPREAD, PAGED = 1.2, 1.35, 2.5
 """How much longer the arithmetic takes where B is read in place: its rows lie in other lines of
-memory, or each in a page of its own."""
+memory, in more pages than a processor finds at once, or each in a page of its own."""
+PAGES = 64
+"""Pages that a processor finds at once."""
 PAGE_BYTES = 4096
 ALIASED_BYTES = 2048
 """Rows of A so far apart, or a multiple of it, share a few sets of a cache: they are copied."""
@@ -148,7 +150,10 @@ def _cycles(form: Form, device: Device) -> float:
 def _stride_factor(form: Form) -> float:
     if form.panels_n <= 2:
         return 1.0
-    return PAGED if form.problem.n * form.real_type.itemsize >= PAGE_BYTES else STRIDED
+    row = form.problem.n * form.real_type.itemsize
+    if row >= PAGE_BYTES:
+        return PAGED
+    return SPREAD if row * min(form.problem.depth, form.tile_k) > PAGES * PAGE_BYTES else STRIDED
 
 
 def _with_products(form: Form, device: Device) -> Form:

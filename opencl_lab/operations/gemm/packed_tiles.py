@@ -207,4 +207,4 @@ class Form:
 
     def pack_steps(self) -> tuple[int, int]:
         """Return how many panels, and how many of their rows, an item packs ahead."""
-        return min(16, self.panels_n), 64
+        return ceil_divide(self.panels_n, ceil_divide(self.panels_n, 16)), 64

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from opencl_lab.device import Device
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.thin import is_along
+from opencl_lab.operations.gemm.thin import is_along, is_other_along
 
 __all__ = ["promising", "ranked"]
 
 FEW = 8
-"""Most rows or columns with which one read of the matrix is the fastest."""
-SMALL, FEW_OF_SMALL = 1 << 19, 4
+"""Most rows or columns with which one read of the matrix is the fastest: on CPUs, and of short
+matrices."""
+FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 6, 4
+"""The same on GPUs: where the lines of both factors lie along k; where only those of the matrix do,
+so that numbers of the other factor are read from few banks of a cache; where they lie across k."""
+SHORT = 1 << 17
+"""Elements of a matrix that one launch of a GPU reads at once, however few groups have a part."""
+CACHED, FEW_OF_CACHED = 1 << 19, 4
 """Elements of a matrix that the caches of a CPU's cores keep: of fewer, packed panels are better
 from a few rows on."""
 LARGE, FEW_OF_LARGE = 1 << 23, 16
@@ -24,18 +30,23 @@ LARGE, FEW_OF_LARGE = 1 << 23, 16
 more than another read."""
 MATRIX = 1 << 12
 """Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
-TILE = 64
-"""Rows and columns that fill a tile of the matrix units."""
-UNITS = 1 << 24
-"""Multiplications from which matrix units are kept busy."""
+TILE, HALF_TILE = 128, 64
+"""Rows and columns that fill tiles of the matrix units; the same for float16."""
+UNITS = 1 << 28
+"""Multiplications from which matrix units are kept busy: packing costs a launch."""
+SMALL = 1 << 24
+"""Multiplications up to which a textbook's algorithm may be the fastest."""
 
 
 def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
     """Return names of algorithms, the fastest first; not all of them may exist or take it."""
     general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
-    first = "gemv" if _is_few(problem, device) else "tensor" if _fills_units(problem) else ""
-    rest = (*general, "gemv", "naive", "tiled", "tensor")
-    return tuple(dict.fromkeys((first, *rest) if first else rest))
+    names = [*general, "gemv", "naive", "tiled", "tensor"]
+    if _is_few(problem, device):
+        names.insert(0, "gemv")
+    elif _fills_units(problem, device):
+        names.insert(0, "tensor")
+    return tuple(dict.fromkeys(names))
 
 
 def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
@@ -44,7 +55,7 @@ def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
     Small products are different: all are about as fast.
     """
     names = ranked(problem, device)
-    if problem.m * problem.n * problem.k * problem.batch <= UNITS:
+    if problem.m * problem.n * problem.k * problem.batch <= SMALL:
         return names
     return tuple(name for name in names if name not in ("naive", "tiled"))
 
@@ -53,14 +64,25 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
     few, lines = sorted((problem.m, problem.n))
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
-    if device.kind == "cpu" and lines * problem.k < SMALL:
-        return few <= FEW_OF_SMALL
-    if device.kind == "cpu" and not is_along(problem) and lines * problem.k >= LARGE:
+    if device.kind != "cpu":
+        return few <= (FEW if lines * problem.k <= SHORT else _most_few(problem))
+    if lines * problem.k < CACHED:
+        return few <= FEW_OF_CACHED
+    if not is_along(problem) and lines * problem.k >= LARGE:
         return few <= FEW_OF_LARGE
     return few <= FEW
 
 
-def _fills_units(problem: GemmProblem) -> bool:
-    if min(problem.m, problem.n) < TILE:
+def _most_few(problem: GemmProblem) -> int:
+    """Return with how many rows or columns one read of the matrix is the fastest on a GPU."""
+    if not is_along(problem):
+        return FEW_ACROSS
+    return FEW_ALONG if is_other_along(problem) else FEW_TURNED
+
+
+def _fills_units(problem: GemmProblem, device: Device) -> bool:
+    if problem.dtype.itemsize == 8 and not device.has_double_units:
+        return False
+    if min(problem.m, problem.n) < (HALF_TILE if problem.dtype.itemsize == 2 else TILE):
         return False
     return problem.m * problem.n * problem.k * problem.batch >= UNITS

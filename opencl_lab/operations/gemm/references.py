@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import ReferenceUnavailable
+from opencl_lab.operations.gemm.factors import factors
 from opencl_lab.reference.descriptor import Arrays
 
 __all__ = [
     "array_product",
     "blas_gemm",
     "check_plain",
-    "factors",
     "gelu",
     "torch_gemm",
     "torch_product",
@@ -53,23 +53,6 @@ def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f
     if len(problem.dimensions) > (1 if stacks else 0):
         plural = "stacks of one dimension" if stacks else "one pair of matrices"
         raise ReferenceUnavailable(f"{name} multiplies {plural} only")
-
-
-def factors(problem: Any, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return op(a) and op(b), as views of arrays of any library, whose stacks broadcast."""
-    found = []
-    for place, name in ((1, "a"), (2, "b")):
-        matrix = arrays[name]
-        if getattr(problem, f"trans_{name}"):
-            matrix = matrix.swapaxes(-1, -2)
-        if getattr(problem, f"conj_{name}"):
-            matrix = matrix.conj()
-        stays = [stack for stack in problem.dimensions if not stack[place]]
-        if stays:
-            along = (slice(None) if stack[place] else None for stack in problem.dimensions)
-            matrix = matrix[tuple(along)]
-        found.append(matrix)
-    return found[0], found[1]
 
 
 def array_product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:

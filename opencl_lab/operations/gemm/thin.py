@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opencl_lab.operations.gemm.problem import GemmProblem
 
-__all__ = ["few_of", "is_along", "lines_of", "side_of"]
+__all__ = ["few_of", "is_along", "is_other_along", "lines_of", "side_of"]
 
 
 def side_of(problem: GemmProblem) -> str:
@@ -23,5 +23,14 @@ def lines_of(problem: GemmProblem) -> int:
 
 
 def is_along(problem: GemmProblem) -> bool:
-    """Return whether the lines of the matrix lie along k in memory."""
+    """Return whether the lines of the matrix lie along k in memory; a single line always does."""
+    if lines_of(problem) == 1:
+        return True
     return not problem.trans_a if side_of(problem) == "a" else problem.trans_b
+
+
+def is_other_along(problem: GemmProblem) -> bool:
+    """Return whether the few vectors lie along k in memory; a single one always does."""
+    if few_of(problem) == 1:
+        return True
+    return problem.trans_b if side_of(problem) == "a" else not problem.trans_a

@@ -17,8 +17,10 @@ NOISES = (1e-4, 1e-1)
 """Least and largest variance of a measurement, of all that the function varies."""
 STEP = 2.0
 GROW = 1.1
-MOST = 256
+MOST = 160
 """Points that are fitted: the lowest half, and of the others as many, evenly."""
+LEARNED = 96
+"""Points that lengths and noise are chosen by."""
 
 
 class Process:
@@ -38,20 +40,19 @@ class Process:
 
     def fit(self, points: Array, heights: Array) -> None:
         """Take in what is known: points in rows, and the function's heights there."""
-        if len(points) > MOST:
-            order = np.argsort(heights, kind="stable")
-            others = order[MOST // 2 :]
-            kept = [order[: MOST // 2], others[:: -(-len(others) // (MOST // 2))]]
-            points, heights = points[np.concatenate(kept)], heights[np.concatenate(kept)]
-        self._points = points
+        known = len(points)
+        points, heights = _some(points, heights, MOST)
         self._mean = float(heights.mean())
         self._scale = float(heights.std()) or 1.0
-        self._heights = (heights - self._mean) / self._scale
-        if len(points) >= GROW * self._fitted:
-            self._learn()
-            self._fitted = len(points)
-        lower, self._weights, _ = self._solve(self._lengths, self._noise)
-        self._inverse = np.linalg.inv(lower)
+        heights = (heights - self._mean) / self._scale
+        if known >= GROW * self._fitted:
+            self._learn(*_some(points, heights, LEARNED))
+            self._fitted = known
+        self._points = points
+        covariance = _matern(points, points, self._lengths)
+        covariance[np.diag_indices_from(covariance)] += self._noise
+        self._inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+        self._weights = self._inverse.T @ (self._inverse @ heights)
 
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return the heights to expect, and their standard deviations."""
@@ -61,36 +62,56 @@ class Process:
         mean = between @ self._weights
         return mean * self._scale + self._mean, np.sqrt(variance) * self._scale
 
-    def _learn(self) -> None:
+    def _learn(self, points: Array, heights: Array) -> None:
         """Choose lengths and noise by the marginal likelihood, one at a time from the last."""
-        best = self._solve(self._lengths, self._noise)[2]
+
+        def likelihood(lengths: Array, noise: float) -> float:
+            return _likelihood(points, heights, lengths, noise)
+
+        best = likelihood(self._lengths, self._noise)
         for _ in range(2):
             before = best
             for place in range(len(self._lengths)):
                 for factor in (STEP, 1 / STEP):
                     lengths = self._lengths.copy()
                     lengths[place] = np.clip(lengths[place] * factor, *LENGTHS)
-                    value = self._solve(lengths, self._noise)[2]
+                    value = likelihood(lengths, self._noise)
                     if value > best:
                         best, self._lengths = value, lengths
             for factor in (STEP, 1 / STEP):
                 noise = float(np.clip(self._noise * factor, *NOISES))
-                value = self._solve(self._lengths, noise)[2]
+                value = likelihood(self._lengths, noise)
                 if value > best:
                     best, self._noise = value, noise
             if best == before:
                 return
 
-    def _solve(self, lengths: Array, noise: float) -> tuple[Array, Array, float]:
-        """Return the covariance's Cholesky factor, the weights, and the log likelihood."""
-        covariance = _matern(self._points, self._points, lengths)
-        covariance[np.diag_indices_from(covariance)] += noise
-        lower = np.linalg.cholesky(covariance)
-        weights = np.linalg.solve(covariance, self._heights)
-        fit = -0.5 * float(self._heights @ weights) - float(np.log(np.diag(lower)).sum())
-        # Lengths near the middle unless the data say otherwise.
-        prior = -0.5 * float((np.log(lengths) ** 2).sum()) / math.log(4) ** 2
-        return lower, weights, fit + prior
+
+def _some(points: Array, heights: Array, most: int) -> tuple[Array, Array]:
+    """Return so many points at most: the lowest half, and of the others as many, evenly."""
+    if len(points) <= most:
+        return points, heights
+    order = np.argsort(heights, kind="stable")
+    others = order[most // 2 :]
+    kept = np.concatenate([order[: most // 2], others[:: -(-len(others) // (most // 2))]])
+    return points[kept], heights[kept]
+
+
+def _likelihood(points: Array, heights: Array, lengths: Array, noise: float) -> float:
+    """Return the log likelihood of heights, with a prior for lengths."""
+    count = len(points)
+    # The factor of the covariance with the heights as its last row has the factor's inverse times
+    # the heights there; the corner is large enough for any heights.
+    bordered = np.empty((count + 1, count + 1))
+    bordered[:count, :count] = _matern(points, points, lengths)
+    bordered[np.diag_indices(count)] += noise
+    bordered[count, :count] = bordered[:count, count] = heights
+    bordered[count, count] = 1 + float(heights @ heights) / noise
+    lower = np.linalg.cholesky(bordered)
+    fit = -0.5 * float((lower[count, :count] ** 2).sum())
+    fit -= float(np.log(np.diag(lower)[:count]).sum())
+    # Lengths near the middle unless the data say otherwise.
+    return fit - 0.5 * float((np.log(lengths) ** 2).sum()) / math.log(4) ** 2
 
 
 def _matern(one: Array, other: Array, lengths: Array) -> Array:
