@@ -269,3 +269,11 @@ def test_a_limit_that_would_take_minutes_is_refused(device, limit):
         panels_of(GemmProblem(one, 2, 100), device, "naive", None, 100, least=1)
     found = panels_of(GemmProblem(one, 2, 100), device, "naive", None, 1 << 20, least=1)
     assert math.prod(found.counts) <= panels.MOST_STEPS
+
+
+def test_fewer_tiles_than_slots_for_results(seen, limit, monkeypatch):
+    a, b = np.full((64, 64), np.nan, np.float32), np.ones((64, 16), np.float32)
+    monkeypatch.setattr(panels, "STEP_BYTES", 1 << 20)  # few and large ones
+    limit(15_000)  # where a and b are not read, only tiles of the result need room
+    assert not ol.gemm(a, b, alpha=0, **NAIVE).any()
+    assert math.prod(seen[0].counts) <= 2

@@ -143,7 +143,7 @@ def no_threads(pool, job):
 
 def test_tiles_without_new_threads(queue, monkeypatch):
     monkeypatch.setattr(tiles.ThreadPoolExecutor, "submit", no_threads)
-    test_a_step_goes_on_from_the_one_before(queue, np.random.default_rng(1))
+    test_a_step_goes_on_from_the_one_before(5, queue, np.random.default_rng(1))
 
 
 def pieces_of(count):
