@@ -125,6 +125,30 @@ def _search(config: dict[str, Any], n: int, m: int) -> Callable[[Any, Any], Made
     return make
 
 
+def _gemm(
+    algorithm: str, config: dict[str, Any], m: int, n: int, k: int, **options: Any
+) -> Callable[[Any, Any], Made]:
+    def make(device: Any, rng: Any) -> Made:
+        import numpy as np
+
+        from opencl_lab.operations.gemm.problem import GemmProblem
+        from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+
+        problem = GemmProblem(m, n, k, **options)
+        inputs = {  # whose products and sums are exact
+            name: rng.integers(-4, 5, shape).astype(np.float32)
+            for name, shape in (("a", problem.shape_a), ("b", problem.shape_b))
+        }
+        a, b = (
+            inputs[name].swapaxes(-1, -2) if getattr(problem, f"trans_{name}") else inputs[name]
+            for name in "ab"
+        )
+        plan = _planned(GEMM_SOLVER.algorithm(algorithm), problem, config, device)
+        return plan, inputs, {"result": a @ b}
+
+    return make
+
+
 def _planned(algorithm: Any, problem: Any, config: dict[str, Any], device: Any) -> Any:
     return algorithm.plan(problem, algorithm.configure(problem, device, config), device)
 
@@ -136,6 +160,11 @@ MERGE_GPU = {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH":
 MERGE_CPU = {"FORM": "cpu", "TILE": 32, "STRETCH": 32}
 ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": False}
 SELECT = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
+BLOCKED = {
+    "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
+    "SWIZZLE": 2, "SPLITS": 1,
+}  # fmt: skip
+GEMV = {"LANES": 4, "PIECES": 4, "VECTOR": 2, "ROWS": 2, "UNROLL": 2, "SPLITS": 1}
 RADIX_CPU_LIMITS, TOPK_LIMITS = (
     "opencl_lab.operations.sort.radix_cpu.",
     "opencl_lab.operations.select.topk.",
@@ -193,6 +222,21 @@ CASES: dict[str, Case] = {
     "unique": Case(_unique({"WG_SIZE": 32, "ITEM_KEYS": 2}, 500), short=True),
     "unique-alone": Case(_unique({"WG_SIZE": 1, "ITEM_KEYS": 16}, 300)),
     "searchsorted": Case(_search({"WG_SIZE": 16, "VALUES": 2}, 77, 99), short=True),
+    "gemm-tiled": Case(_gemm("tiled", {"TILE": 4, "UNROLL": 2}, 7, 9, 10), short=True),
+    "gemm-blocked": Case(_gemm("blocked", BLOCKED, 11, 19, 29), short=True),
+    "gemm-blocked-one-buffer": Case(
+        _gemm("blocked", {**BLOCKED, "BUFFERS": 1}, 11, 19, 29, trans_a=True, trans_b=True)
+    ),
+    "gemm-blocked-parts": Case(
+        _gemm("blocked", {**BLOCKED, "SPLITS": 20}, 6, 7, 160), short=True
+    ),
+    "gemm-gemv": Case(_gemm("gemv", GEMV, 3, 21, 37), short=True),
+    "gemm-gemv-parts": Case(_gemm("gemv", {**GEMV, "SPLITS": 4}, 21, 2, 70, trans_a=True)),
+    "planted-blocked": Case(
+        _gemm("blocked", {**BLOCKED, "BUFFERS": 1}, 11, 19, 29),
+        edit=(BARRIER, ""),
+        planted=True,
+    ),
     "planted-rank": Case(
         _sort("radix", SCAN, 301),
         edit=(f"{BARRIER}\n    if (!before) {{", "if (!before) {"),

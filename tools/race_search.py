@@ -1,4 +1,4 @@
-"""Search the kernels of sorting and selecting for data races, and for memory they must not touch.
+"""Search kernels of sorts, selections and matrix products for data races and stray accesses.
 
     python tools/race_search.py             # all cases, about a minute
     python tools/race_search.py --short     # a case of each template
