@@ -121,6 +121,8 @@ def draw(d: Drawer) -> Case:
     data = [replace(x, layout=replace(x.layout, queue=0), wrapped="") for x in data]
     if out is not None:
         out = replace(out, layout=replace(out.layout, queue=0, locked=False, swapped=False))
+        if any(0 in item.layout.steps for item in data):  # which holds no result
+            out = replace(out, alias=None)
     return Case(tuple(data), options, out, d.chance(0.25), limit)
 
 
