@@ -258,8 +258,8 @@ def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
     runner = Slow(record(task, tile_time))
     monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: runner.now)
     result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner, fresh=True)
-    first = result.finalists[0].config
-    assert (first["TILE"], first["UNROLL"]) == (16, 4)
+    leader = result.finalists[0].config
+    assert (leader["TILE"], leader["UNROLL"]) == (16, 4)
     assert len(result.finalists) <= 2 and 3 < result.seconds < 10
 
 

@@ -33,8 +33,9 @@ class Fingerprints:
         session = session_of(queue)
         on_cpu = session.device.kind == "cpu"
         self._items = CPU_ITEMS if on_cpu else GPU_ITEMS
-        program = session.program(render(TEMPLATE, {"CHUNKED": on_cpu}), ())
-        self._kernel = cl.Kernel(program, "fingerprint")
+        # Kept, so that the next one finds it built.
+        self._program = session.program(render(TEMPLATE, {"CHUNKED": on_cpu}), ())
+        self._kernel = cl.Kernel(self._program, "fingerprint")
         self._sums = np.zeros(self._items, np.uint64)
         self._device_sums = cl.Buffer(
             queue.context, cl.mem_flags.WRITE_ONLY, size=self._sums.nbytes

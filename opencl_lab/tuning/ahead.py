@@ -115,7 +115,7 @@ class Ahead:
         with self._change:
             chosen = self._ready(wanted)
             if chosen is None or not self._alternate:
-                batch = max(LEAST_BATCH, self._count)
+                batch = max(1 if whole else LEAST_BATCH, self._count)
                 self._wanted = wanted[:batch] if self._alternate else wanted
                 self._change.notify_all()
             while chosen is None:

@@ -40,10 +40,8 @@ class Slice:
     def __str__(self) -> str:
         parts = sorted(self.phases.items(), key=lambda item: -item[1])
         spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts if seconds >= 0.05)
-        return (
-            f"{self.begin:.0f} to {self.end:.0f} s: {self.evaluated} evaluated, "
-            f"{self.built_ahead} built ahead; {spent}"
-        )
+        counts = f"{self.evaluated} evaluated, {self.built_ahead} built ahead"
+        return f"{self.begin:.0f} to {self.end:.0f} s: {counts}" + (f"; {spent}" if spent else "")
 
 
 class Timeline:

@@ -51,6 +51,7 @@ class Trial:
         self._timed = Stage(task, task.problem, config, queue)
         for stage in (self._check_case, *self._others, self._timed):
             stage.expected  # noqa: B018  (before anything is timed, and by no limit of time)
+            stage.poison()  # what it is checked with is built here
         self._passed: set[Config] = set()
 
     def prove(self, config: Config) -> Evaluation:
