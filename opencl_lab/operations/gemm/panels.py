@@ -50,8 +50,9 @@ ROOM, ROOM_ASIDE = 4, 16 << 20
 """What a plan takes for each byte of its matrices, and beside, is less."""
 BALANCE = 1000.0
 """Operations that devices do while a byte comes to them, about; it is 500 to 2000 on GPUs."""
-STEP_BYTES = 3 << 20
-"""What a step costs beside its kernel, in bytes that could have been copied."""
+STEP_BYTES = 24 << 20
+"""What a step costs beside its kernel, in bytes that could have been copied: half a millisecond,
+as 4, 16 and 64 steps of one product on a GPU tell."""
 MOST_STEPS = 1 << 17
 """More than this take minutes, whatever the device: so little memory is not meant."""
 SHARES = (1.0, 0.75, 0.5)
