@@ -90,6 +90,8 @@ class DirectGemm(Algorithm[DftProblem]):
         plan = _blocked().plan(product, config, device)
         for own in plan.with_role("scratch"):
             names[own.name] = builder.scratch(own.name, math.prod(own.shape), own.dtype)
+        for own in plan.with_role("zeros"):
+            names[own.name] = builder.zeros(own.name, math.prod(own.shape))
         builder.launches += [_renamed(launch, names) for launch in plan.launches]
         return builder.finish()
 
