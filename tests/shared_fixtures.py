@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from opencl_lab import intel
 from opencl_lab import wheel as pip
 from opencl_lab.plan import Buffer, Launch, Plan
 from opencl_lab.runtime import replay
-from opencl_lab.runtime.session import Session
+from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.tuned import database, storage
 from opencl_lab.tuning.tuner import make_task
 
@@ -175,3 +176,14 @@ def wheel(monkeypatch, tmp_path):
     python = SimpleNamespace(path=[str(packages)], prefix=str(tmp_path / "empty"), platform="linux")
     monkeypatch.setattr(pip, "sys", python)
     return library
+
+
+@pytest.fixture(params=["shared", "copied"])
+def either_memory(request, device, own_queue):
+    """A queue of a device that works on the host's memory, or has its own."""
+    queue = own_queue(device.handle)
+    session = session_of(queue)
+    if request.param == "shared" and not session.device.unified_memory:
+        pytest.skip("the device has memory of its own")
+    session.device = replace(session.device, unified_memory=request.param == "shared")
+    return queue

@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
@@ -16,19 +15,13 @@ import pytest
 from opencl_lab.errors import LaunchError
 from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.streams import Part, Stream
 
 
-@pytest.fixture(params=["shared", "copied"])
-def queue(request, device, own_queue):
-    """A queue of a device that works on the host's memory, or has its own."""
-    queue = own_queue(device.handle)
-    session = session_of(queue)
-    if request.param == "shared" and not session.device.unified_memory:
-        pytest.skip("the device has memory of its own")
-    session.device = replace(session.device, unified_memory=request.param == "shared")
-    return queue
+@pytest.fixture
+def queue(either_memory):
+    """Of a device with each kind of memory."""
+    return either_memory
 
 
 def parts_of(source, target, length):

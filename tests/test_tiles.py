@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
@@ -18,15 +17,10 @@ from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
 from opencl_lab.runtime.tiles import run_tiles
 
 
-@pytest.fixture(params=["shared", "copied"])
-def queue(request, device, own_queue):
-    """A queue of a device that works on the host's memory, or has its own."""
-    queue = own_queue(device.handle)
-    session = session_of(queue)
-    if request.param == "shared" and not session.device.unified_memory:
-        pytest.skip("the device has memory of its own")
-    session.device = replace(session.device, unified_memory=request.param == "shared")
-    return queue
+@pytest.fixture
+def queue(either_memory):
+    """Of a device with each kind of memory."""
+    return either_memory
 
 
 def tile(name, *bounds):

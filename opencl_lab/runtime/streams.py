@@ -42,6 +42,7 @@ __all__ = [
     "in_chunks",
     "limit_of_parts",
     "memory_limit",
+    "unless",
 ]
 
 LIMIT = "OCLAB_DEVICE_BYTES"
@@ -79,6 +80,17 @@ def limit_of_parts(device: Device, limit: float) -> float:
 
 class _Stopped(Exception):
     """Another stage has failed."""
+
+
+def unless(stop: threading.Event, copy: Copy) -> Copy:
+    """Return a copy that ends its stage once `stop` is set, since another one has failed."""
+
+    def checked(data: Bytes, begin: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+        copy(data, begin)
+
+    return checked
 
 
 class Lane:
@@ -239,25 +251,15 @@ class Stream:
         stage(*given)
         self.seconds[name] += time.perf_counter() - begin
 
-    def _going_on(self, copy: Copy) -> Copy:
-        """Return a copy that ends the stage once another one has failed."""
-
-        def checked(data: Bytes, begin: int) -> None:
-            if self._stop.is_set():
-                raise _Stopped
-            copy(data, begin)
-
-        return checked
-
     def _read(self, part: Part, slot: int) -> None:
-        array, read = self._in[slot], self._going_on(part.read)
+        array, read = self._in[slot], unless(self._stop, part.read)
         if not self._copies:
             in_chunks(array.reshape(-1).view(np.uint8), read)
             return
         self._lanes[0].send(array.base_data, array.nbytes, read)
 
     def _write(self, part: Part, slot: int) -> None:
-        array, write = self._out[slot], self._going_on(part.write)
+        array, write = self._out[slot], unless(self._stop, part.write)
         if not self._copies:
             in_chunks(array.reshape(-1).view(np.uint8), write)
             return

@@ -33,8 +33,8 @@ from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.kept import call_when_freeing
 from opencl_lab.runtime.session import Session, session_of
-from opencl_lab.runtime.staging import Bytes, Copy, Jobs, abandon, finish_first, start
-from opencl_lab.runtime.streams import Lane, in_chunks
+from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
+from opencl_lab.runtime.streams import Lane, in_chunks, unless
 from opencl_lab.runtime.tile_schedule import HostArray, Schedule, Tile, Upload
 
 __all__ = ["OUT_SLOTS", "run_tiles"]
@@ -43,10 +43,6 @@ OUT_SLOTS = 3
 """Tiles of the result on the device: one that is made, one to be made next, one that leaves."""
 AHEAD = 2
 """Steps that are enqueued and not yet seen to be done."""
-
-
-class _Stopped(Exception):
-    """Another stage has failed."""
 
 
 class _Lanes:
@@ -252,16 +248,6 @@ class _Run:
             self._written[0][1].result()
             self._written.popleft()
 
-    def _going_on(self, copy: Copy) -> Copy:
-        """Return a copy that ends the stage once another one has failed."""
-
-        def checked(data: Bytes, begin: int) -> None:
-            if self._stop.is_set():
-                raise _Stopped
-            copy(data, begin)
-
-        return checked
-
     def _read(self, upload: Upload) -> None:
         begin = time.perf_counter()
         tile, slot = upload.tile, self._slots[upload.tile.array][upload.slot]
@@ -272,10 +258,10 @@ class _Run:
                 np.copyto(part, place)
 
         if rows.size and self._lanes is None:
-            in_chunks(slot[: rows.size], self._going_on(read))
+            in_chunks(slot[: rows.size], unless(self._stop, read))
         elif rows.size:
             assert self._lanes is not None
-            self._lanes.up.send(slot, rows.size, self._going_on(read))
+            self._lanes.up.send(slot, rows.size, unless(self._stop, read))
         self._seconds["read"] += time.perf_counter() - begin
 
     def _write(self, tile: Tile, slot: Any) -> None:
@@ -287,9 +273,9 @@ class _Run:
                 np.copyto(place, part)
 
         if self._lanes is None:
-            in_chunks(slot[: rows.size], self._going_on(write))
+            in_chunks(slot[: rows.size], unless(self._stop, write))
         else:
-            self._lanes.down.fetch(rows.size, slot, self._going_on(write))
+            self._lanes.down.fetch(rows.size, slot, unless(self._stop, write))
         self._seconds["write"] += time.perf_counter() - begin
 
 
