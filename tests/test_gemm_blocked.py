@@ -12,10 +12,10 @@ from gemm_checks import SMALL, assert_product, matrices
 from test_gemm_elements import TOLERANCES, expected, generated
 from test_gemm_plans import made_device
 
-from opencl_lab.operations.gemm import blocked as blocked_module
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.blocked import Blocked
-from opencl_lab.operations.gemm.blocked_model import TILES, Tile, best_tiles, is_joined
+from opencl_lab.operations.gemm.blocked import algorithm as blocked_module
+from opencl_lab.operations.gemm.blocked.algorithm import Blocked
+from opencl_lab.operations.gemm.blocked.model import TILES, Tile, best_tiles, is_joined
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.operations.gemm.sum_parts import sum_parts

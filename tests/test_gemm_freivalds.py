@@ -12,7 +12,7 @@ import opencl_lab as ol
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.stored import measurement_of
 from opencl_lab.operations.gemm import freivalds
-from opencl_lab.operations.gemm.host_blas import multiply_by_blas
+from opencl_lab.operations.gemm.host.blas import multiply_by_blas
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
 

@@ -11,9 +11,9 @@ from command_line import QUICK, oclab, one_sentence
 
 import opencl_lab as ol
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.gemm import elsewhere, hybrid
-from opencl_lab.operations.gemm.host_blas import blas_name, lacks_blas, multiply_by_blas
-from opencl_lab.operations.gemm.hybrid import Model, Sample, choose_side, measured
+from opencl_lab.operations.gemm.host import elsewhere, hybrid
+from opencl_lab.operations.gemm.host.blas import blas_name, lacks_blas, multiply_by_blas
+from opencl_lab.operations.gemm.host.hybrid import Model, Sample, choose_side, measured
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.runtime.arrays import to_device

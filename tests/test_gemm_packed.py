@@ -11,8 +11,8 @@ from test_gemm_elements import CASES, TOLERANCES, expected, generated
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.packed_default import built_in
-from opencl_lab.operations.gemm.packed_tiles import Form
+from opencl_lab.operations.gemm.packed.default import built_in
+from opencl_lab.operations.gemm.packed.tiles import Form
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.plan import check_plan
 

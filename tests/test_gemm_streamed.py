@@ -11,8 +11,8 @@ from gemm_checks import assert_product, matrices
 
 import opencl_lab as ol
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.gemm import panels, streamed
-from opencl_lab.operations.gemm.panels import Panels, panels_of
+from opencl_lab.operations.gemm.host import panels, streamed
+from opencl_lab.operations.gemm.host.panels import Panels, panels_of
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of

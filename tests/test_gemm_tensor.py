@@ -13,7 +13,7 @@ from opencl_lab.device import Capabilities
 from opencl_lab.errors import BuildError, InvalidConfig
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
-from opencl_lab.operations.gemm.tensor import Tensor
+from opencl_lab.operations.gemm.tensor.algorithm import Tensor
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime import ptx
 from opencl_lab.runtime.programs import Programs

@@ -32,7 +32,8 @@ from fuzz.world import World, on_device
 
 import opencl_lab as ol
 from opencl_lab.errors import InvalidConfig, OclabError
-from opencl_lab.operations.gemm import functions, panels
+from opencl_lab.operations.gemm import functions
+from opencl_lab.operations.gemm.host import panels
 from opencl_lab.operations.gemm.references import gelu
 
 SMALL = {

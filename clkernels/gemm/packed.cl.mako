@@ -33,7 +33,7 @@
  *
  * Sums of earlier steps along k lie in the result, or in `sums` where it cannot hold them.
  * With several parts (`parts`), an item adds up one part of k only, into its own slice of `sums`;
- * another kernel adds these. Complex numbers: see panels.mako.
+ * another kernel adds these. Complex numbers: see packed_panels.mako.
  *
  * Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
  * 2008; F. Van Zee, R. van de Geijn, "BLIS", ACM TOMS 2015 (the loops around the micro-kernel).
@@ -61,7 +61,7 @@
              ROWS, VECTORS, VECTOR_WIDTH, TILE_K, UNROLL, PACK_A, PACK_B,
              PRODUCTS, SUMS, LOAD_WIDTH"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
-<%namespace name="panels" file="/gemm/panels.mako"/>\
+<%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%namespace name="block" file="/gemm/packed_block.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%

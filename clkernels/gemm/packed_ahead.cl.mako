@@ -10,7 +10,7 @@
  * An item walks along a few panels beside each other: its rows lie in as many pages of memory,
  * which processors find again at once.
  *
- * Source: see panels.mako.
+ * Source: see packed_panels.mako.
  *
  * The host guarantees: b is row-major and contiguous, aligned to one element, `packed` to 128
  * bytes; dimension 0 of the grid covers the panels in steps of STEP_N, dimension 1 the rows in
@@ -24,7 +24,7 @@
  */
 <%page args="TYPE, INDEX_T, TRANS_B, CONJ_A, CONJ_B, ACTIVATION, VECTORS, VECTOR_WIDTH, STEP_N, STEP_K"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
-<%namespace name="panels" file="/gemm/panels.mako"/>\
+<%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
     P = panels.module.parts_of(TYPE)

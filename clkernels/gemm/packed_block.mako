@@ -17,7 +17,7 @@
 ## all of a panel is new to its first block, which would wait for memory. A line is asked for every
 ## four rows of B, whatever UNROLL is: asked for faster, lines came at the cost of others.
 <%namespace name="parts" file="/gemm/parts.mako"/>\
-<%namespace name="panels" file="/gemm/panels.mako"/>\
+<%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%def name="helpers()">\
 /* A function whose arguments are vectors: by these compilers see that wide ones are wanted. */
 static inline vec_t add_product(const vec_t sum, const real_t x, const vec_t y)

@@ -13,7 +13,7 @@ from opencl_lab.device import Device
 from opencl_lab.fourier.rows import widened
 from opencl_lab.fourier.twiddles import roots_of_unity
 from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
-from opencl_lab.operations.gemm.blocked import Blocked
+from opencl_lab.operations.gemm.blocked.algorithm import Blocked
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.plan import Launch, Plan

@@ -126,7 +126,7 @@ def gemm(
     result = None
     nbytes = max(problem.work.bytes, sum(array.nbytes for array in inputs.values()))
     if algorithm == HYBRID or nbytes >= LARGE:
-        from opencl_lab.operations.gemm.elsewhere import multiply_elsewhere
+        from opencl_lab.operations.gemm.host.elsewhere import multiply_elsewhere
 
         result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, call=gemm)
     if result is None:

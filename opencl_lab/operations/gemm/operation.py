@@ -17,9 +17,9 @@ from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.gemm import freivalds
 from opencl_lab.operations.gemm.bind import bind, result_shape
 from opencl_lab.operations.gemm.calls import CALLS
-from opencl_lab.operations.gemm.elsewhere import how_made
 from opencl_lab.operations.gemm.expected import compare, expected_result
 from opencl_lab.operations.gemm.functions import gemm
+from opencl_lab.operations.gemm.host.elsewhere import how_made
 from opencl_lab.operations.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.operations.gemm.problem import (
     ACTIVATIONS,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from opencl_lab.device import Device
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.thin import is_along, is_other_along
+from opencl_lab.operations.gemm.thin.lines import is_along, is_other_along
 
 __all__ = ["promising", "ranked"]
 

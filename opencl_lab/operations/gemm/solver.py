@@ -24,10 +24,10 @@ class GemmSolver(Solver[GemmProblem]):
         "has no kernels of its own; name an algorithm that has"
     }
     homes: ClassVar[Homes] = {
-        "gemv": "opencl_lab.operations.gemm.gemv:Gemv",
-        "packed": "opencl_lab.operations.gemm.packed:Packed",
-        "blocked": "opencl_lab.operations.gemm.blocked:Blocked",
-        "tensor": "opencl_lab.operations.gemm.tensor:Tensor",
+        "gemv": "opencl_lab.operations.gemm.thin.gemv:Gemv",
+        "packed": "opencl_lab.operations.gemm.packed.algorithm:Packed",
+        "blocked": "opencl_lab.operations.gemm.blocked.algorithm:Blocked",
+        "tensor": "opencl_lab.operations.gemm.tensor.algorithm:Tensor",
         "tiled": "opencl_lab.operations.gemm.textbook:Tiled",
         "naive": "opencl_lab.operations.gemm.textbook:Naive",
     }

@@ -26,7 +26,7 @@ import numpy as np
 from opencl_lab._version import __version__
 from opencl_lab.device import Device
 from opencl_lab.errors import OclabError
-from opencl_lab.operations.gemm.host_blas import blas_name, lacks_blas
+from opencl_lab.operations.gemm.host.blas import blas_name, lacks_blas
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import HYBRID
 from opencl_lab.paths import data_dir, locked, read_json, write_json

@@ -13,9 +13,9 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
-from opencl_lab.operations.gemm import panels
+from opencl_lab.operations.gemm.host import panels
+from opencl_lab.operations.gemm.host.panels import Panels, panels_of, plan_bytes
 from opencl_lab.operations.gemm.launches import buffers, is_empty
-from opencl_lab.operations.gemm.panels import Panels, panels_of, plan_bytes
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray

@@ -1,6 +1,6 @@
 ## How the product by packed panels lays out its factors, and the vectors that it does this in.
 ##
-##     <%namespace name="panels" file="/gemm/panels.mako"/>
+##     <%namespace name="panels" file="/gemm/packed_panels.mako"/>
 ##
 ## All is done in real numbers: a complex matrix is one of twice as many columns, as it lies in
 ## memory. A complex product is then one real product of twice the depth. Each row p of B becomes

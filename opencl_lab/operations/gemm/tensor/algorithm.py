@@ -12,7 +12,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
-from opencl_lab.operations.gemm.tensor_space import (
+from opencl_lab.operations.gemm.tensor.space import (
     SPACE,
     STAGE_BARRIERS,
     built_in,

@@ -11,7 +11,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.blocked_model import Tile, best_tiles, is_joined
+from opencl_lab.operations.gemm.blocked.model import Tile, best_tiles, is_joined
 from opencl_lab.operations.gemm.launches import vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts

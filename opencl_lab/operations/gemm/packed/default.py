@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power
-from opencl_lab.operations.gemm.packed_tiles import Form, ceil_divide
+from opencl_lab.operations.gemm.packed.tiles import Form, ceil_divide
 from opencl_lab.operations.gemm.problem import GemmProblem
 
 __all__ = ["PAGE_BYTES", "built_in", "smallest"]

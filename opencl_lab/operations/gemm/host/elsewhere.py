@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.gemm.host_blas import multiply_by_blas
-from opencl_lab.operations.gemm.hybrid import Choice, choose_side, still_chosen
+from opencl_lab.operations.gemm.host.blas import multiply_by_blas
+from opencl_lab.operations.gemm.host.hybrid import Choice, choose_side, still_chosen
+from opencl_lab.operations.gemm.host.streamed import multiply_streamed, parts_text
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER, HYBRID
-from opencl_lab.operations.gemm.streamed import multiply_streamed, parts_text
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
 from opencl_lab.runtime.recording import note_condition, unrecorded
 from opencl_lab.runtime.session import default_queue, session_of

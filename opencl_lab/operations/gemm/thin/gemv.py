@@ -21,7 +21,13 @@ from opencl_lab.kernels import (
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
-from opencl_lab.operations.gemm.thin import few_of, is_along, is_other_along, lines_of, side_of
+from opencl_lab.operations.gemm.thin.lines import (
+    few_of,
+    is_along,
+    is_other_along,
+    lines_of,
+    side_of,
+)
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 

@@ -9,8 +9,8 @@ from typing import Any
 from opencl_lab.device import Device
 from opencl_lab.kernels import divides, one_of, positive, vector_width
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.packed_default import PAGE_BYTES, built_in, smallest
-from opencl_lab.operations.gemm.packed_tiles import Form
+from opencl_lab.operations.gemm.packed.default import PAGE_BYTES, built_in, smallest
+from opencl_lab.operations.gemm.packed.tiles import Form
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
 from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan

@@ -1,0 +1,1 @@
+"""Products on GPUs: tiles in local memory and in registers."""

@@ -1,0 +1,1 @@
+"""Products on CPU devices: panels, and a tile in registers."""

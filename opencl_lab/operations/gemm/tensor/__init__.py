@@ -1,0 +1,1 @@
+"""Products by the matrix units of NVIDIA's GPUs."""
