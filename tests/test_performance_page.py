@@ -126,6 +126,34 @@ def test_two_of_ours_and_documents_without_a_title_are_errors(tool, copied, tmp_
         tool.read_runs(tmp_path)
 
 
+def test_of_two_documents_of_a_device_the_newer_counts(tool, copied, tmp_path):
+    before = copied(lambda row: row)
+    content = json.loads((tmp_path / "cpu2.json").read_text(encoding="utf-8"))
+    content["results"] = [row for row in content["results"] if row["part"] == "gemm"]
+    titles = json.loads((tmp_path / tool.TITLES).read_text(encoding="utf-8"))
+    titles["again"] = titles["cpu2"]
+    (tmp_path / tool.TITLES).write_text(json.dumps(titles), encoding="utf-8")
+    for started, name in (("2000-01-01", "cpu2.json"), ("2999-01-01", "again.json")):
+        content["environment"]["started"] = started
+        (tmp_path / "again.json").write_text(json.dumps(content), encoding="utf-8")
+        runs = tool.read_runs(tmp_path)
+        assert {name: len(there) for name, there in runs.items()} == {
+            name: len(there) for name, there in before.items()
+        }
+        (of_gemm,) = (run for run in runs["gemm"] if run.title == titles["cpu2"])
+        assert of_gemm.results.path.name == name
+
+
+def test_short_rows_of_panels_are_one_row(tool):
+    runs = {"gemm": "abc", "gemm_float64": "ab", "gemm_float16": "c", "gemm_3xtf32": "c"}
+    rows = tool.rows_of_panels("gemm", runs)
+    assert [[(sweep.name, run) for sweep, run in row] for row in rows] == [
+        [("gemm", "a"), ("gemm", "b"), ("gemm", "c")],
+        [("gemm_float64", "a"), ("gemm_float64", "b"), ("gemm_float16", "c")],
+        [("gemm_3xtf32", "c")],
+    ]
+
+
 def test_figures_of_a_gpu_are_those_of_data_on_it(tool, copied, runs):
     def beside(row):
         return {**row, "data": "host"} if row["implementation"] == "cupy@device" else row

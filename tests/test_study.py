@@ -196,6 +196,28 @@ def test_an_interrupt_before_the_first_point_leaves_an_earlier_run_alone(tmp_pat
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn")
+def test_chosen_parts_are_measured_alone(tmp_path, monkeypatch):
+    small(monkeypatch, "sort", {"n": 10})
+    arguments = ["study", "sort", "--out", str(tmp_path), "--repeats", "1"]
+    assert main([*arguments, "--part", "reversed, random"]) == 0
+    content = json.loads((tmp_path / "sort" / "results.json").read_text())
+    assert {row["part"] for row in content["results"]} == {"random", "reversed"}
+    assert content["complete"] and "--part" in content["arguments"]
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "said"),
+    [
+        ("sort", "bogus", "sort has no part 'bogus'; it has: random, sorted, reversed"),
+        ("all", "random", "--part is for one study"),
+    ],
+)
+def test_unknown_parts_are_refused(name, part, said, tmp_path, capsys):
+    assert main(["study", name, "--part", part, "--out", str(tmp_path / "out")]) == 2
+    assert said in " ".join(capsys.readouterr().err.split()) and not list(tmp_path.iterdir())
+
+
 def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "sort", {"n": 10}, {"n": 20}, {"n": 30})
     now = [0.0]
@@ -241,7 +263,9 @@ def test_a_study_that_is_not_reached_is_named(tmp_path, monkeypatch, capsys):
 def test_peers_have_parts_for_each_kind_of_device(kind, device):
     study = STUDIES["peers"]
     parts = study.parts_on(replace(device, kind=kind))
-    assert [part.name for part in parts] == ["sort", "gemm", "conv2d", "fft", "fft_single"]
+    of_gpus = ["gemm_float16", "gemm_tf32", "gemm_3xtf32"] if kind == "gpu" else []
+    others = ["conv2d", "fft", "fft_single"]
+    assert [part.name for part in parts] == ["sort", "gemm", "gemm_float64", *of_gpus, *others]
     assert {part.resident for part in parts} == {kind == "gpu"}
     for part in parts:
         for scale in SCALES:

@@ -91,8 +91,15 @@ def _transform(n: int, batch: int) -> float:
 
 OPERATIONS = {
     "sort": (Sweep("sort", "random int32 keys", "n", "keys", "10⁹ keys/s", lambda n, _: n / 1e9),),
-    "gemm": (
-        Sweep("gemm", "float32, N x N", "size", "N", "TFLOP/s", lambda n, _: 2 * n**3 / 1e12),
+    "gemm": tuple(
+        Sweep(name, f"{what}, N x N", "size", "N", "TFLOP/s", lambda n, _: 2 * n**3 / 1e12)
+        for name, what in (
+            ("gemm", "float32"),
+            ("gemm_float64", "float64"),
+            ("gemm_float16", "float16"),
+            ("gemm_tf32", "float32 by `tf32`"),
+            ("gemm_3xtf32", "float32 by `3xtf32`"),
+        )
     ),
     "conv2d": (
         Sweep(
@@ -137,6 +144,11 @@ class Run:
         return self.results.mapping("environment")
 
     @property
+    def started(self) -> str:
+        """When it began, so that texts compare as times do."""
+        return str(self.environment["started"])
+
+    @property
     def on_gpu(self) -> bool:
         """Whether the data were on the device."""
         return self.results.device["kind"] == "gpu"
@@ -162,7 +174,8 @@ def styles_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 def read_runs(folder: Path) -> dict[str, list[Run]]:
     """Return the runs in a folder by the name of their part.
 
-    Each document of `oclab study peers` there has its title in titles.json, by its name.
+    Each document of `oclab study peers` there has its title in titles.json, by its name. Several
+    may have the same title: of a part that more than one has, the newest is taken.
 
     Raises
     ------
@@ -170,7 +183,7 @@ def read_runs(folder: Path) -> dict[str, list[Run]]:
         If a document has no title, or several of our algorithms for one problem.
     """
     titles = json.loads((folder / TITLES).read_text(encoding="utf-8"))
-    found: dict[str, list[Run]] = {}
+    found: dict[str, dict[str, Run]] = {}
     for path in sorted(folder.glob("*.json")):
         if path.name == TITLES:
             continue
@@ -179,9 +192,14 @@ def read_runs(folder: Path) -> dict[str, list[Run]]:
         results = read_results(path)
         for sweep in (sweep for sweeps in OPERATIONS.values() for sweep in sweeps):
             run = _run(results, titles[path.stem], sweep)
-            if run.series:
-                found.setdefault(sweep.name, []).append(run)
-    return {name: sorted(runs, key=lambda run: run.rank) for name, runs in found.items()}
+            there = found.setdefault(sweep.name, {})
+            if run.series and (run.title not in there or there[run.title].started < run.started):
+                there[run.title] = run
+    return {
+        name: sorted(runs.values(), key=lambda run: run.rank)
+        for name, runs in found.items()
+        if runs
+    }
 
 
 def _run(results: Results, title: str, sweep: Sweep) -> Run:
@@ -218,21 +236,39 @@ def digest(runs: Sequence[Run]) -> str:
     return hashlib.sha256(contents).hexdigest()[:16]
 
 
+def rows_of_panels(
+    operation: str, runs: Mapping[str, Sequence[Run]]
+) -> list[list[tuple[Sweep, Run]]]:
+    """Return the panels of a picture: a row for each sweep; short ones share a row."""
+    parts = [
+        [(sweep, run) for run in runs[sweep.name]]
+        for sweep in OPERATIONS[operation]
+        if sweep.name in runs
+    ]
+    rows = [parts[0]]
+    for panels in parts[1:]:
+        if len(rows[-1]) + len(panels) <= max(map(len, parts)):
+            rows[-1] = rows[-1] + panels
+        else:
+            rows.append(panels)
+    return rows
+
+
 def plot(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:
     """Return the picture of an operation as SVG: throughput by size, a panel for each device."""
-    rows = [(sweep, runs[sweep.name]) for sweep in OPERATIONS[operation] if sweep.name in runs]
-    used = [run for _, there in rows for run in there]
+    rows = rows_of_panels(operation, runs)
+    used = [run for panels in rows for _, run in panels]
     options = {"svg.fonttype": "none", "svg.hashsalt": operation, "font.size": 9}
     with matplotlib.rc_context({**options, "text.color": INK, "font.sans-serif": ["DejaVu Sans"]}):
-        columns = max(len(there) for _, there in rows)
+        columns = max(map(len, rows))
         size = (PANEL[0] * max(columns, 2), PANEL[1] * len(rows) + 0.4)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(len(rows), columns, squeeze=False)
         styles = styles_of(name for run in used for name in run.names)
-        for line, (sweep, there) in zip(axes, rows, strict=True):
-            for axis in line[len(there) :]:
+        for line, panels in zip(axes, rows, strict=True):
+            for axis in line[len(panels) :]:
                 axis.remove()
-            for axis, run in zip(line, there, strict=False):
+            for axis, (sweep, run) in zip(line, panels, strict=False):
                 _draw(axis, sweep, run, styles)
         handles = {}
         for axis in figure.axes:
@@ -325,7 +361,7 @@ def _where(run: Run) -> str:
     device = run.results.device
     platform = PLATFORMS.get(device["platform"], device["platform"])
     places = "data on the device" if run.on_gpu else "NumPy arrays"
-    return f"{platform}, driver {device['driver']}; {places}; {run.environment['started'][:10]}"
+    return f"{platform}, driver {device['driver']}; {places}; {run.started[:10]}"
 
 
 def _number(value: float) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -38,6 +40,12 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
     show_default=True,
     help="small: a few minutes on two cores; full: the sizes of the reports, for a GPU.",
 )
+@click.option(
+    "--part",
+    "parts",
+    metavar="NAME[,NAME]",
+    help="Measure these parts of the study alone; `oclab study list` names them.",
+)
 @click.option("--out", metavar="DIR", help="Folder for the results, one below it for each study.")
 @click.option(
     "--repeats", type=click.IntRange(1), help="Timed rows of calls of each.  [default: 5]"
@@ -53,6 +61,7 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
 def study_command(
     name: str,
     scale: str,
+    parts: str | None,
     out: str | None,
     repeats: int | None,
     time_limit: float | None,
@@ -66,10 +75,12 @@ def study_command(
         raise click.UsageError("--out is needed: the folder for tables, plots and summaries")
     if time_limit is not None and math.isnan(time_limit):  # neither below nor above 0
         raise click.UsageError("--time-limit is a number of seconds, not nan")
+    wanted = list(STUDIES.values()) if name == "all" else [STUDIES[name]]
+    if parts is not None:
+        wanted = [_limited(wanted, parts)]
     place = named_folder(out)
     selection = settings().begin()
     settings().say_device()
-    wanted = list(STUDIES.values()) if name == "all" else [STUDIES[name]]
     end = None if time_limit is None else monotonic() + time_limit
     status = 0
     contents = []
@@ -95,6 +106,19 @@ def study_command(
     if settings().json:
         print_json(document("study", device=selection.as_dict(), studies=contents))
     return status
+
+
+def _limited(studies: Sequence[Study], names: str) -> Study:
+    """Return a study with only the parts of some names."""
+    if len(studies) > 1:
+        raise click.UsageError("--part is for one study")
+    study = studies[0]
+    chosen = [name.strip() for name in names.split(",")]
+    there = list(dict.fromkeys(part.name for part in study.parts))
+    for name in chosen:
+        if name not in there:
+            raise click.UsageError(f"{study.name} has no part {name!r}; it has: {', '.join(there)}")
+    return replace(study, parts=[part for part in study.parts if part.name in chosen])
 
 
 def _measured(

@@ -31,26 +31,35 @@ def _parts(
     algorithm: str = "auto",
     options: Mapping[str, Any],
 ) -> list[Part]:
-    """Return the part for CPUs, and that for other devices beside all that work on these."""
+    """Return the part for CPUs, and that for other devices beside all that work on these.
+
+    A kind of device without sizes has no part.
+    """
     runs: list[AlgorithmRun] = [(algorithm, "", {})]
 
     def points(full: Sequence[int]) -> dict[str, list[dict[str, int]]]:
         return {"small": [{size: n} for n in small], "full": [{size: n} for n in full]}
 
-    return [
-        Part(name, operation, size, points(cpu), runs, against, options, kinds=("cpu",)),
-        Part(
-            name,
-            operation,
-            size,
-            points(gpu),
-            runs,
-            "all",
-            options,
-            kinds=("gpu", "accelerator"),
-            resident=True,
-        ),
-    ]
+    of_cpus = Part(name, operation, size, points(cpu), runs, against, options, kinds=("cpu",))
+    of_others = Part(
+        name,
+        operation,
+        size,
+        points(gpu),
+        runs,
+        "all",
+        options,
+        kinds=("gpu", "accelerator"),
+        resident=True,
+    )
+    return [part for part, full in ((of_cpus, cpu), (of_others, gpu)) if full]
+
+
+def _gemm(name: str, cpu: Sequence[int] = (), **options: str) -> list[Part]:
+    """Return the parts of matrix products of another type or precision."""
+    gpu = (1024, 2048, 3000, 4096, 8192)
+    against = ("blas", "torch")
+    return _parts(name, "gemm", (64, 300), cpu, gpu, against, size="size", options=options)
 
 
 PEERS = Study(
@@ -76,6 +85,10 @@ PEERS = Study(
             size="size",
             options={"dtype": "float32"},
         ),
+        *_gemm("gemm_float64", cpu=(256, 1000, 2048, 3000), dtype="float64"),
+        *_gemm("gemm_float16", dtype="float16"),
+        *_gemm("gemm_tf32", precision="tf32"),
+        *_gemm("gemm_3xtf32", precision="3xtf32"),
         *_parts(
             "conv2d",
             "conv2d",
