@@ -125,6 +125,29 @@ def test_products_of_torch_are_not_rounded_to_tf32(fakes, cuda):
     assert torch.backends.cudnn.benchmark
 
 
+@pytest.mark.parametrize("precision", ["native", "3xtf32", "tf32"])
+def test_products_use_tf32_where_it_is_asked_for(precision, fakes, cuda):
+    options = {"size": 8, "precision": precision}
+    for peer in ("torch", "cupy"):
+        assert judged(GEMM, resident(GEMM, peer), cuda, **options).ok
+    torch, cupy = (resident(GEMM, peer).library.load() for peer in ("torch", "cupy"))
+    types = cupy._core._routines_linalg
+    assert torch.tf32[-1] is (precision == "tf32")
+    wanted = types.COMPUTE_TYPE_TF32 if precision == "tf32" else types.COMPUTE_TYPE_DEFAULT
+    assert cupy.seen[-1] == wanted
+    assert torch.backends.cuda.matmul.allow_tf32 is False
+    assert types.current == types.COMPUTE_TYPE_TF32  # as it was
+
+
+def test_a_cupy_that_cannot_be_told_has_no_tf32(fakes, cuda, monkeypatch):
+    cupy = resident(GEMM, "cupy")
+    linalg = cupy.library.load()._core._routines_linalg
+    monkeypatch.delattr(linalg, "set_compute_type")
+    assert judged(GEMM, cupy, cuda, size=8).ok
+    with pytest.raises(ReferenceUnavailable, match="cannot be told to use TF32"):
+        judged(GEMM, cupy, cuda, size=8, precision="tf32")
+
+
 def test_threads_of_torch_on_the_host_are_held(fakes, device):
     reference = host_reference(GEMM, "torch")
     for threads in (1, 3):

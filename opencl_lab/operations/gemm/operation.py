@@ -178,6 +178,8 @@ class Gemm(Operation[GemmProblem]):
             raise InvalidProblem(f"{given[0]} is given by the input files; leave it out")
         if chosen["bias"]:
             raise InvalidProblem("bias is for random data; with arrays, call opencl_lab.gemm")
+        if chosen["beta"] and "c" not in arrays:
+            raise InvalidProblem("beta is for random data; with arrays, call opencl_lab.gemm")
         matrices = {
             name: convert(array, chosen["dtype"]) if "dtype" in options else array
             for name, array in arrays.items()
@@ -241,7 +243,7 @@ def _uniform(
     rng: np.random.Generator, shape: tuple[int, ...], problem: GemmProblem
 ) -> np.ndarray[Any, Any]:
     """Return random numbers between -1 and 1."""
-    real = problem.sum_type.type(0).real.dtype.type
+    real = problem.real_type.type
     if not problem.is_complex:
         return (2 * rng.random(shape, real) - 1).astype(problem.dtype, copy=False)
     made = np.empty(shape, problem.dtype)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,10 +62,57 @@ def array_product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
     Raises
     ------
     ReferenceUnavailable
-        If NumPy has no BLAS for the type, or SciPy is not there for the error function.
+        If NumPy has no BLAS for the type, SciPy is not there for the error function, or CuPy
+        cannot be told how precisely to multiply.
     """
-    if problem.dtype.itemsize == 2 and module is np:
+    if module is not np:
+        return _in_precision(*_cupy_setting(problem), partial(_product, problem, module, arrays))
+    if problem.dtype.itemsize == 2:
         raise ReferenceUnavailable("NumPy multiplies float16 without BLAS")
+    return _product(problem, module, arrays)
+
+
+def _in_precision(
+    get: Callable[[], Any], put: Callable[[Any], object], wanted: Any, multiply: Callable[[], Any]
+) -> Any:
+    """Return a result that is asked for while a setting of a library is the wanted one.
+
+    Calls are timed, so a setting that is right already is left alone.
+    """
+    before = get()
+    if before == wanted:
+        return multiply()
+    put(wanted)
+    try:
+        return multiply()
+    finally:
+        put(before)
+
+
+def _torch_setting(problem: Any, torch: Any) -> tuple[Callable[[], Any], Callable[[Any], Any], Any]:
+    """Return how PyTorch says whether cuBLAS may use TF32, how it is told, and what is wanted."""
+    matmul = torch.backends.cuda.matmul
+    put = partial(setattr, matmul, "allow_tf32")
+    return partial(getattr, matmul, "allow_tf32"), put, problem.precision == "tf32"
+
+
+def _cupy_setting(problem: Any) -> tuple[Callable[[], Any], Callable[[Any], Any], Any]:
+    """Return the same of CuPy, whose only public word is ``CUPY_TF32`` at its first product."""
+    tf32 = problem.precision == "tf32"
+    try:
+        home: Any = importlib.import_module("cupy._core._routines_linalg")
+        get, put = (
+            partial(getattr(home, f"{verb}_compute_type"), np.float32) for verb in ("get", "set")
+        )
+        return get, put, home.COMPUTE_TYPE_TF32 if tf32 else home.COMPUTE_TYPE_DEFAULT
+    except (ImportError, AttributeError) as error:
+        if tf32:
+            raise ReferenceUnavailable("this CuPy cannot be told to use TF32") from error
+        return lambda: None, lambda value: None, None
+
+
+def _product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
+    """Return the result by the functions that NumPy and CuPy share."""
     scalar = problem.dtype.type
     if problem.depth:
         a, b = factors(problem, arrays)
@@ -136,7 +184,15 @@ def torch_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 
 def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
-    """Return the result of `torch_gemm` for tensors on any of PyTorch's devices."""
+    """Return the result of `torch_gemm` for tensors on any of PyTorch's devices.
+
+    CUDA's devices use TF32 where the precision is ``tf32``, and never else.
+    """
+    multiply = partial(_torch_product, problem, torch, tensors)
+    return _in_precision(*_torch_setting(problem, torch), multiply)
+
+
+def _torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
     a, b = factors(problem, tensors)
     if not problem.depth:
         a, b = a[..., :0], b[..., :0, :]  # what is multiplied by 0 is not read

@@ -13,6 +13,13 @@ backends = SimpleNamespace(
 threads = 7
 seen = []
 """How many threads there were at each product."""
+tf32 = []
+"""Whether each product was allowed TF32."""
+
+
+def _note():
+    seen.append(threads)
+    tf32.append(backends.cuda.matmul.allow_tf32)
 
 
 class Tensor(np.ndarray):
@@ -67,7 +74,7 @@ def set_num_threads(count):
 
 
 def matmul(a, b):
-    seen.append(threads)
+    _note()
     return a @ b
 
 
@@ -84,6 +91,6 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
-    seen.append(threads)
+    _note()
     kind = input.dtype.type
     return kind(beta) * input + kind(alpha) * (mat1 @ mat2)

@@ -1,0 +1,1 @@
+"""CuPy's own parts, as far as they are used."""
