@@ -58,13 +58,15 @@ def is_close(problem, inputs, result):
 def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue):
     if dtype in ("float64", "complex128") and not queue.device.double_fp_config:
         pytest.skip("no double precision")
-    # All layouts of two types; the others, and parts of k, are the same but for one of them.
-    whole = dtype in ("float32", "complex64") and "SPLITS" not in FORMS[form]
-    for place, case in enumerate(CASES if whole else CASES[1:3]):
+    # All layouts once by items alone and once by groups; the others and parts of k differ by little,
+    # so that a type and a form have one of these layouts, and each two of the three occur.
+    whole = (dtype, form) in (("complex64", "alone"), ("float32", "group"))
+    turn = (ELEMENT_TYPES.index(dtype) + list(FORMS).index(form)) % len(CASES)
+    for place, case in enumerate(CASES if whole else CASES[turn : turn + 1]):
         options = dict(case)
         if dtype.startswith("complex"):
             options["alpha"] = 0.5 - 1.5j
-        elif place % 2:
+        elif (place if whole else turn) % 2:
             options["activation"] = "relu"
         for shape in SHAPES if whole else SHAPES[:3]:
             problem = GemmProblem(*shape, np.dtype(dtype), **options)
