@@ -23,7 +23,7 @@ POISON = 0xA5
 def swept(operation, algorithm, device):
     """Return pairs of a case and a configuration, which is None where the default one is meant."""
     cases = {case.name: case for case in ROWS.get(operation.name, []) if case.sweep}
-    problems = {name: case.make(operation)[0] for name, case in cases.items()}
+    problems = {name: case.problem(operation) for name, case in cases.items()}
     able = {
         name: problem
         for name, problem in problems.items()
