@@ -43,6 +43,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("oclab")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """A worker more than there are processors: many tests wait, for children and for time."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_unconfigure(config):
     shutil.rmtree(CACHE_DIR, ignore_errors=True)
 

@@ -3,7 +3,7 @@
 A fenced block says by its word what it is:
 
 python, pycon    Run, all of a document in one process and one namespace, in this order. What a
-                 `pycon` block prints is compared. Tuning ends after two seconds.
+                 `pycon` block prints is compared. Tuning ends after a second.
 console          Commands behind ``$ ``, each followed by what it prints. All of a document run in
                  one folder; status 0 is asked for, and what is printed is compared, numbers to a
                  thousandth; a line ``...`` stands for any lines.
@@ -38,7 +38,7 @@ KNOWN = (*SESSION, *NOT_CODE, "pycon", "python")
 VERBS = ("not run", "output varies")
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 NAMED = re.compile(r"<!-- (ci|code: (.*?)) -->")
-TUNING = 2.0  # seconds
+TUNING = 1.0  # seconds
 
 
 class DocumentError(AssertionError):

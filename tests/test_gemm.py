@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -21,12 +23,23 @@ SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("trans_b", [False, True])
-@pytest.mark.parametrize("trans_a", [False, True])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+ELSEWHERE = {("packed", True), ("blocked", False)}
+"""Algorithms that have tests of their own with both layouts alike, or with both different."""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "trans_a", "trans_b"),
+    [
+        (algorithm, trans_a, trans_b)
+        for algorithm, trans_a, trans_b in product(ALGORITHMS, (False, True), (False, True))
+        if (algorithm, trans_a == trans_b) not in ELSEWHERE
+    ],
+)
 def test_every_shape_and_transposition(algorithm, trans_a, trans_b, rng, queue):
     """Each shape with either layout of a and of b, but not with all four of both."""
     shapes = SHAPES[trans_a != trans_b :: 2]
+    if algorithm == "gemv":  # whose layouts have tests of their own
+        shapes = [shape for shape in shapes if max(shape) < 10]
     for m, n, k in (shape for shape in shapes if takes(algorithm, *shape[:2])):
         a, b, c = matrices(rng, m, n, k, trans_a=trans_a, trans_b=trans_b)
         before = [x.tobytes() for x in (a, b, c)]
@@ -46,7 +59,7 @@ def test_every_shape_and_transposition(algorithm, trans_a, trans_b, rng, queue):
 def test_default_configurations(algorithm, dtype, rng, queue, device):
     if dtype == "float64" and not device.capabilities.fp64:
         pytest.skip("no double precision")
-    for m, n, k in [(1, 1, 1), (130, 131, 129), (257, 19, 300)]:
+    for m, n, k in [(257, 19, 300), (130, 131, 129), (1, 1, 1)][dtype == "float64" :]:
         if not takes(algorithm, m, n):
             continue
         a, b, c = matrices(rng, m, n, k, dtype)

@@ -225,13 +225,16 @@ def test_arguments_of_clblast(options, device, monkeypatch):
 @pytest.mark.parametrize(
     "options",
     [
-        *(*GEMMS[:16:5], *GEMMS[16:]),  # each way at least once
-        {**SIZES, "batch": 3, "beta": 0.5, "trans_a": True},
+        *GEMMS[:16:5],  # each way at least once
         {**SIZES, "dtype": "complex64", "trans_a": "C", "alpha": 2.0},
         {**SIZES, "dtype": "complex128", "batch": 2, "trans_b": "C", "beta": -1.0},
     ],
 )
 def test_real_clblast(options, device):
+    """Three of its routines, each of which takes long to build: real and complex, single and many.
+
+    Whether all of them get their arguments is seen above.
+    """
     assert judged(GEMM, resident(GEMM, "clblast"), device, **options).ok
 
 

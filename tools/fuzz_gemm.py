@@ -14,19 +14,17 @@ The device is that of ``OCLAB_DEVICE``. The exit status is 1 if anything was fou
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-import time
 import traceback
 import warnings
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from fuzz.arrays import Arrays
 from fuzz.calls import Data
+from fuzz.command_line import run_cases
 from fuzz.drawer import Drawer
 from fuzz.world import World, on_device
 
@@ -271,19 +269,18 @@ def around(
     return found
 
 
-def check(world: World, seed: int, case: int, counts: Counter[str]) -> list[str]:
+def check(world: World, seed: int, case: int) -> list[str]:
     """Make the products of one case; return what is wrong."""
     drawer = Drawer(world, np.random.default_rng([seed, case]))
     drawn = draw(drawer)
     name = drawn.options.get("algorithm", "auto")
-    counts[name] += 1
+    world.counts[name] += 1
     found = []
     for place in range(3):
         limited = drawn.limit and place != 1  # the limit may change between calls
         os.environ[LIMIT] = drawn.limit if limited else ""
         text, error = perform(world, drawn, [seed, case, place])
-        if error:
-            counts[f"{name}: errors"] += 1
+        world.errors[name] += bool(error)
         if text:
             found.append(f"call {place}: {text}\n{drawn}")
         if error:
@@ -291,34 +288,6 @@ def check(world: World, seed: int, case: int, counts: Counter[str]) -> list[str]
     return found
 
 
-def main() -> int:
-    """Run cases until the time is over, or one of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", type=int, help="this one alone")
-    parser.add_argument("--trace", action="store_true", help="print each case before it is tried")
-    options = parser.parse_args()
-    world, counts = World(), Counter[str]()
-    functions.LARGE = panels.SMALL = 0  # small matrices go tile by tile, too, where a limit says so
-    end = time.monotonic() + options.seconds
-    case, findings, total = options.case or 0, 0, 0
-    try:
-        while options.case == case or (options.case is None and time.monotonic() < end):
-            if options.trace:
-                print(f"--case {case}", flush=True)
-            found = check(world, options.seed, case, counts)
-            if found:
-                findings += 1
-                print(f"--seed {options.seed} --case {case}:", *found, sep="\n  ", flush=True)
-            case, total = case + 1, total + 1
-    except KeyboardInterrupt:
-        print("interrupted")
-    print(f"{world.device.name}: {total} cases, {findings} with findings")
-    for name in sorted(counts):
-        print(f"  {name:18} {counts[name]:6}")
-    return 1 if findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    functions.LARGE = panels.SMALL = 0  # small matrices go tile by tile, too, where a limit says so
+    sys.exit(run_cases(str(__doc__), check))

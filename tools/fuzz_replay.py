@@ -15,13 +15,12 @@ The device is that of ``OCLAB_DEVICE``. The exit status is 1 if anything was fou
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import sys
-import time
 from typing import Any
 
 import numpy as np
+from fuzz.command_line import run_cases
 from fuzz.drawer import Drawer
 from fuzz.world import Outcome, World, differences, function_of
 
@@ -83,38 +82,5 @@ def check(world: World, seed: int, case: int) -> list[str]:
     return found
 
 
-def main() -> int:
-    """Run cases until the time is over, or one of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", type=int, help="this one alone")
-    parser.add_argument("--trace", action="store_true", help="print each case before it is tried")
-    parser.add_argument("--first", type=int, default=0, help="the case to begin with")
-    options = parser.parse_args()
-    world = World()
-    end = time.monotonic() + options.seconds
-    case, findings = options.first if options.case is None else options.case, 0
-    try:
-        while options.case == case or (options.case is None and time.monotonic() < end):
-            if options.trace:
-                print(f"--case {case}", flush=True)
-            found = check(world, options.seed, case)
-            if found:
-                findings += 1
-                print(f"--seed {options.seed} --case {case}:", *found, sep="\n  ", flush=True)
-            case += 1
-    except KeyboardInterrupt:
-        print("interrupted")
-    total = sum(world.counts.values())
-    print(f"{world.device.name}: {total} cases, {findings} with findings; by function:")
-    for name in sorted(world.counts):
-        print(
-            f"  {name:15} {world.counts[name]:6}, replayed {world.replayed[name]:6}, "
-            f"errors {world.errors[name]:6}"
-        )
-    return 1 if findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(str(__doc__), check))

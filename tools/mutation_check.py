@@ -2,10 +2,11 @@
 
     python tools/mutation_check.py [--only TEXT ...] [--list] [--tests FOLDER]
 
-Each fault of `kernel_faults.py` and `lab_faults.py` is put into a copy of the working tree, where
-the tests that should notice it run until the first failure. Of each fault it tells which test
-noticed, after how many seconds. The exit status is 1 if one was not noticed, and 2 if one could not
-be seeded, since the text that it replaces is not there any more, or if it ran no test.
+Each fault of `kernel_faults.py`, `gemm_faults.py` and `lab_faults.py` is put into a copy of the
+working tree, where the tests that should notice it run until the first failure. Of each fault it
+tells which test noticed, after how many seconds. The exit status is 1 if one was not noticed, and 2
+if one could not be seeded, since the text that it replaces is not there any more, or if it ran no
+test.
 
 Run it after tests were changed or left out; it takes about fifteen minutes. `--tests` takes them
 from elsewhere, to compare two states of them on the same sources.
@@ -27,10 +28,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fault import Fault
+from gemm_faults import GEMM_FAULTS
 from kernel_faults import KERNEL_FAULTS
 from lab_faults import LAB_FAULTS
 
-FAULTS = (*KERNEL_FAULTS, *LAB_FAULTS)
+FAULTS = (*KERNEL_FAULTS, *GEMM_FAULTS, *LAB_FAULTS)
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (".py", ".mako", ".c")
 PATIENCE = 900  # seconds

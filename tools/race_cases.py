@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["CASES", "LOWERED", "Case"]
@@ -126,8 +126,16 @@ def _search(config: dict[str, Any], n: int, m: int) -> Callable[[Any, Any], Made
 
 
 def _gemm(
-    algorithm: str, config: dict[str, Any], m: int, n: int, k: int, **options: Any
+    algorithm: str,
+    config: dict[str, Any],
+    m: int,
+    n: int,
+    k: int,
+    joined: bool = False,
+    **options: Any,
 ) -> Callable[[Any, Any], Made]:
+    """With `joined`, the last group of a tile adds up the parts of k that others have written."""
+
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
 
@@ -143,7 +151,11 @@ def _gemm(
             inputs[name].swapaxes(-1, -2) if getattr(problem, f"trans_{name}") else inputs[name]
             for name in "ab"
         )
+        if joined:
+            seen = replace(device.capabilities, visible_writes=True, inline_ptx=False)
+            device = replace(device, capabilities=seen)
         plan = _planned(GEMM_SOLVER.algorithm(algorithm), problem, config, device)
+        assert not joined or len(plan.launches) == 1
         return plan, inputs, {"result": a @ b}
 
     return make
@@ -232,9 +244,28 @@ CASES: dict[str, Case] = {
     ),
     "gemm-gemv": Case(_gemm("gemv", GEMV, 3, 21, 37), short=True),
     "gemm-gemv-parts": Case(_gemm("gemv", {**GEMV, "SPLITS": 4}, 21, 2, 70, trans_a=True)),
+    "gemm-blocked-joined": Case(
+        _gemm("blocked", {**BLOCKED, "SPLITS": 3}, 11, 19, 29, joined=True, batch=2), short=True
+    ),
+    "gemm-gemv-joined": Case(
+        _gemm("gemv", {**GEMV, "SPLITS": 3}, 3, 21, 37, joined=True, batch=2), short=True
+    ),
+    "gemm-gemv-joined-together": Case(  # several items add up the parts of a result
+        _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, joined=True)
+    ),
     "planted-blocked": Case(
         _gemm("blocked", {**BLOCKED, "BUFFERS": 1}, 11, 19, 29),
         edit=(BARRIER, ""),
+        planted=True,
+    ),
+    "planted-joined": Case(
+        _gemm("blocked", {**BLOCKED, "SPLITS": 3}, 11, 19, 29, joined=True),
+        edit=("own = kept + number % splits * apart", "own = kept"),
+        planted=True,
+    ),
+    "planted-gemv-joined": Case(
+        _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, joined=True),
+        edit=("barrier(CLK_LOCAL_MEM_FENCE);\n        sum = 0;", "sum = 0;"),
         planted=True,
     ),
     "planted-rank": Case(

@@ -1,0 +1,205 @@
+"""Faults in kernels, planners and calls of the matrix product; see `fault.py`."""
+
+from __future__ import annotations
+
+from fault import Fault
+
+__all__ = ["GEMM_FAULTS"]
+
+GEMM, PLANS = "clkernels/gemm", "opencl_lab/operations/gemm"
+JOINS = (f"{GEMM}/blocked_join.mako", f"{GEMM}/gemv_join.mako")
+PACK = f"{GEMM}/tensor_pack.cl.mako"
+MATRIX = "test_matrix.py -k"
+SWEEP = f"{MATRIX} "  # by configurations other than the default one
+
+GEMM_FAULTS = (
+    # ------------------------------------------------------------------- gemm
+    Fault(
+        "gemm blocked: products past the end of k are added",
+        GEMM, "${p} < ${some} ? ${value(matrix, at)}", "${p} < ${depth} ? ${value(matrix, at)}",
+        f"{MATRIX} gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: an element past the end of a row is stored",
+        GEMM, "if (column < n)", "if (column <= n)",
+        f"{MATRIX} gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: rows that lie across the tile move along k by m",
+        GEMM, 'if matrix.along else ""};', 'if True else ""};',
+        f"{SWEEP}gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: lines of a tile have no gap between them where they are read",
+        GEMM, "(b_from + p * ${LINE_B}", "(b_from + p * ${tile_n}",
+        f"{SWEEP}gemm-blocked",
+    ),
+    Fault(
+        "gemm blocked: the last part of k is not added",
+        GEMM, "part_${c} < splits ?", "part_${c} < splits - 1 ?",
+        "test_gemm_blocked.py",
+    ),
+    Fault(
+        "gemm tiled: rows past the end of a transposed A are read",
+        GEMM, "first + y < k && top + x < m", "top + x < m",
+        f"{MATRIX} gemm-tiled",
+    ),
+    Fault(
+        "gemm: items that share the parts of k all count those of the first",
+        GEMM, 'f"sums[x + {i * beside}]"', 'f"sums[x]"',
+        "test_gemm_blocked.py -k alike",
+    ),
+    Fault(
+        "gemm: the parts of k of a product of a stack begin at those of the first product",
+        GEMM, "(size_t)number * splits * m * n + place", "place",
+        "test_gemm_gemv.py -k complex128-alone-split",
+    ),
+    Fault(
+        "gemm gemv, CPU: products of a stack store their parts of k in one place",
+        f"{GEMM}/gemv_cpu.cl.mako", '"number * get_num_groups(1) + get_group_id(1)"',
+        '"get_group_id(1)"',
+        "test_gemm_gemv.py -k complex128-alone-split",
+    ),
+    Fault(
+        "gemm gemv, CPU: the last line is left out",
+        f"{GEMM}/gemv_cpu.cl.mako", "for (; line < count; ++line) {",
+        "for (; line + 1 < count; ++line) {",
+        "test_gemm_gemv.py -k float64-alone",
+    ),
+    Fault(
+        "gemm packed: what the panel before has added up is added again",
+        GEMM, "const uint old_columns = column - out_column;", "const uint old_columns = 0;",
+        "test_gemm_packed.py -k place-False",
+    ),
+    Fault(
+        "gemm packed: the second row of a complex number loses a sign",
+        GEMM, "${signs(-sign_a * sign_b, sign_a)};", "${signs(sign_a * sign_b, sign_a)};",
+        "test_gemm_packed.py -k complex64",
+    ),
+    Fault(
+        "gemm packed: all parts of k go on to its end",
+        GEMM, "const index_t end = min(k, begin + share);", "const index_t end = k;",
+        "test_gemm_packed.py -k parts",
+    ),
+    Fault(
+        "gemm: relu makes zero of what is no number",
+        GEMM, "${value} = ${value} < 0 ? 0 : ${value};", "${value} = ${value} > 0 ? ${value} : 0;",
+        "test_gemm_stacks.py -k activations",
+    ),
+    # ------------------------------------------------------ gemm: planners and calls
+    Fault(
+        "gemm packed: the rest of k after the last part is left out",
+        PLANS, "return ceil_divide(self.problem.depth, self.splits)",
+        "return self.problem.depth // self.splits",
+        "test_gemm_packed.py -k parts",
+    ),
+    Fault(
+        "gemm: in a stack of stacks, products of b lie beside each other",
+        PLANS, "step_b *= count if moves_b else 1", "step_b *= 1",
+        "test_gemm_stacks.py -k broadcast",
+    ),
+    Fault(
+        "gemm: matrices of a stack become a tall one, whose rows have another bias",
+        PLANS, ' and not turned_a and kind != "row":', " and not turned_a:",
+        "test_gemm_stacks.py -k bias",
+    ),
+    Fault(
+        "gemm: dimensions of a stack are one although only one of them moves a",
+        PLANS, "alike = bool(found) and found[-1][1:] == (of_a, of_b)", "alike = bool(found)",
+        "test_gemm_stacks.py -k broadcast",
+    ),
+    Fault(
+        "gemm by tiles: C counts again for each piece of k",
+        PLANS, "beta=whole.beta if first else 1.0,", "beta=whole.beta,",
+        "test_gemm_streamed.py -k limit",
+    ),
+    Fault(
+        "gemm hybrid: the host has one call for a stack",
+        PLANS, "fixed + count * max(each - fixed, 0.0) if count > 1", "each if count > 1",
+        "test_gemm_hybrid.py -k faster",
+    ),
+    Fault(
+        "gemm hybrid: what was measured before a tuning still holds",
+        PLANS, 'wanted = {**_head(device, dtype), "state": _state()}',
+        "wanted = _head(device, dtype)",
+        "test_gemm_hybrid.py -k stale",
+    ),
+    # ------------------------------------- gemm: parts of k that the last group adds up
+    Fault(
+        "gemm blocked, joined: tiles leave their parts of k in one place",
+        JOINS[0], "partial + counter * splits * apart", "partial",
+        "test_gemm_blocked.py -k alike",
+    ),
+    Fault(
+        "gemm blocked, joined: the last but one group adds up what there is",
+        JOINS[0], "before_me + 1 == splits", "before_me + 2 == splits",
+        "test_gemm_blocked.py -k alike",
+    ),
+    Fault(
+        "gemm blocked, joined: the counter of a tile is not zero for the next call",
+        JOINS[0], "arrived[counter] = 0;", ";",
+        "test_gemm_blocked.py -k alike",
+    ),
+    Fault(
+        "gemm gemv, joined: the counter of a block is not zero for the next call",
+        JOINS[1], "arrived[get_group_id(0)] = 0;", ";",
+        "test_gemm_gemv.py -k themselves",
+    ),
+    Fault(
+        "gemm gemv, joined: the last part of k is not added",
+        JOINS[1], "const bool there = part + ${c * sharers} < parts;",
+        "const bool there = part + ${c * sharers} + 1 < parts;",
+        "test_gemm_gemv.py -k themselves",
+    ),
+    Fault(
+        "gemm gemv, joined: an item that shares a result does not count",
+        JOINS[1], "% for i in range(sharers):", "% for i in range(sharers - 1):",
+        "test_gemm_gemv.py -k themselves",
+    ),
+    Fault(
+        "gemm gemv, joined: of several results of an item, the first is stored for all",
+        JOINS[1], "const uint r = r_${t};", "const uint r = r_0;",
+        "test_gemm_gemv.py -k themselves",
+    ),
+    # ------------------------------------------------- gemm: what matrix units read
+    Fault(
+        "gemm tensor: chunks of a row lie in their order",
+        PACK, "((c ^ row % 8) << 4)", "(c << 4)",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: fragments of the right matrix have the order of the left",
+        PACK, "if left else (word // 2, word % 2)", "if True else (word // 2, word % 2)",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: halves of a fragment of float64 are exchanged",
+        PACK, 'if left else ("r + 8 * half_of"', 'if True else ("r + 8 * half_of"',
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: ties are rounded up",
+        PACK, "(bits >> 13 & 1)", "1",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: an infinity has a second part",
+        PACK, "(high & 0x7f800000) == 0x7f800000 ? 0 :", "false ? 0 :",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: rows past the end of k are not zero",
+        PACK, " < ${extent} && first + p < k", " < ${extent}",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: as many matrices are packed as the stack of a holds",
+        f"{PLANS}/tensor", "max(_stored(problem)))", "_stored(problem)[0])",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: a last wave of few tiles takes no time",
+        f"{PLANS}/tensor", "waves * tile_m * tile_n * cost", "tiles * tile_m * tile_n * cost",
+        "test_gemm_tensor.py -k larger",
+    ),
+)  # fmt: skip
