@@ -31,26 +31,13 @@ __all__ = ["Pool", "PooledArray", "ResultPool", "block_of", "memory_of"]
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
-    """What a pool gets back when an array dies; the array holds it until then.
-
-    For small blocks its callback is a method written in C: Ctrl-C in a function of Python's that
-    runs while an array dies would be lost.
-    """
+    """What a pool gets back when an array dies; the array holds it until then."""
 
     __slots__ = ("block", "nbytes", "pool")
 
     block: Any
     nbytes: int
     pool: Pool
-
-    def __new__(cls, array: Any, pool: Pool, nbytes: int, block: Any) -> _Lease:
-        small = nbytes < SMALL
-        lease = super().__new__(cls, array, pool.stack(nbytes).append if small else _end)
-        lease.pool, lease.nbytes, lease.block = pool, nbytes, block
-        return lease
-
-    def __init__(self, *given: Any) -> None:
-        """Take what `__new__` takes."""
 
 
 def _end(lease: _Lease) -> None:
@@ -107,6 +94,16 @@ class Pool:
                 return found.block if type(found) is _Lease else found
         self._hold_limit()
         return with_room(lambda: self._new(nbytes))
+
+    def lease(self, array: Any, nbytes: int, block: Any) -> _Lease:
+        """Return what gives a block back when an array dies that holds the lease.
+
+        For small blocks its callback is a method written in C: Ctrl-C in a function of Python's
+        that runs while an array dies would be lost.
+        """
+        lease = _Lease(array, self.stack(nbytes).append if nbytes < SMALL else _end)
+        lease.pool, lease.nbytes, lease.block = self, nbytes, block
+        return lease
 
     def give(self, nbytes: int, block: Any) -> None:
         """Take back a block that only those may still use who come before whoever takes it."""
@@ -192,8 +189,10 @@ class PooledArray(cl.array.Array):
             Bytes of the block, if there are more than the array needs.
         """
         array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
-        lease = _Lease(array, pool, room or attributes["nbytes"], block)
-        array.__dict__ = {**attributes, "events": [event], "_lease": lease}
+        own = attributes.copy()
+        own["events"] = [event]
+        own["_lease"] = pool.lease(array, room or own["nbytes"], block)
+        array.__dict__ = own
         return array
 
     @property
