@@ -109,7 +109,8 @@ class Recipe:
         if self._on_device:
             places = len(arrays) + len(self.fresh)
             memory = [array.base_data for array in self.constants]
-            self._bound = BoundSteps(self.queue, self.steps, places, memory)
+            plain = not all(item.pooled for item in results)  # others have events once asked for
+            self._bound = BoundSteps(self.queue, self.steps, places, memory, needs_event=plain)
             self._pool = session_of(self.queue).results(self.queue)
             self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
             returned = {item.place for item in results}
@@ -164,7 +165,8 @@ class Recipe:
         for allocator, nbytes in self._allocations:
             memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
         event = self._bound.enqueue(memory, waits)
-        self._own_events = [event]
+        if event is not None:
+            self._own_events = [event]
         for place, nbytes in self._passing:
             pool.give(nbytes, memory[place])
         if not self._several:
@@ -172,7 +174,7 @@ class Recipe:
         return tuple(self._device_result(item, arrays, memory, event) for item in self._results)
 
     def _device_result(
-        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: cl.Event
+        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: Any
     ) -> Any:
         place = result.place
         if place < len(arrays):
