@@ -51,7 +51,7 @@ def _plain(value: Any) -> Hashable:
     if kind in SIMPLE:
         return kind, value
     if kind is float:
-        if math.isnan(value):
+        if value != value:
             raise _Unique
         return kind, value, math.copysign(1.0, value)
     if kind is complex:
@@ -185,7 +185,8 @@ class Signature:
         parts: list[Any] = [self._name, *map(_variable, _names)]
         given: Iterable[tuple[int, Any]] = enumerate(args)
         if kwargs:
-            given = [*given, *((self._place[name], value) for name, value in kwargs.items())]
+            places = [self._place[name] for name in kwargs]
+            given = [*given, *zip(places, kwargs.values(), strict=True)]
         for place, value in given:
             kind = type(value)
             parts.append(place)

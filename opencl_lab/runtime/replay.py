@@ -315,8 +315,9 @@ def _is_current(kind: Hashable, recipe: Recipe) -> bool:
     """Return whether a call would still come to the same."""
     if recipe.generation != database.generation():
         return False
-    if recipe.conditions and not all(holds() for holds in recipe.conditions):
-        return False
+    for holds in recipe.conditions:
+        if not holds():
+            return False
     now = time.monotonic()
     if now > recipe.looked + LOOK_INTERVAL:
         if not all(step.executable.current for step in recipe.steps):
