@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
+import pyopencl.tools
 import pytest
 from runtime_kernels import SMALL
 
@@ -122,6 +123,16 @@ def test_only_the_last_launch_has_an_event_and_only_for_out(queue, started, give
     assert len(out.events) == 1 and len(started) == launches - 1
     out.events[0].wait()
     assert np.array_equal(out.get(), right)
+
+
+def test_results_in_memory_of_the_caller_s_have_events(queue, started, given):
+    array, right = given
+    pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(queue))
+    array = cl.array.to_device(queue, array.get(), pool)
+    for _ in range(3):
+        result = ol.sort(array)
+    assert type(result) is cl.array.Array and len(result.events) == 1
+    assert np.array_equal(result.get(), right)
 
 
 def test_what_another_queue_writes_is_waited_for(queue, rng, held_back, started, given):

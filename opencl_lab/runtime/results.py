@@ -31,7 +31,11 @@ __all__ = ["Pool", "PooledArray", "ResultPool", "block_of", "memory_of"]
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
-    """What a pool gets back when an array dies; the array holds it until then."""
+    """What a pool gets back when an array dies; the array holds it until then.
+
+    For small blocks its callback is a method written in C: Ctrl-C in a function of Python's that
+    runs while an array dies would be lost.
+    """
 
     __slots__ = ("block", "nbytes", "pool")
 
@@ -89,21 +93,14 @@ class Pool:
         """
         stack = self._stacks.get(nbytes)
         if stack:
-            with suppress(IndexError):  # another thread was quicker
+            try:
                 found = stack.pop()
+            except IndexError:
+                pass  # another thread was quicker
+            else:
                 return found.block if type(found) is _Lease else found
         self._hold_limit()
         return with_room(lambda: self._new(nbytes))
-
-    def lease(self, array: Any, nbytes: int, block: Any) -> _Lease:
-        """Return what gives a block back when an array dies that holds the lease.
-
-        For small blocks its callback is a method written in C: Ctrl-C in a function of Python's
-        that runs while an array dies would be lost.
-        """
-        lease = _Lease(array, self.stack(nbytes).append if nbytes < SMALL else _end)
-        lease.pool, lease.nbytes, lease.block = self, nbytes, block
-        return lease
 
     def give(self, nbytes: int, block: Any) -> None:
         """Take back a block that only those may still use who come before whoever takes it."""
@@ -189,10 +186,13 @@ class PooledArray(cl.array.Array):
             Bytes of the block, if there are more than the array needs.
         """
         array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
+        nbytes = room or attributes["nbytes"]
+        lease = _Lease(array, pool.stack(nbytes).append if nbytes < SMALL else _end)
+        lease.pool, lease.nbytes, lease.block = pool, nbytes, block
         own = attributes.copy()
         if event is not None:
             own["events"] = [event]
-        own["_lease"] = pool.lease(array, room or own["nbytes"], block)
+        own["_lease"] = lease
         array.__dict__ = own
         return array
 
