@@ -125,6 +125,24 @@ def test_only_the_last_launch_has_an_event_and_only_for_out(queue, started, give
     assert np.array_equal(out.get(), right)
 
 
+def test_calls_on_host_arrays_wait_for_the_last_launch(queue, rng, started):
+    for _ in range(6):
+        keys = rng.integers(-(2**30), 2**30, N, np.int32)
+        started.clear()
+        result = ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=queue)
+        assert np.array_equal(result, np.sort(keys))
+    launches = len(list(replay._recipes.values())[-1].steps[-1].executable.plan.launches)
+    assert len(started) == launches - 1
+
+
+def test_arguments_are_set_one_by_one_if_need_be(given, monkeypatch):
+    array, right = given
+    monkeypatch.setattr(bound, "_set_all", None)
+    replay.forget()
+    for _ in range(3):
+        assert np.array_equal(ol.sort(array).get(), right)
+
+
 def test_results_in_memory_of_the_caller_s_have_events(queue, started, given):
     array, right = given
     pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(queue))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,8 +29,10 @@ class _Launch(NamedTuple):
     kernel: cl.Kernel
     global_size: _Sizes
     local_size: _Sizes
-    arguments: Callable[[Sequence[Any]], Sequence[Any]]
-    """Takes them out of all places: number, block, number, block and so on."""
+    arguments: Sequence[tuple[int, int]]
+    """Their numbers and the places of their memory."""
+    take: Callable[[Sequence[Any]], Sequence[Any]] | None
+    """Takes number, memory, number, memory ... out of all places, to set all of them in one."""
     start: Callable[[], int] | None
     """Enqueues it without an event, if anything does, and returns the driver's code."""
 
@@ -38,17 +41,8 @@ _enqueue = cl.enqueue_nd_range_kernel
 # pyopencl tries what an argument may be, and takes 2 us wherever a buffer follows an address.
 _set_address = getattr(cl.Kernel, "_set_arg_svm", cl.Kernel.set_arg)
 _set = cl.Kernel.set_arg
-
-
-def _set_each(kernel: cl.Kernel, numbered: Sequence[Any]) -> None:
-    """Set arguments, given as number, block, number, block and so on."""
-    for index, block in zip(numbered[::2], numbered[1::2], strict=True):
-        set_argument = _set_address if type(block) is cl.SVM else _set
-        set_argument(kernel, index, block)
-
-
-# All of them in one call of pyopencl's: a fourth of the time, unless there are addresses.
-_set_buffers = getattr(cl.Kernel, "_set_arg_multi", _set_each)
+# All of them in one call: a fourth of the time, unless there are addresses.
+_set_all: Any = getattr(cl.Kernel, "_set_arg_multi", None)
 
 
 @cache
@@ -107,7 +101,7 @@ class BoundSteps:
         self._pool = session.results(queue)  # the order of the queue makes it safe for scratch too
         self._alone = session.alone(queue)
         self._starter = _starter(queue)
-        self._set = _set_each if addresses else _set_buffers
+        self._one_by_one = addresses or _set_all is None
         self._memory = memory
         self._fixed: list[Any] = []  # in the places behind
         self._steps = []
@@ -133,8 +127,10 @@ class BoundSteps:
 
     def _launch(self, launch: BoundLaunch) -> _Launch:
         kernel, global_size, local_size, arguments = launch
-        places = [found for index, place in arguments for found in (self._fix(index), place)]
-        take = itemgetter(*places) if places else lambda memory: ()
+        take = None
+        if arguments and not self._one_by_one:
+            numbered = [(self._fix(index), place) for index, place in arguments]
+            take = itemgetter(*chain.from_iterable(numbered))
         start = self._starter and partial(
             self._starter,
             ctypes.c_void_p(self._queue.int_ptr),
@@ -147,7 +143,7 @@ class BoundSteps:
             None,
             None,  # no event
         )
-        return _Launch(kernel, global_size, local_size, take, start)
+        return _Launch(kernel, global_size, local_size, arguments, take, start)
 
     def enqueue(self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event] = ()) -> Any:
         """Enqueue all launches on the buffers of all places, and return the last one's event.
@@ -162,7 +158,7 @@ class BoundSteps:
         self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event] = ()
     ) -> Any:
         """Do what `enqueue` does for somebody who has the lock of the queue."""
-        queue, pool, set_arguments = self._queue, self._pool, self._set
+        queue, pool = self._queue, self._pool
         waits = wait_for or None
         given = [*memory, *self._fixed]
         event = None
@@ -172,8 +168,14 @@ class BoundSteps:
                 blocks = [pool.take(nbytes) for nbytes in scratch]
                 places = given + blocks  # they count from the end
             with lock:
-                for kernel, global_size, local_size, take, start in launches:
-                    set_arguments(kernel, take(places))
+                for kernel, global_size, local_size, arguments, take, start in launches:
+                    if take is not None:
+                        _set_all(kernel, take(places))
+                    else:
+                        for index, place in arguments:
+                            block = places[place]
+                            set_argument = _set_address if type(block) is cl.SVM else _set
+                            set_argument(kernel, index, block)
                     # What the driver refuses is tried by pyopencl, which says why.
                     if start is None or waits or start():
                         event = _enqueue(queue, kernel, global_size, local_size, None, waits)

@@ -146,7 +146,8 @@ def kinds_of(arrays: Sequence[Any], count: int) -> Hashable:
                 parts += _host_kind(array)
             else:
                 return None
-        if len(set(addresses)) < len(arrays):  # else device arrays, each in memory of its own
+        # Most are of the device, each in memory of its own.
+        if len(arrays) > 1 and len(set(addresses)) < len(arrays):
             parts += _sharing(arrays, addresses)
         return tuple(parts)
     except _Unique:
@@ -204,6 +205,7 @@ class Signature:
                 parts.append(_plain(value))
         if not arrays:
             raise _Unique
-        if len(set(addresses)) < len(arrays):  # else device arrays, each in memory of its own
+        # Most are of the device, each in memory of its own.
+        if len(arrays) > 1 and len(set(addresses)) < len(arrays):
             parts += _sharing(arrays, addresses)
         return tuple(parts), arrays
