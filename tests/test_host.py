@@ -329,9 +329,9 @@ def test_constants_are_used_by_address_once_that_is_known(fresh, monkeypatch, rn
     right = [ol.conv2d(image, weights, queue=fresh) for _ in range(3)][-1]  # the last is replayed
     made, places = host.BoundSteps, []
 
-    def note(queue, steps, count, memory):
+    def note(queue, steps, count, memory, addresses):
         places.append(memory)
-        return made(queue, steps, count, memory)
+        return made(queue, steps, count, memory, addresses)
 
     monkeypatch.setattr(host, "BoundSteps", note)
     if svm_works(session_of(fresh).device):

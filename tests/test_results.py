@@ -14,7 +14,7 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.runtime import replay, results
+from opencl_lab.runtime import bound, replay, results
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import pending
 from opencl_lab.runtime.kept import call_when_freeing
@@ -29,9 +29,15 @@ def queue(device):
     return cl.CommandQueue(default_queue(device).context)
 
 
-@pytest.fixture
-def make(queue, rng):
+@pytest.fixture(params=["events", "no events"])
+def make(request, queue, rng, monkeypatch):
     """Return what makes pooled results, with the right values beside."""
+    if request.param == "no events":
+        if bound._driver_enqueue() is None:
+            pytest.skip("pyopencl's library is not found")
+        monkeypatch.setattr(bound, "_starter", lambda queue: bound._driver_enqueue())
+    else:
+        monkeypatch.setattr(bound, "_starter", lambda queue: None)
     replay.forget()
 
     def made(n=N):

@@ -218,7 +218,7 @@ class HostSteps:
         if self._bound is None or (self._constants and pointers != self._by_address):
             memory = [self._constant(array, pointers) for array in self._constants]
             places = len(self._access) + len(self._fresh)
-            self._bound = BoundSteps(self._queue, self._steps, places, memory)
+            self._bound = BoundSteps(self._queue, self._steps, places, memory, addresses=True)
             self._by_address = pointers
         return self._bound
 

@@ -17,8 +17,7 @@ import pyopencl as cl
 import pyopencl.array
 from pyopencl.tools import PooledBuffer
 
-from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.results import PooledArray, block_of
+from opencl_lab.runtime.results import PooledArray
 
 __all__ = ["MOST_CONSTANT", "Signature", "kinds_of"]
 
@@ -30,6 +29,9 @@ DATA = {
 SIMPLE = {type(None), str, bool, int, bytes}
 """Types of options whose values are equal only if they say the same."""
 DEVICE_ARRAYS = {cl.array.Array, PooledArray}
+BUFFERS = {cl.Buffer, PooledBuffer}
+WHOLE_BUFFER = cl.mem_info.ASSOCIATED_MEMOBJECT
+"""Of which a buffer is a part; None if of none."""
 MOST_CONSTANT = 1 << 16
 """Bytes of arguments whose values belong to the kind of a call."""
 ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR", "OCLAB_DEVICE_BYTES")
@@ -49,7 +51,7 @@ def _plain(value: Any) -> Hashable:
     if kind in SIMPLE:
         return kind, value
     if kind is float:
-        if math.isnan(value):
+        if value != value:
             raise _Unique
         return kind, value, math.copysign(1.0, value)
     if kind is complex:
@@ -65,13 +67,21 @@ def _plain(value: Any) -> Hashable:
     raise _Unique
 
 
-def _device_kind(array: cl.array.Array) -> Hashable:
-    own = vars(array)
+def _device_kind(array: cl.array.Array, addresses: list[int]) -> tuple[Hashable, ...]:
+    """Return what tells a device array from others, and add the address of its memory to a list."""
+    own = array.__dict__
+    lease = own.get("_lease")
+    block: Any
+    if lease is not None:
+        block = lease.block  # which a pool has made as a whole
+    else:
+        block = array.base_data
+        if type(block) not in BUFFERS or not own["size"]:
+            raise _Unique
+        if block.get_info(WHOLE_BUFFER):
+            raise _Unique  # parts of one buffer may overlap
+    addresses.append(block.int_ptr)
     queue, allocator = own["queue"], own["allocator"]
-    if type(array) is not PooledArray and (
-        not own["size"] or not isinstance(own["base_data"], (cl.Buffer, PooledBuffer))
-    ):
-        raise _Unique
     return (
         own["shape"],
         own["strides"],
@@ -82,36 +92,28 @@ def _device_kind(array: cl.array.Array) -> Hashable:
     )
 
 
-def _host_kind(array: np.ndarray[Any, Any]) -> Hashable:
+def _host_kind(array: np.ndarray[Any, Any]) -> tuple[Hashable, ...]:
     if not array.size:
         raise _Unique
     flags = array.flags
     return array.shape, array.strides, array.dtype, flags.aligned, flags.writeable
 
 
-def _sharing(arrays: Sequence[Any]) -> Hashable:
-    """Return which of several arrays share memory."""
-    if is_device_array(arrays[0]):
-        blocks = [block_of(array) for array in arrays]
-        if any(block.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) for block in blocks):
-            raise _Unique  # parts of one buffer may overlap
-        memory = [block.int_ptr for block in blocks]
-        if len(set(memory)) == len(memory):
-            return None
+def _sharing(arrays: Sequence[Any], addresses: Sequence[int]) -> tuple[Hashable, ...]:
+    """Return which arrays share memory: of the host, or of the device at addresses."""
+    if addresses:
+        if len(addresses) < len(arrays):
+            raise _Unique  # some of the host, some of the device
         same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back
-        return tuple(map(memory.index, memory)), tuple(map(same.index, same))
+        return (*map(addresses.index, addresses), *map(same.index, same))
     if len(arrays) == 2 and not np.may_share_memory(*arrays):  # most calls
-        return (False,)
+        return ()
     return tuple(
         np.may_share_memory(array, other)
         and (array is other, array is other or array.ctypes.data == other.ctypes.data)
         for index, array in enumerate(arrays)
         for other in arrays[:index]
     )
-
-
-def _surroundings() -> Hashable:
-    return tuple(map(_variable, _names))
 
 
 def _values(value: Any) -> Hashable:
@@ -134,21 +136,19 @@ def kinds_of(arrays: Sequence[Any], count: int) -> Hashable:
     count : int
         How many of them are arguments and no options.
     """
+    parts: list[Any] = [count]
+    addresses: list[int] = []
     try:
-        parts: list[Any] = [count]
-        on_device = 0
         for array in arrays:
             if type(array) in DEVICE_ARRAYS:
-                parts.append(_device_kind(array))
-                on_device += 1
+                parts += _device_kind(array, addresses)
             elif type(array) is np.ndarray:
-                parts.append(_host_kind(array))
+                parts += _host_kind(array)
             else:
                 return None
-        if len(arrays) > 1:
-            if on_device not in (0, len(arrays)):
-                return None
-            parts.append(_sharing(arrays))
+        # Most are of the device, each in memory of its own.
+        if len(arrays) > 1 and len(set(addresses)) < len(arrays):
+            parts += _sharing(arrays, addresses)
         return tuple(parts)
     except _Unique:
         return None
@@ -182,33 +182,30 @@ class Signature:
     def kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
         """Return what all calls of a kind share, and the arrays; raise `_Unique` if nothing."""
         arrays: list[Any] = []
-        on_device = 0
-        parts: list[Any] = [self._name]
+        addresses: list[int] = []
+        parts: list[Any] = [self._name, *map(_variable, _names)]
         given: Iterable[tuple[int, Any]] = enumerate(args)
         if kwargs:
-            given = [*given, *((self._place[name], value) for name, value in kwargs.items())]
+            places = [self._place[name] for name in kwargs]
+            given = [*given, *zip(places, kwargs.values(), strict=True)]
         for place, value in given:
             kind = type(value)
             parts.append(place)
-            if kind in SIMPLE and place not in self._values:
-                parts.append(kind)
-                parts.append(value)
-            elif kind in DEVICE_ARRAYS and place in self._arrays:
-                parts.append(_device_kind(value))
+            if kind in DEVICE_ARRAYS and place in self._arrays:
+                parts += _device_kind(value, addresses)
                 arrays.append(value)
-                on_device += 1
             elif place in self._values:
                 parts.append(_values(value))
+            elif kind in SIMPLE:
+                parts += kind, value
             elif kind is np.ndarray and place in self._data:
-                parts.append(_host_kind(value))
+                parts += _host_kind(value)
                 arrays.append(value)
             else:
                 parts.append(_plain(value))
         if not arrays:
             raise _Unique
-        if len(arrays) > 1:
-            if on_device not in (0, len(arrays)):
-                raise _Unique
-            parts.append(_sharing(arrays))
-        parts.append(_surroundings())
+        # Most are of the device, each in memory of its own.
+        if len(arrays) > 1 and len(set(addresses)) < len(arrays):
+            parts += _sharing(arrays, addresses)
         return tuple(parts), arrays

@@ -101,15 +101,16 @@ class Recipe:
         self.fresh = tuple(recorder.fresh)
         self._results = tuple(results)
         self._several = several
-        self._generation = generation
-        self._conditions = tuple(recorder.conditions)
+        self.generation = generation
+        self.conditions = tuple(recorder.conditions)
         self.constants = tuple(reversed(recorder.constants))
         self._on_device = is_device_array(arrays[0])
         self._own_events: list[cl.Event] = []
         if self._on_device:
             places = len(arrays) + len(self.fresh)
             memory = [array.base_data for array in self.constants]
-            self._bound = BoundSteps(self.queue, self.steps, places, memory)
+            plain = not all(item.pooled for item in results)  # others have events once asked for
+            self._bound = BoundSteps(self.queue, self.steps, places, memory, needs_event=plain)
             self._pool = session_of(self.queue).results(self.queue)
             self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
             returned = {item.place for item in results}
@@ -123,17 +124,6 @@ class Recipe:
             self._host = HostSteps(
                 self.queue, self.steps, arrays, self.fresh, self.constants, returned
             )
-
-    def current(self, now: float) -> bool:
-        """Return whether a call would come to the same at this moment, by `time.monotonic`."""
-        if self._generation != database.generation():
-            return False
-        for holds in self._conditions:
-            if not holds():
-                return False
-        if now > self.looked + LOOK_INTERVAL:
-            return all(step.executable.current for step in self.steps)
-        return True
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Do it again with other arrays of the caller's.
@@ -162,18 +152,21 @@ class Recipe:
 
     def _run_device(self, arrays: Sequence[Any]) -> Any:
         queue, pool = self.queue, self._pool
-        memory, waits = [], []
+        memory: list[Any] = []
+        waits: list[cl.Event] = []
         for array in arrays:
             memory.append(memory_of(array, queue))
             # What is still in the pool's hands was written by a command of this queue, as is what
             # the last of these calls has written.
-            events = array.events
-            if events and type(array) is not PooledArray and events != self._own_events:
-                waits += pending((array,), queue)
+            if type(array) is not PooledArray:
+                events = array.events
+                if events and events != self._own_events:
+                    waits += pending((array,), queue)
         for allocator, nbytes in self._allocations:
             memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
         event = self._bound.enqueue(memory, waits)
-        self._own_events = [event]
+        if event is not None:
+            self._own_events = [event]
         for place, nbytes in self._passing:
             pool.give(nbytes, memory[place])
         if not self._several:
@@ -181,7 +174,7 @@ class Recipe:
         return tuple(self._device_result(item, arrays, memory, event) for item in self._results)
 
     def _device_result(
-        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: cl.Event
+        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: Any
     ) -> Any:
         place = result.place
         if place < len(arrays):
@@ -319,10 +312,16 @@ def _recorded(
 
 
 def _is_current(kind: Hashable, recipe: Recipe) -> bool:
-    now = time.monotonic()
-    if not recipe.current(now):
+    """Return whether a call would still come to the same."""
+    if recipe.generation != database.generation():
         return False
+    for holds in recipe.conditions:
+        if not holds():
+            return False
+    now = time.monotonic()
     if now > recipe.looked + LOOK_INTERVAL:
+        if not all(step.executable.current for step in recipe.steps):
+            return False
         recipe.looked = now
         _keep(kind, recipe)
         for step in recipe.steps:

@@ -43,15 +43,6 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
     nbytes: int
     pool: Pool
 
-    def __new__(cls, array: Any, pool: Pool, nbytes: int, block: Any) -> _Lease:
-        small = nbytes < SMALL
-        lease = super().__new__(cls, array, pool.stack(nbytes).append if small else _end)
-        lease.pool, lease.nbytes, lease.block = pool, nbytes, block
-        return lease
-
-    def __init__(self, *given: Any) -> None:
-        """Take what `__new__` takes."""
-
 
 def _end(lease: _Lease) -> None:
     lease.pool.give(lease.nbytes, lease.block)
@@ -102,8 +93,11 @@ class Pool:
         """
         stack = self._stacks.get(nbytes)
         if stack:
-            with suppress(IndexError):  # another thread was quicker
+            try:
                 found = stack.pop()
+            except IndexError:
+                pass  # another thread was quicker
+            else:
                 return found.block if type(found) is _Lease else found
         self._hold_limit()
         return with_room(lambda: self._new(nbytes))
@@ -175,7 +169,7 @@ class PooledArray(cl.array.Array):
         pool: ResultPool,
         block: cl.Buffer,
         attributes: dict[str, Any],
-        event: cl.Event,
+        event: cl.Event | None = None,
         room: int | None = None,
     ) -> PooledArray:
         """Return an array in a block of a pool.
@@ -186,15 +180,36 @@ class PooledArray(cl.array.Array):
         block : pyopencl.Buffer
         attributes : dict
             Those of an array of this shape and type, but for its memory and events.
-        event : pyopencl.Event
-            That of the command which writes it.
+        event : pyopencl.Event, optional
+            That of the command which writes it, if it has one.
         room : int, optional
             Bytes of the block, if there are more than the array needs.
         """
         array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
-        lease = _Lease(array, pool, room or attributes["nbytes"], block)
-        array.__dict__ = {**attributes, "events": [event], "_lease": lease}
+        nbytes = room or attributes["nbytes"]
+        lease = _Lease(array, pool.stack(nbytes).append if nbytes < SMALL else _end)
+        lease.pool, lease.nbytes, lease.block = pool, nbytes, block
+        own = attributes.copy()
+        if event is not None:
+            own["events"] = [event]
+        own["_lease"] = lease
+        array.__dict__ = own
         return array
+
+    @property
+    def events(self) -> list[cl.Event]:
+        """Events to wait for: if it has none, one of all commands that its queue has by now."""
+        own = vars(self)
+        lease = own.get("_lease")
+        if "events" not in own and lease is not None:
+            with lease.pool.alone:
+                own.setdefault("events", [cl.enqueue_marker(lease.pool.queue)])
+        events: list[cl.Event] = own["events"]
+        return events
+
+    @events.setter
+    def events(self, events: list[cl.Event]) -> None:
+        vars(self)["events"] = events
 
     @property
     def base_data(self) -> Any:
@@ -202,6 +217,7 @@ class PooledArray(cl.array.Array):
         own = vars(self)
         lease = own.get("_lease")
         if lease is not None:
+            self.events  # noqa: B018 - plain arrays have them
             own.setdefault("base_data", lease.block)
         self.__class__ = cl.array.Array  # type: ignore[assignment]
         own.pop("_lease", None)
@@ -228,9 +244,7 @@ class PooledArray(cl.array.Array):
         pool, room = lease.pool, 1 << (nbytes - 1).bit_length()
         block = pool.take(room)
         with pool.alone:
-            event = cl.enqueue_copy(
-                pool.queue, block, lease.block, byte_count=nbytes, wait_for=own["events"]
-            )
+            event = cl.enqueue_copy(pool.queue, block, lease.block, byte_count=nbytes)
         kept = {name: item for name, item in own.items() if name not in ("events", "_lease")}
         return self.of(pool, block, kept | changes, event, room)
 
@@ -244,10 +258,14 @@ class PooledArray(cl.array.Array):
         own = dict(vars(self))
         lease = own.pop("_lease", None)
         plain = cl.array.Array.__new__(cl.array.Array)
-        vars(plain).update(own, events=list(own["events"]))
+        vars(plain).update(own)
         if lease is None:  # another thread has asked for it
             return plain.get(queue, ary)
         plain.base_data = lease.block
+        if (queue or own["queue"]) == lease.pool.queue:
+            plain.events = []  # the order of the queue says it
+        else:
+            plain.events = list(self.events)
         with lease.pool.alone:
             return plain.get(queue, ary)  # it waits, so that no queue uses the memory afterwards
 
