@@ -41,7 +41,7 @@ AHEAD = 64
 
 
 def _named(texts: list[str]) -> dict[str, str]:
-    return dict(text.split("=", 1) for text in texts)  # type: ignore[misc]
+    return dict(text.split("=", 1) for text in texts)
 
 
 def _value(text: str) -> Value:
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--start", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--count", action="store_true", help="count the points only")
     given = parser.parse_args()
-    problem = {name: _value(text) for name, text in _named(given.problem).items()}
+    problem: dict[str, Any] = {name: _value(text) for name, text in _named(given.problem).items()}
     task = make_task(
         _unchecked(given.operation), algorithm=given.algorithm, device=given.device, **problem
     )
