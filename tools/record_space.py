@@ -4,7 +4,9 @@
 
 Values of ``--among`` are JSON, separated by commas; without it the space is what a tuner tries.
 The fastest are timed in turns, round after round, so that what the machine does meanwhile meets
-all of them; the record has the median of the rounds. Results are checked on the timed problem.
+all of them, and what slows a whole round counts for none. The record has the median of the rounds;
+the time of a round is the median of its runs, or with ``--busy`` the least of them, which other
+work of the machine disturbs least. Results are checked on the timed problem alone.
 Strategies are judged on these records by tests: what they would have found, by so many questions.
 """
 
@@ -16,9 +18,10 @@ import json
 import math
 import random
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any
 
 from opencl_lab.operation import Operation
 from opencl_lab.registry import get_operation
@@ -30,13 +33,8 @@ from opencl_lab.tuning.sandbox import Sandbox
 from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import make_task
 
-Rounds: TypeAlias = dict[Config, list[float]]
-"""The median of each round in milliseconds; none of what failed."""
-
-NEAR, AGAIN = 1.5, 2
-"""What takes at most so many times as long as the best is timed so many rounds more."""
-BEST, ROUNDS = 30, 9
-"""So many of the best are timed in so many rounds more."""
+STAGES = ((1.5, 1000, 2), (1.15, 100, 4), (math.inf, 30, 9))
+"""What takes at most so many times as long as the best, and is among so many, and its rounds."""
 AHEAD = 64
 
 
@@ -62,6 +60,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--among", action="append", default=[], metavar="NAME=VALUE,...")
     parser.add_argument("--start", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--busy", action="store_true", help="the least run of a round counts")
+    parser.add_argument("--more", type=int, default=1, help="so many times as many rounds")
     parser.add_argument("--count", action="store_true", help="count the points only")
     given = parser.parse_args()
     problem: dict[str, Any] = {name: _value(text) for name, text in _named(given.problem).items()}
@@ -73,18 +73,16 @@ def main() -> None:
     print(f"{len(everything)} configurations", flush=True)
     if given.count:
         return
-    sandbox = Sandbox(task)
+    measured = _Measured(task, min if given.busy else median)
     try:
-        rounds = _first_pass(sandbox, everything)
-        for most, limit, count in ((len(everything), NEAR, AGAIN), (BEST, math.inf, ROUNDS)):
-            chosen = _fastest(rounds, limit)[:most]
-            for number in range(count):
-                _once_more(sandbox, rounds, random.Random(number).sample(chosen, len(chosen)))
-            noise = _noise(rounds, chosen)
-            _recorded(task, values, rounds, noise).write(given.out)
+        measured.first(everything)
+        for limit, most, count in STAGES:
+            chosen = measured.fastest(limit)[:most]
+            for number in range(count * given.more):
+                measured.again(random.Random(number).sample(chosen, len(chosen)))
+            measured.record(values, chosen).write(given.out)
     finally:
-        sandbox.close()
-    print(f"medians of every other round differ by {noise}", flush=True)
+        measured.sandbox.close()
 
 
 def _unchecked(name: str) -> Operation[Any]:
@@ -111,68 +109,87 @@ def _points(
     return points, {item.name: item.values for item in space.parameters}
 
 
-def _first_pass(sandbox: Sandbox, configs: list[Config]) -> Rounds:
-    """Evaluate all, the first one first."""
-    best, begin = math.inf, time.monotonic()
-    found: Rounds = {}
-    left = list(configs)
-    while left:
-        config = sandbox.choose(left[:1] if not found else left[:AHEAD], math.inf)
-        left.remove(config)
-        evaluation = sandbox.evaluate(config, best, math.inf)
-        assert evaluation is not None
-        found[config] = [evaluation.time_ms] if evaluation.times_ms else []
-        best = min(best, evaluation.time_ms)
-        if len(found) % 50 == 0 or not left:
-            spent = time.monotonic() - begin
-            print(f"{len(found)} in {spent:.0f} s, best {best:.4g} ms", flush=True)
-    return {config: found[config] for config in configs}
+class _Measured:
+    """What is known of each configuration: the time of each round, nothing of what failed.
 
+    Parameters
+    ----------
+    task : TuningTask
+    summary : callable
+        Makes one time of the runs of a round.
+    """
 
-def _fastest(rounds: Rounds, limit: float) -> list[Config]:
-    """Return those that take at most so many times as long as the best, the fastest first."""
-    ordered = sorted((c for c, times in rounds.items() if times), key=lambda c: median(rounds[c]))
-    return [c for c in ordered if median(rounds[c]) <= limit * median(rounds[ordered[0]])]
+    def __init__(self, task: TuningTask, summary: Callable[[Sequence[float]], float]):
+        self._task, self._summary = task, summary
+        self._rounds: dict[Config, list[float]] = {}
+        self.sandbox = Sandbox(task)
 
+    def first(self, configs: list[Config]) -> None:
+        """Evaluate all, the first one first."""
+        best, begin = math.inf, time.monotonic()
+        left = list(configs)
+        while left:
+            ahead = left[:AHEAD] if self._rounds else left[:1]
+            config = self.sandbox.choose(ahead, math.inf)
+            left.remove(config)
+            evaluation = self.sandbox.evaluate(config, best, math.inf)
+            assert evaluation is not None
+            times = [self._summary(evaluation.times_ms)] if evaluation.times_ms else []
+            self._rounds[config] = times
+            best = min(best, evaluation.time_ms)
+            if len(self._rounds) % 50 == 0 or not left:
+                spent = time.monotonic() - begin
+                print(f"{len(self._rounds)} in {spent:.0f} s, best {best:.4g} ms", flush=True)
+        self._rounds = {config: self._rounds[config] for config in configs}
 
-def _once_more(sandbox: Sandbox, rounds: Rounds, configs: list[Config]) -> None:
-    """Time these again, each in its turn."""
-    for config in configs:
-        again = sandbox.again(config, math.inf)
-        if again is not None and again.times_ms:
-            rounds[config].append(again.time_ms)
-    best = _fastest(rounds, 1.0)[0]
-    print(f"{len(configs)} again, best {median(rounds[best]):.4g} ms", flush=True)
+    def again(self, configs: list[Config]) -> None:
+        """Time these again, each in its turn."""
+        times = {}
+        for config in configs:
+            again = self.sandbox.again(config, math.inf)
+            if again is not None and again.times_ms:
+                times[config] = self._summary(again.times_ms)
+        slower = median(ms / self._time(config) for config, ms in times.items())
+        for config, ms in times.items():
+            self._rounds[config].append(ms / slower)
+        best = self._time(self.fastest(1.0)[0])
+        print(f"{len(configs)} again, best {best:.4g} ms", flush=True)
 
+    def fastest(self, limit: float) -> list[Config]:
+        """Return those that take at most so many times as long as the best, the fastest first."""
+        ordered = sorted((c for c, times in self._rounds.items() if times), key=self._time)
+        return [c for c in ordered if self._time(c) <= limit * self._time(ordered[0])]
 
-def _noise(rounds: Rounds, configs: list[Config]) -> dict[str, float]:
-    """Return by which part the medians of every other round differ: usually, and at most."""
-    several = [rounds[config] for config in configs if len(rounds[config]) > 1]
-    apart = [abs(median(times[::2]) / median(times[1::2]) - 1) for times in several] or [math.inf]
-    return {"median": round(median(apart), 4), "most": round(max(apart), 4)}
+    def record(self, values: dict[str, tuple[Value, ...]], best: list[Config]) -> Recorded:
+        """Return the record, with the noise of the best."""
+        task, noise = self._task, self._noise(best)
+        print(f"every other round of the best differs by {noise}", flush=True)
+        about = {
+            "operation": task.operation.name,
+            "algorithm": task.algorithm_name,
+            "problem": task.problem.as_dict(),
+            "device": task.device.name,
+            "units": task.device.compute_units,
+            "noise": noise,
+        }
+        evaluations = [
+            Evaluation(config, "correct", times_ms=(self._time(config),))
+            if times
+            else Evaluation(config, "runtime", "it failed")
+            for config, times in self._rounds.items()
+        ]
+        return Recorded(about, values, evaluations)
 
+    def _time(self, config: Config) -> float:
+        return median(self._rounds[config])
 
-def _recorded(
-    task: TuningTask,
-    values: dict[str, tuple[Value, ...]],
-    rounds: Rounds,
-    noise: dict[str, float],
-) -> Recorded:
-    about = {
-        "operation": task.operation.name,
-        "algorithm": task.algorithm_name,
-        "problem": task.problem.as_dict(),
-        "device": task.device.name,
-        "units": task.device.compute_units,
-        "noise": noise,
-    }
-    evaluations = [
-        Evaluation(config, "correct", times_ms=tuple(times))
-        if times
-        else Evaluation(config, "runtime", "it failed")
-        for config, times in rounds.items()
-    ]
-    return Recorded(about, values, evaluations)
+    def _noise(self, configs: list[Config]) -> dict[str, float]:
+        """Return by which part every other round differs from the rest: usually, and at most."""
+        several = [times for times in map(self._rounds.get, configs) if times and len(times) > 1]
+        apart = [abs(median(times[::2]) / median(times[1::2]) - 1) for times in several] or [
+            math.inf
+        ]
+        return {"median": round(median(apart), 4), "most": round(max(apart), 4)}
 
 
 if __name__ == "__main__":
