@@ -80,7 +80,7 @@ def main() -> None:
             chosen = measured.fastest(limit)[:most]
             for number in range(count * given.more):
                 measured.again(random.Random(number).sample(chosen, len(chosen)))
-            measured.record(values, chosen).write(given.out)
+            measured.record(points, values, chosen).write(given.out)
     finally:
         measured.sandbox.close()
 
@@ -105,7 +105,7 @@ def _points(
     started = {name: _value(text) for name, text in _named(start).items()}
     built_in = algorithm.default_config(task.problem, device).replace(**started)
     whole = points_of(algorithm, task.problem, device, (built_in,))
-    points = Points(space, (built_in,), whole.refusal, whole.effect)
+    points = Points(space, (built_in,), whole.refusal, whole.effect, whole.traits)
     return points, {item.name: item.values for item in space.parameters}
 
 
@@ -160,7 +160,9 @@ class _Measured:
         ordered = sorted((c for c, times in self._rounds.items() if times), key=self._time)
         return [c for c in ordered if self._time(c) <= limit * self._time(ordered[0])]
 
-    def record(self, values: dict[str, tuple[Value, ...]], best: list[Config]) -> Recorded:
+    def record(
+        self, points: Points, values: dict[str, tuple[Value, ...]], best: list[Config]
+    ) -> Recorded:
         """Return the record, with the noise of the best."""
         task, noise = self._task, self._noise(best)
         print(f"every other round of the best differs by {noise}", flush=True)
@@ -178,7 +180,8 @@ class _Measured:
             else Evaluation(config, "runtime", "it failed")
             for config, times in self._rounds.items()
         ]
-        return Recorded(about, values, evaluations)
+        traits = {config: points.traits(config) for config in self._rounds}
+        return Recorded(about, values, evaluations, traits)
 
     def _time(self, config: Config) -> float:
         return median(self._rounds[config])

@@ -43,7 +43,7 @@ LISTED = 4000
 DRAWN = 2000
 """Candidates of such a space; those near the best come on top."""
 NEAR_BEST = 3
-CEILING = 1.5
+CEILING = 0.8
 """Log times above the best by more are all the same: how bad the bad are says little."""
 
 
@@ -94,7 +94,7 @@ class _Candidates:
         self._near: dict[Config, list[Config]] = {}
         self._source = points.shuffled(rng)
         self._drawn = list(islice(self._source, None if self._whole else DRAWN))
-        self.features = Features([*points.starts, *self._drawn])
+        self.features = Features([*points.starts, *self._drawn], points.traits)
 
     def left(self, known: dict[Config, Evaluation]) -> list[Config]:
         """Return those that nobody knows yet, without the known and with new ones instead."""
