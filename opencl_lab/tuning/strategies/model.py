@@ -43,7 +43,7 @@ LISTED = 4000
 DRAWN = 2000
 """Candidates of such a space; those near the best come on top."""
 NEAR_BEST = 3
-CEILING = 0.8
+CEILING = 1.5
 """Log times above the best by more are all the same: how bad the bad are says little."""
 
 
