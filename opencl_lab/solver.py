@@ -126,6 +126,9 @@ class Algorithm(ABC, Generic[P]):
     """Templates of its kernels; tuned configurations hold until one of them changes."""
     replanned: ClassVar[bool] = False
     """Whether `plan` is asked at every call: what it calls may change while a kernel is written."""
+    modelled: ClassVar[bool] = False
+    """Whether `default_config` follows from a model of device and problem: what was tuned on other
+    devices, or at sizes that are not nearly the same, need not be better then."""
     operation: str = ""
     """Name under which its configurations are tuned; set by its solver."""
 
@@ -191,7 +194,10 @@ class Algorithm(ABC, Generic[P]):
         if not (database.enabled() and self.templates and self.operation):
             return None
         digest = kernel_digest(self.templates)
-        for match in database.lookup(device, self.operation, self.name, problem, digest):
+        known = database.lookup(
+            device, self.operation, self.name, problem, digest, modelled=self.modelled
+        )
+        for match in known:
             merged = {**match.entry.config, **(values or {})}
             # What was measured elsewhere may break a limit of this device or problem.
             with suppress(InvalidConfig, InvalidProblem):

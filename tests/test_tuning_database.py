@@ -18,7 +18,7 @@ from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.registry import operations
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuned import database, storage
-from opencl_lab.tuned.entry import document, entry_of, parse
+from opencl_lab.tuned.entry import Origin, document, entry_of, parse
 from opencl_lab.tuning.task import TuningTask
 
 pytestmark = pytest.mark.usefixtures("overlay")
@@ -74,11 +74,13 @@ def test_the_environment_turns_it_off(monkeypatch):
 def test_a_newer_result_takes_the_place_of_the_older():
     store(GPU, 0)
     store(GPU, 1)
-    store(GPU, 2, replace(N1024, m=1100, n=900))  # the same bucket
-    assert used() == tuned(2) and len(database.entries()) == 1
+    assert used() == tuned(1) and len(database.entries()) == 1
+    other = replace(N1024, m=1100, n=900)
+    store(GPU, 2, other)
+    assert (used(), used(problem=other)) == (tuned(1), tuned(2)) and len(database.entries()) == 2
     store(GPU, 3, replace(N1024, m=2048))
     store(SISTER, 3)
-    assert len(database.entries()) == 3
+    assert len(database.entries()) == 4
 
 
 def test_answers_are_kept(monkeypatch):
@@ -174,6 +176,20 @@ def test_the_nearest_size_and_not_any_size():
     assert used(problem=GemmProblem(1024, 256, 256)) == DEFAULT
     assert used(problem=GemmProblem(1, 256, 256)) != tuned(0)
     assert TILED.tuned(GemmProblem(0, 256, 256), GPU) is None
+
+
+def test_where_a_model_chooses_only_this_device_and_nearly_this_size_count():
+    wanted = GemmProblem(1024, 1024, 1024)
+    old_driver = replace(GPU, driver="older")
+    for device, size in ((SISTER, 1024), (COUSIN, 1024), (GPU, 900), (GPU, 1000), (GPU, 2048)):
+        store(device, 0, GemmProblem(size, size, size))
+    ship(entry_of(old_driver, "gemm", "tiled", DIGEST, wanted, tuned(4), 1.0))
+    found = database.lookup(GPU, "gemm", "tiled", wanted, DIGEST, modelled=True)
+    told = [(match.entry.sizes["m"], match.entry.device.unit) for match in found]
+    unit = Origin.of(GPU).unit
+    assert told == [(1000, unit), (1024, unit)]
+    names = {algorithm.name for algorithm in GEMM.algorithms if algorithm.modelled}
+    assert names == {"gemv", "tensor", "packed", "blocked"}
 
 
 def test_what_does_not_fit_is_passed_over():

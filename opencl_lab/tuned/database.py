@@ -8,7 +8,6 @@ what it asks of them.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -24,13 +23,7 @@ from opencl_lab.paths import data_dir
 from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuned import storage
-from opencl_lab.tuned.entry import (
-    Entry,
-    Origin,
-    Sized,
-    entry_of,
-    to_bucket,
-)
+from opencl_lab.tuned.entry import Entry, Origin, Sized, entry_of, to_bucket
 from opencl_lab.tuned.storage import (
     overlay_file,
     read_entries,
@@ -63,6 +56,8 @@ LEVELS = (
 )
 REACH = 1
 """How many doublings away, in any one size, an entry may still be used."""
+SAME_SIZE = 0.1
+"""How many doublings away a size is nearly the same, where a model chooses well for any other."""
 CHECK_INTERVAL = 1.0
 """Seconds between two looks at whether a file has changed."""
 MAX_REMEMBERED = 4096
@@ -212,7 +207,7 @@ def staleness(entry: Entry, device: Device, digest: str) -> str | None:
     if entry.digest != digest:
         return "the kernel has changed since"
     origin = Origin.of(device)
-    # What was shipped was never measured here; another driver only makes it less near.
+    # What was shipped was not measured here; another driver only makes it less near.
     if not entry.shipped and entry.device.unit == origin.unit and entry.device.key != origin.key:
         return f"the driver was {entry.device.driver} and is {origin.driver}"
     return None
@@ -239,7 +234,12 @@ def _level(entry: Entry, origin: Origin, distance: float) -> int | None:
 
 
 def lookup(
-    device: Device, operation: str, algorithm: str, problem: Sized, digest: str
+    device: Device,
+    operation: str,
+    algorithm: str,
+    problem: Sized,
+    digest: str,
+    modelled: bool = False,
 ) -> list[Match]:
     """Return the entries that may serve a problem on a device, the best first.
 
@@ -257,6 +257,8 @@ def lookup(
     problem : Problem
     digest : str
         Of the algorithm's templates as they are now.
+    modelled : bool
+        Whether only those of this device and nearly this size may serve.
     """
     values = problem.as_dict()
     layout = {name: values[name] for name in problem.layout}
@@ -274,6 +276,9 @@ def lookup(
             steps = [abs(a - b) for a, b in zip(entry.bucket, bucket, strict=True)]
             if max(steps, default=0) > REACH:
                 continue
+            is_same = max(entry.doublings(sizes), default=0.0) <= SAME_SIZE
+            if modelled and not (is_same and same_unit(entry, device)):
+                continue
             reason = staleness(entry, device, digest)
             if reason is not None:
                 if entry.device.unit == origin.unit:
@@ -281,7 +286,7 @@ def lookup(
                 continue
             level = _level(entry, origin, sum(steps))
             if level is not None:
-                order = (level, shipped, sum(steps), _distance(entry, sizes), entry.time_ms)
+                order = (level, shipped, sum(steps), sum(entry.doublings(sizes)), entry.time_ms)
                 found.append((order, Match(entry, LEVELS[level])))
     found.sort(key=lambda item: item[0])
     matches = [match for _, match in found]
@@ -311,18 +316,13 @@ def relatives(
             if entry.device.kind != origin.kind or entry.sizes.keys() != sizes.keys():
                 continue
             if staleness(entry, device, digest) is None:
-                distance = _distance(entry, sizes)
+                distance = sum(entry.doublings(sizes))
                 level = _level(entry, origin, distance)
                 unlike = sum(entry.layout.get(name) != values[name] for name in problem.layout)
                 order = (len(LEVELS) if level is None else level, unlike, distance)
                 found.append((order, entry))
     found.sort(key=lambda item: item[0])
     return [entry for _, entry in found]
-
-
-def _distance(entry: Entry, sizes: Mapping[str, int]) -> float:
-    pairs = ((entry.sizes[name], size) for name, size in sizes.items())
-    return sum(abs(math.log2(max(a, 1) / max(b, 1))) for a, b in pairs)
 
 
 # ------------------------------------------------------------------- memory

@@ -121,7 +121,13 @@ class Entry:
     def identity(self) -> tuple[Any, ...]:
         """What a newer entry must share to take the place of this one."""
         layout = tuple(sorted((name, repr(value)) for name, value in self.layout.items()))
-        return (self.operation, self.algorithm, self.device.key, layout, self.bucket)
+        sizes = tuple(size for _, size in sorted(self.sizes.items()))
+        return (self.operation, self.algorithm, self.device.key, layout, self.bucket, sizes)
+
+    def doublings(self, sizes: Mapping[str, int]) -> list[float]:
+        """Return how many doublings each of other sizes is away."""
+        pairs = ((self.sizes[name], size) for name, size in sizes.items())
+        return [abs(math.log2(max(a, 1) / max(b, 1))) for a, b in pairs]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is stored, as JSON-able values."""

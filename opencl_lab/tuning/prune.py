@@ -18,6 +18,7 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.plan import Plan, check_plan
 from opencl_lab.solver import Algorithm, Problem
 from opencl_lab.space import Config, Constraint, SearchSpace, Value
+from opencl_lab.tuning.traits import traits_of
 
 __all__ = ["Points", "Pruning", "points_of"]
 
@@ -31,6 +32,8 @@ Refusal = Callable[[Config], "str | None"]
 """Why a configuration that breaks no constraint cannot run all the same, or None."""
 Effect = Callable[[Config], Hashable]
 """What a configuration does: those of equal effect are one."""
+Traits = Callable[[Config], tuple[float, ...]]
+"""Numbers that tell more of a configuration than its values, as many for each."""
 SAME = "does the same as another configuration"
 
 
@@ -85,6 +88,8 @@ class Points:
         What else rules a configuration out.
     effect : callable, optional
         Tells configurations apart; by default all of them are different.
+    traits : callable, optional
+        What strategies may know beside the values; by default nothing.
     """
 
     def __init__(
@@ -93,11 +98,13 @@ class Points:
         starts: Sequence[Config],
         refusal: Refusal = lambda config: None,
         effect: Effect = lambda config: config,
+        traits: Traits = lambda config: (),
     ):
         self.space = space
         self.starts = tuple(dict.fromkeys(starts))
         self.refusal = refusal
         self.effect = effect
+        self.traits = traits
 
     def __iter__(self) -> Iterator[Config]:
         """Yield every configuration, in the order of the space."""
@@ -283,5 +290,8 @@ def points_of(
     def effect(config: Config) -> Hashable:
         return hashlib.sha256(repr(plan(config)).encode()).digest()  # plans can be long
 
+    def traits(config: Config) -> tuple[float, ...]:
+        return traits_of(plan(config))
+
     space = algorithm.search_space(problem, device)
-    return Points(space, starts, refusal, effect)
+    return Points(space, starts, refusal, effect, traits)

@@ -1,7 +1,7 @@
 """Recorded runs over whole spaces, small enough to keep: strategies are judged by their replay.
 
 A file has the parameters with their values, and a row for each configuration: the places of its
-values, and the time in milliseconds, null where it failed.
+values, the time in milliseconds, null where it failed, and its traits.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -35,11 +35,14 @@ class Recorded:
     values : mapping
         Each parameter's values.
     evaluations : list of Evaluation
+    traits : mapping, optional
+        Of each configuration; see `opencl_lab.tuning.traits`.
     """
 
     about: Mapping[str, Any]
     values: Mapping[str, tuple[Value, ...]]
     evaluations: list[Evaluation]
+    traits: Mapping[Config, tuple[float, ...]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write the record; times with five digits."""
@@ -49,7 +52,11 @@ class Recorded:
                 if value not in named[name]:
                     named[name].append(value)
         rows = [
-            [[named[name].index(item.config[name]) for name in named], _short(item.time_ms)]
+            [
+                [named[name].index(item.config[name]) for name in named],
+                _short(item.time_ms),
+                [round(trait, 2) for trait in self.traits.get(item.config, ())],
+            ]
             for item in self.evaluations
         ]
         head = {"about": dict(self.about), "values": named}
@@ -63,16 +70,18 @@ class Recorded:
         content = json.loads(path.read_text(encoding="utf-8"))
         values = {name: tuple(listed) for name, listed in content["values"].items()}
         evaluations = []
-        for places, milliseconds in content["rows"]:
+        found: dict[Config, tuple[float, ...]] = {}
+        for places, milliseconds, traits in content["rows"]:
             config = Config(
                 {name: values[name][place] for name, place in zip(values, places, strict=True)}
             )
+            found[config] = tuple(traits)
             evaluations.append(
                 Evaluation(config, "runtime", "it failed")
                 if milliseconds is None
                 else Evaluation(config, "correct", times_ms=(milliseconds,))
             )
-        return cls(content["about"], values, evaluations)
+        return cls(content["about"], values, evaluations, found)
 
     def points(self) -> Points:
         """Return the recorded configurations as the points of a space, from the built-in one."""
@@ -84,7 +93,8 @@ class Recorded:
         def refusal(config: Config) -> str | None:
             return None if config in known else "not in the record"
 
-        return Points(space, (self.evaluations[0].config,), refusal)
+        starts = (self.evaluations[0].config,)
+        return Points(space, starts, refusal, traits=lambda config: self.traits.get(config, ()))
 
     def found(self, strategy: Any, seed: int, questions: int, enough: float = 0.0) -> list[float]:
         """Return the best time so far after each of so many questions of a strategy.

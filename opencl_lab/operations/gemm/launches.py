@@ -32,6 +32,7 @@ VECTOR_BYTES = 16
 class Product(Algorithm[GemmProblem]):
     """An algorithm of the matrix product."""
 
+    modelled: ClassVar[bool] = True
     synchronises: ClassVar[bool] = True
 
     def supports(self, problem: GemmProblem, device: Device) -> str | None:

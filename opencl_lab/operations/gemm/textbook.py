@@ -21,6 +21,7 @@ class _Textbook(launches.Product):
     That is one launch, unless there are more products or groups of rows than a grid may have.
     """
 
+    modelled = False
     kernel: ClassVar[str]
 
     def _plan(

@@ -15,17 +15,26 @@ __all__ = ["Features"]
 
 
 class Features:
-    """A number from 0 to 1 for each parameter that varies; for words one for each value.
+    """A number from 0 to 1 for each parameter and trait that varies; for words one for each value.
 
     Parameters
     ----------
     configs : sequence of Config
         Those whose values shall span the cube.
+    traits : callable, optional
+        Further numbers of a configuration, as many for each.
     """
 
-    def __init__(self, configs: Sequence[Config]):
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        traits: Callable[[Config], tuple[float, ...]] = lambda config: (),
+    ):
         self._columns: list[tuple[str, Callable[[Value], float]]] = []
         self._rows: dict[Config, list[float]] = {}
+        self._traits = traits
+        ranges = [(min(column), max(column)) for column in zip(*map(traits, configs), strict=True)]
+        self._ranges = [(place, *ends) for place, ends in enumerate(ranges) if ends[0] < ends[1]]
         for name in configs[0] if configs else ():
             values = list(dict.fromkeys(config[name] for config in configs))
             if len(values) > 1:
@@ -34,7 +43,7 @@ class Features:
     @property
     def count(self) -> int:
         """How many numbers a configuration has."""
-        return len(self._columns)
+        return len(self._columns) + len(self._ranges)
 
     def of(self, configs: Sequence[Config]) -> np.ndarray[Any, Any]:
         """Return a row for each configuration."""
@@ -42,7 +51,10 @@ class Features:
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.count)
 
     def _row(self, config: Config) -> list[float]:
-        row = self._rows[config] = [column(config[name]) for name, column in self._columns]
+        row = [column(config[name]) for name, column in self._columns]
+        traits = self._traits(config) if self._ranges else ()
+        row += [(traits[place] - low) / (high - low) for place, low, high in self._ranges]
+        self._rows[config] = row
         return row
 
 

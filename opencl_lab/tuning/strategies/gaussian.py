@@ -17,6 +17,8 @@ NOISES = (1e-4, 1e-1)
 """Least and largest variance of a measurement, of all that the function varies."""
 STEP = 2.0
 GROW = 1.1
+ALONE = 0.5
+"""Of the variance: what comes from each coordinate alone."""
 MOST = 160
 """Points that are fitted: the lowest half, and of the others as many, evenly."""
 LEARNED = 96
@@ -49,14 +51,14 @@ class Process:
             self._learn(*_some(points, heights, LEARNED))
             self._fitted = known
         self._points = points
-        covariance = _matern(points, points, self._lengths)
+        covariance = _covariance(points, points, self._lengths)
         covariance[np.diag_indices_from(covariance)] += self._noise
         self._inverse = np.linalg.inv(np.linalg.cholesky(covariance))
         self._weights = self._inverse.T @ (self._inverse @ heights)
 
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return the heights to expect, and their standard deviations."""
-        between = _matern(points, self._points, self._lengths)
+        between = _covariance(points, self._points, self._lengths)
         spread = between @ self._inverse.T
         variance = np.maximum(1 - (spread**2).sum(axis=1), 1e-9)
         mean = between @ self._weights
@@ -103,7 +105,7 @@ def _likelihood(points: Array, heights: Array, lengths: Array, noise: float) -> 
     # The factor of the covariance with the heights as its last row has the factor's inverse times
     # the heights there; the corner is large enough for any heights.
     bordered = np.empty((count + 1, count + 1))
-    bordered[:count, :count] = _matern(points, points, lengths)
+    bordered[:count, :count] = _covariance(points, points, lengths)
     bordered[np.diag_indices(count)] += noise
     bordered[count, :count] = bordered[:count, count] = heights
     bordered[count, count] = 1 + float(heights @ heights) / noise
@@ -114,10 +116,39 @@ def _likelihood(points: Array, heights: Array, lengths: Array, noise: float) -> 
     return fit - 0.5 * float((np.log(lengths) ** 2).sum()) / math.log(4) ** 2
 
 
-def _matern(one: Array, other: Array, lengths: Array) -> Array:
-    """Return the Matern covariance of order 5/2 between all pairs of points."""
-    a, b = one / lengths, other / lengths
+def _covariance(one: Array, other: Array, lengths: Array) -> Array:
+    """Return the covariance between all pairs of points: of the whole, and of each coordinate.
+
+    A function is taken for a sum: of one that all coordinates together make, and of one for each
+    coordinate alone, which few points are enough to learn (Duvenaud, Nickisch and Rasmussen,
+    Additive Gaussian Processes).
+    """
+    if not one.shape[1]:
+        return np.ones((len(one), len(other)))
+    together: Array = _matern(_distances(one / lengths, other / lengths))
+    return ALONE * _each(one, other, lengths) + (1 - ALONE) * together
+
+
+def _each(one: Array, other: Array, lengths: Array) -> Array:
+    """Return the mean of the covariances of the coordinates, which have few values each."""
+    found, places = [], []
+    for mine, theirs, length in zip(one.T, other.T, lengths, strict=True):
+        values, place = np.unique(theirs, return_inverse=True)
+        found.append(_matern(np.abs(mine[:, None] - values) / length))
+        places.append(np.eye(len(values))[:, place])
+    mean: Array = np.hstack(found) @ np.vstack(places) / len(lengths)
+    return mean
+
+
+def _distances(a: Array, b: Array) -> Array:
+    """Return how far all pairs are apart."""
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * (a @ b.T)
-    distance = np.sqrt(5 * np.maximum(squares, 0.0))
-    matern: Array = (1 + distance + distance**2 / 3) * np.exp(-distance)
+    apart: Array = np.sqrt(np.maximum(squares, 0.0))
+    return apart
+
+
+def _matern(distance: Array) -> Array:
+    """Return the Matern covariance of order 5/2 by distance."""
+    scaled = math.sqrt(5) * distance
+    matern: Array = (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
     return matern

@@ -94,7 +94,7 @@ class _Candidates:
         self._near: dict[Config, list[Config]] = {}
         self._source = points.shuffled(rng)
         self._drawn = list(islice(self._source, None if self._whole else DRAWN))
-        self.features = Features([*points.starts, *self._drawn])
+        self.features = Features([*points.starts, *self._drawn], points.traits)
 
     def left(self, known: dict[Config, Evaluation]) -> list[Config]:
         """Return those that nobody knows yet, without the known and with new ones instead."""
