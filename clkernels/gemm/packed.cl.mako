@@ -38,10 +38,24 @@
  * Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
  * 2008; F. Van Zee, R. van de Geijn, "BLIS", ACM TOMS 2015 (the loops around the micro-kernel).
  *
+ * A task is one tile, of the products of one step of PRODUCTS, or of one part of k. Where there are
+ * more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups in shares
+ * of all that is left, and a thread that other work disturbs would keep its share. So that all are
+ * done at about the same time, the last rows are cut into smaller tiles:
+ *
+ *     +-------+-------+    whole tiles, tile_m x tile_n: across of them side by side
+ *     |       |       |
+ *     +---+---+---+---+    from task `whole` on: tail_m x tail_n, tail_across side by side
+ *     +---+---+---+---+
+ *
+ * With PACK_B = "ahead" threads claim pieces of B first, and pack them: piece_n columns of STEP_K
+ * rows, pieces_across side by side. They walk along a few panels beside each other, whose rows lie
+ * in as many pages of memory, which processors find again at once. See common/phases.mako.
+ *
  * The host guarantees: all matrices are row-major and contiguous, aligned to one element, scratch
- * to 128 bytes; dimension 0 of the grid covers the columns, dimension 1 the rows, dimension 2
- * the products in steps of PRODUCTS, or the parts of k; `result` overlaps no input. Where A and B
- * must not be read it passes k = 0. Matrices read in place have at least ROWS rows, NR columns.
+ * to 128 bytes; the tasks of each step cover the result; without CLAIMED there is an item for each;
+ * `result` overlaps no input. Where A and B must not be read it passes k = 0. Matrices read in place
+ * have at least ROWS rows, NR columns. With CLAIMED what common/phases.mako asks for.
  *
  * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: see parts.mako
  * ROWS          rows of sums in registers
@@ -50,19 +64,23 @@
  * TILE_K        length of a step along k
  * UNROLL        values of p a trip of the inner loop; even for complex numbers
  * PACK_A        whether A is copied to local memory; needed for halves
- * PACK_B        "ahead": by another kernel; "panel": by each item; "none": read in place, for
- *               real numbers that are not halves, where B is not stored transposed
+ * PACK_B        "ahead": all of it, in a phase of its own; "panel": by each item; "none": read in
+ *               place, for real numbers that are not halves, where B is not stored transposed
  * PRODUCTS      products of a stack that an item does one after the other
  * SUMS          sums of steps lie in "result", or in scratch: "scratch"; "parts": so do those of
  *               the parts of k
  * LOAD_WIDTH    elements that a builtin may take at once
+ * CLAIMED       whether items claim tasks; needed for "ahead"
+ * STEP_K        rows of a piece of B, for "ahead"
+ * PATIENCE      how often an item looks for others to finish packing
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
              ROWS, VECTORS, VECTOR_WIDTH, TILE_K, UNROLL, PACK_A, PACK_B,
-             PRODUCTS, SUMS, LOAD_WIDTH"/>\
+             PRODUCTS, SUMS, LOAD_WIDTH, CLAIMED, STEP_K, PATIENCE"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%namespace name="block" file="/gemm/packed_block.mako"/>\
+<%namespace name="phases" file="/common/phases.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
     P = panels.module.parts_of(TYPE)
@@ -76,8 +94,8 @@ ${parts.types()}\
 ${panels.vectors()}\
 
 ${block.helpers()}\
-% if PACK_B == "panel":
-${panels.pack_rows("__local")}\
+% if PACK_B != "none":
+${panels.pack_rows("__local" if PACK_B == "panel" else "__global")}\
 % endif
 
 static inline void multiply(
@@ -85,6 +103,8 @@ static inline void multiply(
     const index_t number,
     const index_t part,
     const index_t share,
+    const index_t first_row,
+    const index_t first_column,
     const index_t tile_m,
     const index_t tile_n,
 % if PACK_B == "ahead":
@@ -103,8 +123,6 @@ static inline void multiply(
 {
 ${parts.enter("number")}\
     const index_t line = n * ${P}; /* real numbers in a row of B and of the result */
-    const index_t first_row = (index_t)get_group_id(1) * tile_m;
-    const index_t first_column = (index_t)get_group_id(0) * tile_n;
     const index_t end_column = min(line, first_column + tile_n);
     const uint rows = min(tile_m, m - first_row);
     const uint rows_filled = (rows + ${ROWS - 1}) / ${ROWS} * ${ROWS};
@@ -151,36 +169,82 @@ ${block.block()}\
     } while (first < end);
 }
 
+## Multiply the tile of `task`.
+<%def name="one_tile()">\
+        const uint step = task / tiles, tile = task % tiles;
+        const bool is_tail = tile >= whole;
+        const uint beside = is_tail ? tail_across : across, at = is_tail ? tile - whole : tile;
+        const index_t height = is_tail ? tail_m : tile_m, width = is_tail ? tail_n : tile_n;
+        const index_t first_row = at / beside * height + (is_tail ? whole / across * tile_m : 0);
+        const index_t first_column = at % beside * width;
+        const index_t first_product = ${"0" if SUMS == "parts" else f"(index_t)step * {PRODUCTS}"};
+        const index_t end_product = min(products, first_product + ${PRODUCTS});
+        for (index_t number = first_product; number < end_product; ++number)
+            multiply(a, b, ${"c, " if HAS_C else ""}${"bias, " if BIAS else ""}result, m, n, k, alpha, beta,
+% for d in range(STACKS):
+                     count_${d}, a_step_${d}, b_step_${d},
+% endfor
+                     number, ${"step" if SUMS == "parts" else "0"}, share, first_row, first_column, height, width,
+                     ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
+                                  *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "sums_tile"])});
+</%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemm_packed(
     ${parts.arguments()},
     const index_t products,
     const index_t share,
     const index_t tile_m,
-% if PACK_B == "ahead":
-    __global const real_t *restrict packed_b,
-% endif
+    const index_t tail_m,
+    const index_t tail_n,
+    const uint across,
+    const uint tail_across,
+    const uint whole,
+    const uint tiles,
+    const uint in_all,
 % if SUMS != "result":
     __global real_t *restrict sums,
 % endif
 % if PACK_A:
     __local real_t *restrict a_block,
 % endif
-    const index_t tile_n)
+% if PACK_B == "ahead":
+    __global real_t *packed_b,
+    const index_t piece_n,
+    const uint pieces_across,
+    const uint pieces,
+% endif
+    const index_t tile_n${"," if CLAIMED else ")"}
+% if CLAIMED:
+    const uint from,
+    const uint to,
+    const uint last,
+    volatile __global uint *counters)
+% endif
 {
 % if PACK_B == "panel":
     __local real_t b_panel[${TILE_K * P * NR}] __attribute__((aligned(128)));
 % endif
-    __local real_t tile[${ROWS * NR}] __attribute__((aligned(128)));
-    const index_t first_product = ${"0" if SUMS == "parts" else f"(index_t)get_group_id(2) * {PRODUCTS}"};
-    const index_t end_product = min(products, first_product + ${PRODUCTS});
-
-    for (index_t number = first_product; number < end_product; ++number)
-        multiply(a, b, ${"c, " if HAS_C else ""}${"bias, " if BIAS else ""}result, m, n, k, alpha, beta,
-% for d in range(STACKS):
-                 count_${d}, a_step_${d}, b_step_${d},
-% endfor
-                 number, ${"get_group_id(2)" if SUMS == "parts" else "0"}, share, tile_m, tile_n,
-                 ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
-                              *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "tile"])});
+    __local real_t sums_tile[${ROWS * NR}] __attribute__((aligned(128)));
+% if not CLAIMED:
+    const uint task = get_global_id(0); /* of all */
+${one_tile()}\
+% elif PACK_B != "ahead":
+    <%phases:run tasks="in_all" patience="${PATIENCE}">
+${one_tile()}\
+    </%phases:run>
+% else:
+    <%phases:run tasks="phase ? in_all : pieces" patience="${PATIENCE}">
+        if (phase == 0) {
+            const index_t first = (index_t)(task / pieces_across) * ${STEP_K};
+            const uint count = min((index_t)${STEP_K}, k - first);
+            const index_t begin = task % pieces_across * piece_n;
+            const index_t end = min(n, begin + piece_n);
+            for (index_t column = begin; column < end; column += ${NR // P})
+                pack_rows(b, packed_b + (column / ${NR // P} * k + first) * ${NR * P},
+                          first, count, column, n, k);
+        } else {
+${one_tile()}\
+        }
+    </%phases:run>
+% endif
 }

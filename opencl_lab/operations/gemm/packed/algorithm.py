@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+
+import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import divides, one_of, positive, vector_width
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.packed.default import PAGE_BYTES, built_in, smallest
-from opencl_lab.operations.gemm.packed.tiles import Form
+from opencl_lab.operations.gemm.packed.tiles import PIECE_ROWS, Form, Pieces, Tasks
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
-from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan
+from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan, in_phases
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Packed"]
+
+PATIENCE = 1 << 20
+"""How often an item looks for others to finish packing, before it leaves the rest to them."""
 
 
 def _sums(config: Config) -> int:
@@ -39,7 +43,7 @@ class Packed(launches.Product):
     """Panels of both matrices packed by each thread, sums in its vector registers."""
 
     name = "packed"
-    templates = ("gemm/packed.cl.mako", "gemm/packed_ahead.cl.mako", SUM_PARTS)
+    templates = ("gemm/packed.cl.mako", SUM_PARTS)
     synchronises = False
     space = SearchSpace(
         (
@@ -122,7 +126,7 @@ class Packed(launches.Product):
         return SearchSpace(tuple(parameters), (*self.space.constraints, *rules))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan the packing of B where it is done ahead, the product, and the sum of its parts."""
+        """Plan the product, with B packed first where it is done ahead, and the sum of its parts."""
         found = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(found, ())
@@ -138,11 +142,17 @@ class _Planned:
     device: Device
 
     def plan(self, found: tuple[Buffer, ...]) -> Plan:
-        ahead, parted = self.form.pack_b == "ahead", self.form.splits > 1
-        return Plan(
-            (*found, *self._scratch()),
-            (*[self._pack()] * ahead, self._product(), *[self._adding()[1]] * parted),
-        )
+        launch, adding = self._product(), [self._adding()[1]] * (self.form.splits > 1)
+        if not self.tasks.claimed:
+            return Plan((*found, *self._scratch()), (launch, *adding))
+        phases = 2 if self.form.pack_b == "ahead" else 1
+        joined = self.device.capabilities.visible_writes
+        counters, products = in_phases(launch, phases, joined)
+        return Plan((*found, *self._scratch(), counters), (*products, *adding))
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        return Tasks.of(self.form, self.device.compute_units)
 
     def _scratch(self) -> list[Buffer]:
         problem, form = self.problem, self.form
@@ -156,57 +166,45 @@ class _Planned:
             found.append(self._adding()[0])
         return found
 
-    def _params(self, names: tuple[str, ...]) -> dict[str, Any]:
-        values = {**launches.params(self.problem), **self.form.params()}
-        return {name: values[name] for name in names}
-
-    def _launch(
-        self,
-        kernel: str,
-        template: str,
-        grid: tuple[int, ...],
-        params: Mapping[str, Any],
-        arguments: Mapping[str, Argument],
-        local_bytes: int = 0,
-    ) -> Launch:
-        group = (1,) * len(grid)
-        return Launch(template, kernel, params, grid, group, arguments, local_bytes)
-
-    def _pack(self) -> Launch:
-        problem, form = self.problem, self.form
-        index = launches.index_of(problem)
-        names = ("TYPE", "INDEX_T", "TRANS_B", "CONJ_A", "CONJ_B", "VECTORS", "VECTOR_WIDTH")
-        step_n, step_k = form.pack_steps()
-        return self._launch(
-            "gemm_pack",
-            "gemm/packed_ahead.cl.mako",
-            (-(-form.panels_n // step_n), -(-problem.depth // step_k)),
-            {**self._params(names), "ACTIVATION": "", "STEP_N": step_n, "STEP_K": step_k},
-            {
-                "b": "b",
-                "packed": "packed_b",
-                "n": index(problem.n),
-                "k": index(problem.depth),
-            },
-        )
-
     def _product(self) -> Launch:
-        problem, form = self.problem, self.form
-        index = launches.index_of(problem)
-        steps = form.splits if form.splits > 1 else -(-problem.batch // form.products)
-        return self._launch(
-            "gemm_packed",
+        problem, form, tasks = self.problem, self.form, self.tasks
+        index, ahead, pieces = launches.index_of(problem), form.pack_b == "ahead", Pieces.of(form)
+        most = max(tasks.in_all, pieces.number) if ahead else tasks.in_all
+        items = min(self.device.compute_units, most) if tasks.claimed else tasks.in_all
+        of_pieces: dict[str, Argument] = {
+            "packed_b": "packed_b",
+            "piece_n": index(pieces.columns),
+            "pieces_across": np.uint32(pieces.across),
+            "pieces": np.uint32(pieces.number),
+        }
+        return Launch(
             "gemm/packed.cl.mako",
-            (form.tiles_n, form.tiles_m, steps),
-            {**launches.params(problem), **form.params(), "LOAD_WIDTH": self._load_width()},
+            "gemm_packed",
+            {
+                **launches.params(problem),
+                **form.params(),
+                "LOAD_WIDTH": self._load_width(),
+                "CLAIMED": tasks.claimed,
+                "STEP_K": PIECE_ROWS,
+                "PATIENCE": PATIENCE,
+            },
+            (items,),
+            (1,),
             {
                 **launches.arguments(problem),
                 "products": index(problem.batch),
                 "share": index(form.share),
                 "tile_m": index(form.tile_m),
-                **({"packed_b": "packed_b"} if form.pack_b == "ahead" else {}),
+                "tail_m": index(tasks.tail_m),
+                "tail_n": index(tasks.tail_n),
+                "across": np.uint32(form.tiles_n),
+                "tail_across": np.uint32(tasks.tail_across),
+                "whole": np.uint32(tasks.whole),
+                "tiles": np.uint32(tasks.tiles),
+                "in_all": np.uint32(tasks.in_all),
                 **({"sums": PARTIAL} if form.sums != "result" else {}),
                 **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),
+                **(of_pieces if ahead else {}),
                 "tile_n": index(form.tile_n),
             },
             form.local_bytes,

@@ -16,7 +16,7 @@ from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import round_up
 from opencl_lab.space import Config
 
-__all__ = ["Form", "ceil_divide"]
+__all__ = ["PIECE_ROWS", "Form", "Pieces", "Tasks", "ceil_divide"]
 
 LINE_BYTES = 64
 """Between rows of a block of A, so that they do not all lie in the same set of a cache."""
@@ -205,6 +205,87 @@ class Form:
         taken = self.local_bytes + self.block_bytes * self.pack_a
         return taken <= device.capabilities.local_memory
 
-    def pack_steps(self) -> tuple[int, int]:
-        """Return how many panels, and how many of their rows, an item packs ahead."""
-        return ceil_divide(self.panels_n, ceil_divide(self.panels_n, 16)), 64
+    @property
+    def steps(self) -> int:
+        """Parts of k, or steps of products: how many times there are tiles."""
+        return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How tiles are handed out: whole ones, and smaller ones for the last rows.
+
+    Attributes
+    ----------
+    whole : int
+        Whole tiles of a step.
+    tail_m, tail_n : int
+        Rows and columns, in real numbers, of the smaller ones.
+    tail_across : int
+        How many of these lie side by side.
+    tiles : int
+        Tiles of a step.
+    claimed : bool
+        Whether items claim them one by one.
+    """
+
+    form: Form
+    whole: int
+    tail_m: int
+    tail_n: int
+    tail_across: int
+    tiles: int
+    claimed: bool
+
+    @classmethod
+    def of(cls, form: Form, units: int) -> Tasks:
+        """Return the tasks of a form for so many threads.
+
+        About the last tile of each thread is cut into four, where threads have more than one.
+        """
+        across, down = form.tiles_n, form.tiles_m
+        claimed = form.pack_b == "ahead" or across * down * form.steps > units
+        cut = min(down // 2, ceil_divide(units, across)) if form.steps == 1 else 0
+        if across * down <= units:
+            cut = 0
+        half_m, half_n = ceil_divide(form.panels_tile_m, 2), ceil_divide(form.panels_tile_n, 2)
+        tail_across = ceil_divide(form.panels_n, half_n)
+        rows_left = form.problem.m - (down - cut) * form.tile_m
+        tail_down = ceil_divide(rows_left, half_m * form.rows) if cut else 0
+        whole = (down - cut) * across
+        return cls(
+            form,
+            whole=whole,
+            tail_m=half_m * form.rows,
+            tail_n=half_n * form.panel,
+            tail_across=tail_across,
+            tiles=whole + tail_down * tail_across,
+            claimed=claimed,
+        )
+
+    @property
+    def in_all(self) -> int:
+        """Tiles of all steps."""
+        return self.tiles * self.form.steps
+
+
+PIECE_PANELS, PIECE_ROWS = 8, 64
+"""Panels of B, and rows of them, that are packed at once."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How the packing of B ahead is handed out: so many columns at once, and pieces."""
+
+    columns: int
+    across: int
+    number: int
+
+    @classmethod
+    def of(cls, form: Form) -> Pieces:
+        """Return the pieces of a form: of about as many panels each."""
+        across = ceil_divide(form.panels_n, PIECE_PANELS)
+        panels = ceil_divide(form.panels_n, across)
+        across = ceil_divide(form.panels_n, panels)
+        number = across * ceil_divide(form.problem.depth, PIECE_ROWS)
+        return cls(panels * form.panel // form.parts, across, number)
