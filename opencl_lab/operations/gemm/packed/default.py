@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power
-from opencl_lab.operations.gemm.packed.tiles import Form, ceil_divide
+from opencl_lab.operations.gemm.packed.tiles import Form, Tasks, ceil_divide
 from opencl_lab.operations.gemm.problem import GemmProblem
 
 __all__ = ["PAGE_BYTES", "built_in", "smallest"]
@@ -26,10 +26,14 @@ BLOCK_BYTES = 208 << 10
 """Of a block of A, which has to stay in the second cache beside panels of B."""
 ROW_BYTES = 8 << 10
 """Of a row of a tile: the tile comes back to the second cache for each step along k."""
-LAUNCH, ITEM = 60_000, 1_500
-"""Cycles that a launch and an item cost."""
+LAUNCH, PHASE, ITEM = 60_000, 10_000, 1_500
+"""Cycles that a launch, a phase of a launch and a tile cost."""
 MOVE, TURN = 1.2, 1.8
 """Cycles to pack a number as it lies, and across; ahead it costs as much again to write it."""
+UNEVEN = 0.25
+"""How much longer the slowest of many threads takes for a tile; cores are shared with other work."""
+SHARED = 2.0
+"""How much more it costs to write ahead what other threads have read the time before."""
 NEAR, NEAR_BYTES = 0.35, 3 << 19
 """How much of that it costs where B is so small that it stays in the second cache."""
 STRIDED, SPREAD, PAGED = 1.2, 1.35, 2.5
@@ -95,7 +99,7 @@ def _copies_a(problem: GemmProblem, panel: int) -> bool:
 def _counts(total: int, most: int, units: int) -> list[int]:
     """Return sizes of tiles that cut `total` panels evenly, at most so many each."""
     fewest = ceil_divide(total, max(1, most))
-    numbers = {*range(fewest, fewest + 8), units, 2 * units, 3 * units, 4 * units}
+    numbers = {*range(fewest, fewest + 8), *(times * units for times in range(1, 7))}
     return sorted({ceil_divide(total, number) for number in numbers if number >= fewest})
 
 
@@ -121,30 +125,44 @@ def _forms(least: Form, device: Device) -> Iterator[Form]:
 
 
 def _cycles(form: Form, device: Device) -> float:
-    """Return about how many cycles a form takes."""
+    """Return about how many cycles a form takes, but for what a launch costs."""
     problem, units = form.problem, device.compute_units
+    tasks, late = Tasks.of(form, units), UNEVEN * (1 - 1 / units)
+    tile = _tile_cycles(form, form.tile_m, min(form.tile_n, form.panels_n * form.panel), device)
+    if tasks.claimed:
+        last = tile
+        cycles = tasks.whole * form.steps * tile
+        if tasks.tiles > tasks.whole:
+            last = _tile_cycles(form, tasks.tail_m, tasks.tail_n, device)
+            cycles += (tasks.tiles - tasks.whole) * last
+        # A thread that claims the last tile keeps the others waiting, about half of it on average.
+        cycles = cycles / units + last / 2 * (1 + late) if tasks.in_all > units else last * (1 + late)
+    else:
+        cycles = ceil_divide(tasks.in_all * form.products, units) * tile * (1 + late)
+    if form.pack_b == "ahead":
+        pack = TURN if problem.trans_b else MOVE
+        numbers = problem.depth * form.parts * form.panels_n * form.panel
+        cycles += PHASE + numbers * pack * (2 + SHARED * (units > 1)) / units
+    if form.splits > 1:
+        cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
+    return cycles
+
+
+def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
+    """Return about how many cycles a tile of so many rows and real columns takes."""
+    problem = form.problem
     depth = ceil_divide(problem.depth, form.splits) * form.parts
     lanes = max(1, min(device.native_vector_bytes // form.real_type.itemsize, form.width))
-    columns = min(form.tile_n, form.panels_n * form.panel)
-    pack = TURN if problem.trans_b else MOVE
-    blocks = form.panels_tile_m * ceil_divide(columns, form.panel)
+    blocks = ceil_divide(rows, form.rows) * ceil_divide(columns, form.panel)
     steps = max(1, ceil_divide(depth, form.tile_k * form.parts))
     # Four cycles pass until a sum can be added to again, and two begin at once.
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
     tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
     tile += blocks * steps * (2 * form.rows * form.vectors + 40)
     near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0
+    pack = TURN if problem.trans_b else MOVE
     tile += depth * columns * (pack * near if form.pack_b == "panel" else 4 / lanes)
-    tile += depth * form.tile_m * (MOVE if form.pack_a else 0.5) + ITEM
-    tiles = form.tiles_m * form.tiles_n * max(1, problem.batch) * form.splits
-    cycles = ceil_divide(tiles, units) * tile + tile / 16
-    if form.pack_b == "ahead":
-        cycles += (
-            LAUNCH + 2 * problem.depth * form.parts * form.panels_n * form.panel * pack / units
-        )
-    if form.splits > 1:
-        cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
-    return cycles
+    return tile + depth * rows * (MOVE if form.pack_a else 0.5) + ITEM
 
 
 def _stride_factor(form: Form) -> float:
