@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -29,7 +29,6 @@ __all__ = [
     "Table",
     "Work",
     "check_plan",
-    "in_phases",
     "round_up",
 ]
 
@@ -166,35 +165,6 @@ class Plan:
     def _by_role(self) -> dict[Role, tuple[Buffer, ...]]:
         roles = {buffer.role for buffer in self.buffers}
         return {role: tuple(b for b in self.buffers if b.role == role) for role in roles}
-
-
-def in_phases(launch: Launch, phases: int, joined: bool) -> tuple[Buffer, tuple[Launch, ...]]:
-    """Return the counters of a kernel in phases of claimed tasks, and its launches.
-
-    Parameters
-    ----------
-    launch : Launch
-        With all arguments but those of ``clkernels/common/phases.mako``, which follow them.
-    phases : int
-    joined : bool
-        Whether items see what others have written, so that one launch does all phases.
-    """
-    counters = Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32))
-    spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
-    last = np.uint32(phases)
-    return counters, tuple(
-        replace(
-            launch,
-            arguments={
-                **launch.arguments,
-                "from": np.uint32(begin),
-                "to": np.uint32(end),
-                "last": last,
-                "counters": counters.name,
-            },
-        )
-        for begin, end in spans
-    )
 
 
 def round_up(value: int, multiple: int) -> int:

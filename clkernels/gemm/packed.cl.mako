@@ -40,22 +40,28 @@
  *
  * A task is one tile, of the products of one step of PRODUCTS, or of one part of k. Where there are
  * more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups in shares
- * of all that is left, and a thread that other work disturbs would keep its share. So that all are
- * done at about the same time, the last rows are cut into smaller tiles:
+ * of all that is left, and a thread that other work disturbs would keep its share. The last rows of
+ * each strip of tiles are cut into lower ones, so that all are done at about the same time.
  *
- *     +-------+-------+    whole tiles, tile_m x tile_n: across of them side by side
- *     |       |       |
- *     +---+---+---+---+    from task `whole` on: tail_m x tail_n, tail_across side by side
- *     +---+---+---+---+
+ *      strip 0   strip 1
+ *     +-------+ +-------+    phase 1: `down` tiles of tile_m rows
+ *     |   0   | |   2   |
+ *     |   1   | |   3   |
+ *     +-------+ +-------+
+ *     |   0   | |   2   |    phase 2: `tail_down` tiles of tail_m rows
+ *     |   1   | |   3   |
+ *     +-------+ +-------+
  *
- * With PACK_B = "ahead" threads claim pieces of B first, and pack them: piece_n columns of STEP_K
- * rows, pieces_across side by side. They walk along a few panels beside each other, whose rows lie
- * in as many pages of memory, which processors find again at once. See common/phases.mako.
+ * With PACK_B = "ahead" phase 0 packs B, in pieces of piece_n columns and STEP_K rows. Pieces and
+ * tiles are counted down the strips. So an item has to do with few strips, and what it packs is read by
+ * few others: memory that many caches hold is slow to write the next time. A piece is a few panels
+ * wide, as its rows lie in as many pages of memory, which processors find again at once. See
+ * common/work_stealing.mako.
  *
  * The host guarantees: all matrices are row-major and contiguous, aligned to one element, scratch
  * to 128 bytes; the tasks of each step cover the result; without CLAIMED there is an item for each;
  * `result` overlaps no input. Where A and B must not be read it passes k = 0. Matrices read in place
- * have at least ROWS rows, NR columns. With CLAIMED what common/phases.mako asks for.
+ * have at least ROWS rows, NR columns. With CLAIMED what common/work_stealing.mako asks for.
  *
  * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: see parts.mako
  * ROWS          rows of sums in registers
@@ -80,7 +86,7 @@
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%namespace name="block" file="/gemm/packed_block.mako"/>\
-<%namespace name="phases" file="/common/phases.mako"/>\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
     P = panels.module.parts_of(TYPE)
@@ -102,7 +108,7 @@ static inline void multiply(
     ${parts.arguments()},
     const index_t number,
     const index_t part,
-    const index_t share,
+    const index_t part_k,
     const index_t first_row,
     const index_t first_column,
     const index_t tile_m,
@@ -126,8 +132,8 @@ ${parts.enter("number")}\
     const index_t end_column = min(line, first_column + tile_n);
     const uint rows = min(tile_m, m - first_row);
     const uint rows_filled = (rows + ${ROWS - 1}) / ${ROWS} * ${ROWS};
-    const index_t begin = min(k, part * share);
-    const index_t end = min(k, begin + share);
+    const index_t begin = min(k, part * part_k);
+    const index_t end = min(k, begin + part_k);
 % if SUMS == "result":
     __global real_t *sums = (__global real_t *)result;
 % elif SUMS == "scratch":
@@ -169,14 +175,11 @@ ${block.block()}\
     } while (first < end);
 }
 
-## Multiply the tile of `task`.
+## Multiply tile `task` of those that have `height` rows from `top` on, `below` in a strip.
 <%def name="one_tile()">\
-        const uint step = task / tiles, tile = task % tiles;
-        const bool is_tail = tile >= whole;
-        const uint beside = is_tail ? tail_across : across, at = is_tail ? tile - whole : tile;
-        const index_t height = is_tail ? tail_m : tile_m, width = is_tail ? tail_n : tile_n;
-        const index_t first_row = at / beside * height + (is_tail ? whole / across * tile_m : 0);
-        const index_t first_column = at % beside * width;
+        const uint step = task / (strips * below), at = task % (strips * below);
+        const index_t first_row = top + at % below * height;
+        const index_t first_column = at / below * tile_n;
         const index_t first_product = ${"0" if SUMS == "parts" else f"(index_t)step * {PRODUCTS}"};
         const index_t end_product = min(products, first_product + ${PRODUCTS});
         for (index_t number = first_product; number < end_product; ++number)
@@ -184,23 +187,16 @@ ${block.block()}\
 % for d in range(STACKS):
                      count_${d}, a_step_${d}, b_step_${d},
 % endfor
-                     number, ${"step" if SUMS == "parts" else "0"}, share, first_row, first_column, height, width,
+                     number, ${"step" if SUMS == "parts" else "0"}, part_k, first_row, first_column, height, tile_n,
                      ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
-                                  *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "sums_tile"])});
+                                  *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "tile"])});
 </%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemm_packed(
     ${parts.arguments()},
     const index_t products,
-    const index_t share,
+    const index_t part_k,
     const index_t tile_m,
-    const index_t tail_m,
-    const index_t tail_n,
-    const uint across,
-    const uint tail_across,
-    const uint whole,
-    const uint tiles,
-    const uint in_all,
 % if SUMS != "result":
     __global real_t *restrict sums,
 % endif
@@ -210,41 +206,57 @@ void gemm_packed(
 % if PACK_B == "ahead":
     __global real_t *packed_b,
     const index_t piece_n,
-    const uint pieces_across,
     const uint pieces,
 % endif
-    const index_t tile_n${"," if CLAIMED else ")"}
 % if CLAIMED:
+    const index_t tail_m,
+    const uint tail_down,
+    const uint steps,
     const uint from,
     const uint to,
-    const uint last,
-    volatile __global uint *counters)
+    volatile __global uint *counters,
 % endif
+    const uint strips,
+    const uint down,
+    const index_t tile_n)
 {
 % if PACK_B == "panel":
     __local real_t b_panel[${TILE_K * P * NR}] __attribute__((aligned(128)));
 % endif
-    __local real_t sums_tile[${ROWS * NR}] __attribute__((aligned(128)));
+    __local real_t tile[${ROWS * NR}] __attribute__((aligned(128)));
 % if not CLAIMED:
-    const uint task = get_global_id(0); /* of all */
+    const uint task = get_global_id(0), below = down;
+    const index_t top = 0, height = tile_m;
 ${one_tile()}\
-% elif PACK_B != "ahead":
-    <%phases:run tasks="in_all" patience="${PATIENCE}">
-${one_tile()}\
-    </%phases:run>
 % else:
-    <%phases:run tasks="phase ? in_all : pieces" patience="${PATIENCE}">
+${stealing.begin()}\
+% if PACK_B == "ahead":
+    const uint pieces_down = (k + ${STEP_K - 1}) / ${STEP_K};
+% endif
+    for (uint phase = from; phase < to; ++phase) {
+        const uint below = phase == 1 ? down : tail_down;
+        const index_t top = phase == 1 ? 0 : down * tile_m;
+        const index_t height = phase == 1 ? tile_m : tail_m;
+    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}steps * strips * below" patience="${PATIENCE if PACK_B == 'ahead' else None}" waits="phase == 0">
+% if PACK_B == "ahead":
         if (phase == 0) {
-            const index_t first = (index_t)(task / pieces_across) * ${STEP_K};
+            const index_t first = (index_t)(task % pieces_down) * ${STEP_K};
             const uint count = min((index_t)${STEP_K}, k - first);
-            const index_t begin = task % pieces_across * piece_n;
+            const index_t begin = task / pieces_down * piece_n;
             const index_t end = min(n, begin + piece_n);
             for (index_t column = begin; column < end; column += ${NR // P})
                 pack_rows(b, packed_b + (column / ${NR // P} * k + first) * ${NR * P},
                           first, count, column, n, k);
         } else {
+% endif
 ${one_tile()}\
+% if PACK_B == "ahead":
         }
-    </%phases:run>
+% endif
+    </%stealing:phase>
+    }
+    if (to == 3) {
+${stealing.end(3)}\
+    }
 % endif
 }

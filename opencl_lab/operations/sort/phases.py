@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Argument, Buffer, Launch, Plan, in_phases
+from opencl_lab.plan import Argument, Buffer, Launch, Plan
 
 __all__ = ["phased_plan"]
 
@@ -40,11 +40,27 @@ def phased_plan(
     **kernel
         Further fields of `Launch`.
     """
-    launch = Launch(
-        global_size=(items,),
-        local_size=(1,),
-        arguments={**arguments, "n": np.uint64(problem.n), "rows": np.uint64(problem.rows)},
-        **kernel,
+    joined = device.capabilities.visible_writes
+    spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
+    counters = Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32))
+    given: dict[str, Argument] = {
+        **arguments,
+        "n": np.uint64(problem.n),
+        "rows": np.uint64(problem.rows),
+    }
+    launches = tuple(
+        Launch(
+            global_size=(items,),
+            local_size=(1,),
+            arguments={
+                **given,
+                "from": np.uint32(begin),
+                "to": np.uint32(end),
+                "last": np.uint32(phases),
+                "counters": counters.name,
+            },
+            **kernel,
+        )
+        for begin, end in spans
     )
-    counters, launches = in_phases(launch, phases, device.capabilities.visible_writes)
     return Plan((*buffers, counters), launches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,11 +15,13 @@ from opencl_lab.operations.gemm.packed.default import PAGE_BYTES, built_in, smal
 from opencl_lab.operations.gemm.packed.tiles import PIECE_ROWS, Form, Pieces, Tasks
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
-from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan, in_phases
+from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Packed"]
 
+PHASES = 3
+"""Packing B, tiles, lower tiles."""
 PATIENCE = 1 << 20
 """How often an item looks for others to finish packing, before it leaves the rest to them."""
 
@@ -133,6 +136,11 @@ class Packed(launches.Product):
         return _Planned(problem, Form.of(problem, config), device).plan(found)
 
 
+def _between(arguments: Mapping[str, Argument], begin: int, end: int) -> dict[str, Argument]:
+    """Return the arguments of the phases from one to another."""
+    return {**arguments, "from": np.uint32(begin), "to": np.uint32(end)}
+
+
 @dataclass(frozen=True)
 class _Planned:
     """The launches of one problem."""
@@ -142,13 +150,16 @@ class _Planned:
     device: Device
 
     def plan(self, found: tuple[Buffer, ...]) -> Plan:
-        launch, adding = self._product(), [self._adding()[1]] * (self.form.splits > 1)
-        if not self.tasks.claimed:
-            return Plan((*found, *self._scratch()), (launch, *adding))
-        phases = 2 if self.form.pack_b == "ahead" else 1
-        joined = self.device.capabilities.visible_writes
-        counters, products = in_phases(launch, phases, joined)
-        return Plan((*found, *self._scratch(), counters), (*products, *adding))
+        form, seen = self.form, self.device.capabilities.visible_writes
+        launch, adding = self._product(), [self._adding()[1]] * (form.splits > 1)
+        spans = [(0, PHASES)] if seen else [(0, 1), (1, PHASES)]
+        products = [launch]
+        if self.tasks.claimed:
+            products = [
+                replace(launch, arguments=_between(launch.arguments, begin, end))
+                for begin, end in (spans if form.pack_b == "ahead" else [(1, PHASES)])
+            ]
+        return Plan((*found, *self._scratch()), (*products, *adding))
 
     @cached_property
     def tasks(self) -> Tasks:
@@ -164,23 +175,39 @@ class _Planned:
             found.append(Buffer(PARTIAL, "scratch", problem.shape, problem.sum_type))
         if form.sums == "parts":
             found.append(self._adding()[0])
+        if self.tasks.claimed:
+            words = PHASES * (self._items + 1) + 1
+            found.append(Buffer("counters", "zeros", (words,), np.dtype(np.uint32)))
         return found
+
+    @property
+    def _items(self) -> int:
+        tasks = self.tasks
+        if not tasks.claimed:
+            return tasks.number
+        pieces = Pieces.of(self.form).number if self.form.pack_b == "ahead" else 0
+        return max(1, min(self.device.compute_units, max(tasks.number, pieces)))
 
     def _product(self) -> Launch:
         problem, form, tasks = self.problem, self.form, self.tasks
-        index, ahead, pieces = launches.index_of(problem), form.pack_b == "ahead", Pieces.of(form)
-        most = max(tasks.in_all, pieces.number) if ahead else tasks.in_all
-        items = min(self.device.compute_units, most) if tasks.claimed else tasks.in_all
+        index, pieces = launches.index_of(problem), Pieces.of(form)
         of_pieces: dict[str, Argument] = {
             "packed_b": "packed_b",
             "piece_n": index(pieces.columns),
-            "pieces_across": np.uint32(pieces.across),
             "pieces": np.uint32(pieces.number),
         }
+        of_claims: dict[str, Argument] = {
+            "tail_m": index(tasks.tail_m),
+            "tail_down": np.uint32(tasks.tail_down),
+            "steps": np.uint32(form.steps),
+            "from": np.uint32(0),
+            "to": np.uint32(PHASES),
+            "counters": "counters",
+        }
         return Launch(
-            "gemm/packed.cl.mako",
-            "gemm_packed",
-            {
+            template="gemm/packed.cl.mako",
+            kernel="gemm_packed",
+            params={
                 **launches.params(problem),
                 **form.params(),
                 "LOAD_WIDTH": self._load_width(),
@@ -188,26 +215,22 @@ class _Planned:
                 "STEP_K": PIECE_ROWS,
                 "PATIENCE": PATIENCE,
             },
-            (items,),
-            (1,),
-            {
+            global_size=(self._items,),
+            local_size=(1,),
+            arguments={
                 **launches.arguments(problem),
                 "products": index(problem.batch),
-                "share": index(form.share),
+                "part_k": index(form.share),
                 "tile_m": index(form.tile_m),
-                "tail_m": index(tasks.tail_m),
-                "tail_n": index(tasks.tail_n),
-                "across": np.uint32(form.tiles_n),
-                "tail_across": np.uint32(tasks.tail_across),
-                "whole": np.uint32(tasks.whole),
-                "tiles": np.uint32(tasks.tiles),
-                "in_all": np.uint32(tasks.in_all),
                 **({"sums": PARTIAL} if form.sums != "result" else {}),
                 **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),
-                **(of_pieces if ahead else {}),
+                **(of_pieces if form.pack_b == "ahead" else {}),
+                **(of_claims if tasks.claimed else {}),
+                "strips": np.uint32(form.tiles_n),
+                "down": np.uint32(tasks.down),
                 "tile_n": index(form.tile_n),
             },
-            form.local_bytes,
+            local_bytes=form.local_bytes,
         )
 
     def _load_width(self) -> int:

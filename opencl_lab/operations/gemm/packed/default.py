@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power
@@ -24,6 +25,9 @@ STEP_BYTES = 1536
 """Of a row of A in a step along k: blocks stay in the second cache, sums are seldom stored."""
 BLOCK_BYTES = 208 << 10
 """Of a block of A, which has to stay in the second cache beside panels of B."""
+SLAB_BYTES = 3 << 18
+"""The same where B is packed by each item, which is done the less often the more rows a tile has;
+A is read in place then, and may come from the third cache."""
 ROW_BYTES = 8 << 10
 """Of a row of a tile: the tile comes back to the second cache for each step along k."""
 LAUNCH, PHASE, ITEM = 60_000, 10_000, 1_500
@@ -32,8 +36,9 @@ MOVE, TURN = 1.2, 1.8
 """Cycles to pack a number as it lies, and across; ahead it costs as much again to write it."""
 UNEVEN = 0.25
 """How much longer the slowest of many threads takes for a tile; cores are shared with other work."""
-SHARED = 2.0
-"""How much more it costs to write ahead what other threads have read the time before."""
+SHARED = 0.7
+"""How much more it costs, for each other thread, to write ahead into memory that all threads have
+read the time before: their caches are told."""
 NEAR, NEAR_BYTES = 0.35, 3 << 19
 """How much of that it costs where B is so small that it stays in the second cache."""
 STRIDED, SPREAD, PAGED = 1.2, 1.35, 2.5
@@ -42,8 +47,9 @@ memory, in more pages than a processor finds at once, or each in a page of its o
 PAGES = 64
 """Pages that a processor finds at once."""
 PAGE_BYTES = 4096
-ALIASED_BYTES = 2048
-"""Rows of A so far apart, or a multiple of it, share a few sets of a cache: they are copied."""
+ALIASED_BYTES, ALIASED = 2048, 1.15
+"""Rows of A so far apart, or a multiple of it, share a few sets of a cache: they are copied, or
+the arithmetic takes longer."""
 
 
 def smallest(problem: GemmProblem, device: Device) -> Form:
@@ -62,7 +68,7 @@ def smallest(problem: GemmProblem, device: Device) -> Form:
         panels_tile_n=1,
         tile_k=max(16, STEP_BYTES // real // (2 if problem.is_complex else 1)),
         unroll=2,
-        pack_a=_copies_a(problem, vectors * width),
+        pack_a=problem.trans_a,
         pack_b="panel",
         products=1,
         splits=1,
@@ -90,10 +96,8 @@ def _shape(m: int, vectors_n: int, device: Device) -> tuple[int, int]:
     return (ceil_divide(max(1, m), panels) if panels <= 4 else rows), vectors
 
 
-def _copies_a(problem: GemmProblem, panel: int) -> bool:
-    """Return whether to copy A: where it is read across, or its rows share sets of a cache."""
-    row = problem.k * problem.dtype.itemsize
-    return problem.trans_a or (row % ALIASED_BYTES == 0 and problem.n > 2 * panel)
+def _is_aliased(problem: GemmProblem) -> bool:
+    return not problem.trans_a and problem.k * problem.dtype.itemsize % ALIASED_BYTES == 0
 
 
 def _counts(total: int, most: int, units: int) -> list[int]:
@@ -107,18 +111,20 @@ def _forms(least: Form, device: Device) -> Iterator[Form]:
     """Yield the forms that may be best."""
     problem, units = least.problem, device.compute_units
     local = device.capabilities.local_memory - least.local_bytes
-    room = min(BLOCK_BYTES, local) if least.pack_a else BLOCK_BYTES
     most_n = max(1, ROW_BYTES // (least.panel * least.real_type.itemsize))
     panels_m = ceil_divide(problem.m, least.rows) or 1
-    for size_m in _counts(panels_m, max(1, room // least.block_bytes), units):
-        for size_n in _counts(least.panels_n or 1, most_n, units):
-            tiles = ceil_divide(panels_m, size_m) * ceil_divide(least.panels_n or 1, size_n)
-            parted = tiles < units and problem.depth > 2 * least.tile_k
-            for splits in (1, units, 2 * units) if parted and problem.batch == 1 else (1,):
-                for pack_b in ("none", "panel", "ahead"):
+    copies = {least.pack_a, least.pack_a or _is_aliased(problem)}
+    for pack_a, pack_b in product(sorted(copies), ("none", "panel", "ahead")):
+        room = SLAB_BYTES if pack_b == "panel" and not pack_a else BLOCK_BYTES
+        room = min(room, local) if pack_a else room
+        for size_m in _counts(panels_m, max(1, room // least.block_bytes), units):
+            for size_n in _counts(least.panels_n or 1, most_n, units):
+                tiles = ceil_divide(panels_m, size_m) * ceil_divide(least.panels_n or 1, size_n)
+                parted = tiles < units and problem.depth > 2 * least.tile_k
+                for splits in (1, units, 2 * units) if parted and problem.batch == 1 else (1,):
                     form = replace(
                         least, panels_tile_m=size_m, panels_tile_n=size_n, pack_b=pack_b,
-                        splits=splits,
+                        splits=splits, pack_a=pack_a,
                     ).fitted()  # fmt: skip
                     if form.pack_b == pack_b:
                         yield form
@@ -128,21 +134,24 @@ def _cycles(form: Form, device: Device) -> float:
     """Return about how many cycles a form takes, but for what a launch costs."""
     problem, units = form.problem, device.compute_units
     tasks, late = Tasks.of(form, units), UNEVEN * (1 - 1 / units)
-    tile = _tile_cycles(form, form.tile_m, min(form.tile_n, form.panels_n * form.panel), device)
+    columns = min(form.tile_n, form.panels_n * form.panel)
+    tile = last = _tile_cycles(form, form.tile_m, columns, device)
     if tasks.claimed:
-        last = tile
-        cycles = tasks.whole * form.steps * tile
-        if tasks.tiles > tasks.whole:
-            last = _tile_cycles(form, tasks.tail_m, tasks.tail_n, device)
-            cycles += (tasks.tiles - tasks.whole) * last
+        whole = tasks.down * form.tiles_n * form.steps
+        cycles = whole * tile
+        if tasks.tail_down:
+            last = _tile_cycles(form, tasks.tail_m, columns, device)
+            cycles += (tasks.number - whole) * last
         # A thread that claims the last tile keeps the others waiting, about half of it on average.
-        cycles = cycles / units + last / 2 * (1 + late) if tasks.in_all > units else last * (1 + late)
+        many = tasks.number > units
+        cycles = cycles / units + last / 2 * (1 + late) if many else last * (1 + late)
     else:
-        cycles = ceil_divide(tasks.in_all * form.products, units) * tile * (1 + late)
+        cycles = ceil_divide(tasks.number, units) * form.products * tile * (1 + late)
     if form.pack_b == "ahead":
         pack = TURN if problem.trans_b else MOVE
         numbers = problem.depth * form.parts * form.panels_n * form.panel
-        cycles += PHASE + numbers * pack * (2 + SHARED * (units > 1)) / units
+        readers = max(1.0, units / form.tiles_n)
+        cycles += PHASE + numbers * pack * (2 + SHARED * (readers - 1)) / units
     if form.splits > 1:
         cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
     return cycles
@@ -159,6 +168,8 @@ def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
     tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
     tile += blocks * steps * (2 * form.rows * form.vectors + 40)
+    if not form.pack_a and _is_aliased(problem):
+        tile *= ALIASED
     near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0
     pack = TURN if problem.trans_b else MOVE
     tile += depth * columns * (pack * near if form.pack_b == "panel" else 4 / lanes)

@@ -213,60 +213,49 @@ class Form:
 
 @dataclass(frozen=True)
 class Tasks:
-    """How tiles are handed out: whole ones, and smaller ones for the last rows.
+    """How tiles are handed out: strips of whole ones, and lower ones for the last rows.
 
     Attributes
     ----------
-    whole : int
-        Whole tiles of a step.
-    tail_m, tail_n : int
-        Rows and columns, in real numbers, of the smaller ones.
-    tail_across : int
-        How many of these lie side by side.
-    tiles : int
-        Tiles of a step.
+    down : int
+        Whole tiles of a strip.
+    tail_m : int
+        Rows of the lower ones.
+    tail_down : int
+        How many of these end a strip.
+    number : int
+        Tiles of all strips and steps.
     claimed : bool
         Whether items claim them one by one.
     """
 
-    form: Form
-    whole: int
+    down: int
     tail_m: int
-    tail_n: int
-    tail_across: int
-    tiles: int
+    tail_down: int
+    number: int
     claimed: bool
 
     @classmethod
     def of(cls, form: Form, units: int) -> Tasks:
         """Return the tasks of a form for so many threads.
 
-        About the last tile of each thread is cut into four, where threads have more than one.
+        About the last tile of each thread is cut in two, where threads have more than one.
         """
-        across, down = form.tiles_n, form.tiles_m
-        claimed = form.pack_b == "ahead" or across * down * form.steps > units
-        cut = min(down // 2, ceil_divide(units, across)) if form.steps == 1 else 0
-        if across * down <= units:
-            cut = 0
-        half_m, half_n = ceil_divide(form.panels_tile_m, 2), ceil_divide(form.panels_tile_n, 2)
-        tail_across = ceil_divide(form.panels_n, half_n)
-        rows_left = form.problem.m - (down - cut) * form.tile_m
-        tail_down = ceil_divide(rows_left, half_m * form.rows) if cut else 0
-        whole = (down - cut) * across
+        strips, down = form.tiles_n, form.tiles_m
+        whole = strips * down * form.steps
+        cut = 0
+        if whole > units and form.panels_tile_m > 1 and form.steps == 1:
+            cut = min(down // 2, ceil_divide(units, strips))
+        tail_m = ceil_divide(form.panels_tile_m, 2) * form.rows
+        rows_left = max(0, form.problem.m - (down - cut) * form.tile_m)
+        tail_down = ceil_divide(rows_left, tail_m) if cut else 0
         return cls(
-            form,
-            whole=whole,
-            tail_m=half_m * form.rows,
-            tail_n=half_n * form.panel,
-            tail_across=tail_across,
-            tiles=whole + tail_down * tail_across,
-            claimed=claimed,
+            down=down - cut,
+            tail_m=tail_m,
+            tail_down=tail_down,
+            number=(down - cut + tail_down) * strips * form.steps,
+            claimed=form.pack_b == "ahead" or whole > units,
         )
-
-    @property
-    def in_all(self) -> int:
-        """Tiles of all steps."""
-        return self.tiles * self.form.steps
 
 
 PIECE_PANELS, PIECE_ROWS = 8, 64
@@ -278,14 +267,13 @@ class Pieces:
     """How the packing of B ahead is handed out: so many columns at once, and pieces."""
 
     columns: int
-    across: int
     number: int
 
     @classmethod
     def of(cls, form: Form) -> Pieces:
-        """Return the pieces of a form: of about as many panels each."""
-        across = ceil_divide(form.panels_n, PIECE_PANELS)
-        panels = ceil_divide(form.panels_n, across)
-        across = ceil_divide(form.panels_n, panels)
-        number = across * ceil_divide(form.problem.depth, PIECE_ROWS)
-        return cls(panels * form.panel // form.parts, across, number)
+        """Return the pieces of a form, of about as many panels each."""
+        panels = ceil_divide(form.panels_n, ceil_divide(form.panels_n, PIECE_PANELS))
+        strips = ceil_divide(form.panels_n, panels)
+        return cls(
+            panels * form.panel // form.parts, strips * ceil_divide(form.problem.depth, PIECE_ROWS)
+        )
