@@ -33,12 +33,12 @@ ROW_BYTES = 8 << 10
 LAUNCH, PHASE, ITEM = 60_000, 10_000, 1_500
 """Cycles that a launch, a phase of a launch and a tile cost."""
 MOVE, TURN = 1.2, 1.8
-"""Cycles to pack a number as it lies, and across; ahead it costs as much again to write it."""
+"""Cycles to pack four bytes as they lie, and across; ahead it costs as much again to write them."""
 UNEVEN = 0.25
 """How much longer the slowest of many threads takes for a tile; cores are shared with other work."""
 SHARED = 0.7
-"""How much more it costs, for each other thread, to write ahead into memory that all threads have
-read the time before: their caches are told."""
+"""How much more it costs, for each thread beyond the second, to write ahead into memory that these
+have read the time before: their caches are told."""
 NEAR, NEAR_BYTES = 0.35, 3 << 19
 """How much of that it costs where B is so small that it stays in the second cache."""
 STRIDED, SPREAD, PAGED = 1.2, 1.35, 2.5
@@ -148,10 +148,10 @@ def _cycles(form: Form, device: Device) -> float:
     else:
         cycles = ceil_divide(tasks.number, units) * form.products * tile * (1 + late)
     if form.pack_b == "ahead":
-        pack = TURN if problem.trans_b else MOVE
+        pack = _pack_cycles(form)
         numbers = problem.depth * form.parts * form.panels_n * form.panel
-        readers = max(1.0, units / form.tiles_n)
-        cycles += PHASE + numbers * pack * (2 + SHARED * (readers - 1)) / units
+        readers = max(2.0, units / form.tiles_n)
+        cycles += PHASE + numbers * pack * (2 + SHARED * (readers - 2)) / units
     if form.splits > 1:
         cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
     return cycles
@@ -171,9 +171,13 @@ def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
     if not form.pack_a and _is_aliased(problem):
         tile *= ALIASED
     near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0
-    pack = TURN if problem.trans_b else MOVE
-    tile += depth * columns * (pack * near if form.pack_b == "panel" else 4 / lanes)
+    tile += depth * columns * (_pack_cycles(form) * near if form.pack_b == "panel" else 4 / lanes)
     return tile + depth * rows * (MOVE if form.pack_a else 0.5) + ITEM
+
+
+def _pack_cycles(form: Form) -> float:
+    """Return how many cycles it takes to pack a number of B."""
+    return (TURN if form.problem.trans_b else MOVE) * form.real_type.itemsize / 4
 
 
 def _stride_factor(form: Form) -> float:
