@@ -1,7 +1,6 @@
 """Whole products of several libraries on CPUs, each in a process of its own, by turns.
 
-    python tools/libraries_in_turns.py --sides ours,numpy,torch,/path/to/other/checkout \\
-        --shapes 1000,2048,1x1000x1000 --dtypes float32,float64 --seconds 20
+    python tools/libraries_in_turns.py --sides ours,numpy,torch --shapes 1000,2048,1x1000x1000
 
 Threads of some libraries look for further work for a tenth of a second after a call, so libraries
 that share a process slow each other down. Processors change their speed from second to second, so
@@ -73,9 +72,7 @@ class Side:
             environment["PYTHONPATH"] = f"{name}:{environment.get('PYTHONPATH', '')}"
         command = [sys.executable, __file__, "--serve", name]
         pipe = subprocess.PIPE
-        self._child = subprocess.Popen(
-            command, env=environment, stdin=pipe, stdout=pipe, text=True
-        )
+        self._child = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
         self.times: list[float] = []
         self.busy: list[float] = []
 
@@ -115,7 +112,7 @@ def compare(sides: list[Side], shape: str, dtype: str, seconds: float) -> str:
         for name, least, middle, busy in found
     ]
     _, least, middle, _ = found[0]
-    texts += [f"over {n} {l / least:.2f} {c / middle:.2f}" for n, l, c, _ in found[1:]]
+    texts += [f"over {n} {low / least:.2f} {mid / middle:.2f}" for n, low, mid, _ in found[1:]]
     return f"{dtype} {shape:>14}  " + "  ".join(texts)
 
 

@@ -129,7 +129,7 @@ class Packed(launches.Product):
         return SearchSpace(tuple(parameters), (*self.space.constraints, *rules))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan the product, with B packed first where it is done ahead, and the sum of its parts."""
+        """Plan the product, which packs B first where that is done ahead, and the sum of parts."""
         found = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(found, ())

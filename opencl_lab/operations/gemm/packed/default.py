@@ -33,15 +33,15 @@ ROW_BYTES = 8 << 10
 LAUNCH, PHASE, ITEM = 60_000, 10_000, 1_500
 """Cycles that a launch, a phase of a launch and a tile cost."""
 MOVE, TURN = 1.2, 1.8
-"""Cycles to pack four bytes as they lie, and across; ahead it costs as much again to write them."""
+"""Cycles to pack four bytes as they lie, and across; ahead it costs as much again to write."""
 UNEVEN = 0.35
-"""How much longer the slowest of many threads takes for a tile; cores are shared with other work."""
+"""How much longer the slowest of many threads takes for a tile: cores are seldom equally free."""
 SHARED = 0.7
-"""How much more it costs to pack ahead for each thread beyond the second that has to do with a strip
-of tiles. Fitted to whole products on 16 threads: with 1, 2, 4 and 8 strips N = 2048 took 16.0, 13.4,
-12.8 and 12.4 ms, though packing alone took as long in all of them."""
+"""How much more it costs to pack ahead for each thread beyond the second that has to do with a
+strip of tiles. Fitted to whole products on 16 threads: with 1, 2, 4 and 8 strips N = 2048 took
+16.0, 13.4, 12.8 and 12.4 ms, though packing alone took as long in all of them."""
 NEAR, NEAR_BYTES = 0.35, 3 << 19
-"""How much of that it costs where a matrix is so small that it stays in the second cache."""
+"""How much of that it costs where B is so small that it stays in the second cache."""
 STRIDED, SPREAD, PAGED = 1.2, 1.35, 2.5
 """How much longer the arithmetic takes where B is read in place: its rows lie in other lines of
 memory, in more pages than a processor finds at once, or each in a page of its own."""
@@ -134,15 +134,17 @@ def _forms(least: Form, device: Device) -> Iterator[Form]:
 def _cycles(form: Form, device: Device) -> float:
     """Return about how many cycles a form takes, but for what a launch costs."""
     problem, units = form.problem, device.compute_units
-    tasks, late = Tasks.of(form, units), UNEVEN * (1 - 1 / units)
+    tasks, late = Tasks.of(form, units), UNEVEN * (1 - 1 / units) ** 2
     columns = min(form.tile_n, form.panels_n * form.panel)
     tile = last = _tile_cycles(form, form.tile_m, columns, device)
     if tasks.claimed:
-        whole = tasks.down * form.tiles_n * form.steps
-        cycles = whole * tile
+        filled = ceil_divide(problem.m, form.rows) * form.rows
+        whole = min(filled, tasks.down * form.tile_m)
+        cycles = whole / form.tile_m * tile
         if tasks.tail_down:
             last = _tile_cycles(form, tasks.tail_m, columns, device)
-            cycles += (tasks.number - whole) * last
+            cycles += (filled - whole) / tasks.tail_m * last
+        cycles *= form.steps * form.panels_n / form.panels_tile_n
         # A thread that claims the last tile keeps the others waiting, about half of it on average.
         many = tasks.number > units
         cycles = cycles / units + last / 2 * (1 + late) if many else last * (1 + late)
@@ -173,8 +175,7 @@ def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
         tile *= ALIASED
     near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0
     tile += depth * columns * (_pack_cycles(form) * near if form.pack_b == "panel" else 4 / lanes)
-    near = NEAR if problem.k * problem.m * problem.dtype.itemsize <= NEAR_BYTES else 1.0
-    return tile + depth * rows * (MOVE * near if form.pack_a else 0.5) + ITEM
+    return tile + depth * rows * (MOVE if form.pack_a else 0.5) + ITEM
 
 
 def _pack_cycles(form: Form) -> float:
