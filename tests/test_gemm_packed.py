@@ -12,7 +12,7 @@ from test_gemm_elements import CASES, TOLERANCES, expected, generated
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.operations.gemm.operation import GEMM
 from opencl_lab.operations.gemm.packed.default import built_in
-from opencl_lab.operations.gemm.packed.tiles import Form
+from opencl_lab.operations.gemm.packed.tiles import Form, Pieces, Tasks
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.plan import check_plan
 
@@ -154,9 +154,49 @@ def test_small_products_take_one_launch_and_large_ones_pack_ahead():
 
     for n in (16, 64, 128, 256):
         assert kernels(n, n, n) == ["gemm_packed"]
-    assert kernels(1000, 1000, 1000) == ["gemm_pack", "gemm_packed"]
+    assert kernels(1000, 1000, 1000) == ["gemm_packed"] * 2
     assert kernels(16, 16, 1 << 20)[-1] == "gemm_sum_parts"
     assert kernels(16, 16, 16, batch=10_000) == ["gemm_packed"]
+
+
+@pytest.mark.parametrize("units", [1, 2, 16, 100])
+@pytest.mark.parametrize("shape", [(1000,) * 3, (2048,) * 3, (130, 5000, 70), (5000, 33, 800)])
+def test_tiles_cover_the_rows_once_and_the_last_are_lower(shape, units):
+    problem = GemmProblem(*shape)
+    form = replace(built_in(problem, cpu(units)), panels_tile_m=4, splits=1).fitted()
+    tasks = Tasks.of(form, units)
+    tops = [form.tile_m * t for t in range(tasks.down)]
+    tops += [form.tile_m * tasks.down + tasks.tail_m * t for t in range(tasks.tail_down)]
+    heights = np.diff([*tops, problem.m])
+    assert (heights > 0).all()
+    assert heights[: tasks.down].max(initial=0) <= form.tile_m
+    assert heights[tasks.down :].max(initial=0) <= tasks.tail_m
+    assert tasks.number == len(tops) * form.tiles_n
+    assert bool(tasks.tail_down) == (form.tiles_m * form.tiles_n > units)
+    pieces = Pieces.of(form)
+    strips = -(-problem.n // pieces.columns)
+    assert pieces.columns % form.panel == 0
+    assert pieces.number == strips * -(-problem.k // 64)
+
+
+def test_every_item_has_its_own_counter_in_each_phase():
+    problem = GemmProblem(1000, 1000, 1000)
+    for seen, spans in ((True, [(0, 3)]), (False, [(0, 1), (1, 3)])):
+        device = cpu(16, visible_writes=seen)
+        config = PACKED.configure(problem, device).replace(PACK_B="ahead")
+        plan = PACKED.plan(problem, config, device)
+        assert plan.by_name["counters"].shape == (3 * 17 + 1,)
+        between = [(launch.arguments["from"], launch.arguments["to"]) for launch in plan.launches]
+        assert between == spans
+        assert {launch.global_size for launch in plan.launches} == {(16,)}
+
+
+@pytest.mark.parametrize("form", ["ahead", "panel"])
+def test_the_same_counters_serve_call_after_call(form, rng, queue):
+    for shape in ((60, 40, 30), (9, 90, 20), (60, 40, 30)):
+        problem = GemmProblem(*shape)
+        for _ in range(2):
+            assert_right(problem, {**PLAIN, **FORMS[form], "SPLITS": 1}, rng, queue)
 
 
 def test_items_do_many_small_products():

@@ -78,8 +78,13 @@ GEMM_FAULTS = (
     ),
     Fault(
         "gemm packed: all parts of k go on to its end",
-        GEMM, "const index_t end = min(k, begin + share);", "const index_t end = k;",
+        GEMM, "const index_t end = min(k, begin + part_k);", "const index_t end = k;",
         "test_gemm_packed.py -k parts",
+    ),
+    Fault(
+        "gemm packed: lower tiles begin at the first row",
+        GEMM, "top = phase == 1 ? 0 : down * tile_m;", "top = 0;",
+        "test_gemm_packed.py -k panel-False",
     ),
     Fault(
         "gemm: relu makes zero of what is no number",

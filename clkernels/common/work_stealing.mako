@@ -30,7 +30,8 @@
 ##
 ## tasks     OpenCL C: how many tasks there are
 ## number    of the phase
-## patience  how often an item looks for others to finish; None after the last phase
+## patience  how often an item looks for others to finish; None where nothing after the phase needs it
+## waits     OpenCL C: whether something does, where that is known only then
 <%def name="split(tasks)">\
     const index_t tasks = ${tasks};
     const index_t begin = (index_t)((ulong)tasks * get_global_id(0) / get_global_size(0));
@@ -42,7 +43,7 @@
     const uint items = (uint)get_global_size(0);
     bool here = true;
 </%def>\
-<%def name="phase(number, tasks, patience)">\
+<%def name="phase(number, tasks, patience, waits='true')">\
     if (here) {
         const index_t tasks = ${tasks};
         volatile __global uint *claimed = counters + ${number} * (items + 1);
@@ -63,7 +64,7 @@
         }
 % if patience is not None:
         /* Look for the others to finish, or leave: who finishes the last task goes on. */
-        for (uint polls = 0; here && atomic_or(finished, 0) != tasks; ++polls)
+        for (uint polls = 0; ${"" if waits == "true" else f"{waits} && "}here && atomic_or(finished, 0) != tasks; ++polls)
             here = polls < ${patience};
         mem_fence(CLK_GLOBAL_MEM_FENCE);
 % endif

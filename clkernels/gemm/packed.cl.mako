@@ -38,10 +38,30 @@
  * Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
  * 2008; F. Van Zee, R. van de Geijn, "BLIS", ACM TOMS 2015 (the loops around the micro-kernel).
  *
+ * A task is one tile, of the products of one step of PRODUCTS, or of one part of k. Where there are
+ * more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups in shares
+ * of all that is left, and a thread that other work disturbs would keep its share. The last rows of
+ * each strip of tiles are cut into lower ones, so that all are done at about the same time.
+ *
+ *      strip 0   strip 1
+ *     +-------+ +-------+    phase 1: `down` tiles of tile_m rows
+ *     |   0   | |   2   |
+ *     |   1   | |   3   |
+ *     +-------+ +-------+
+ *     |   0   | |   2   |    phase 2: `tail_down` tiles of tail_m rows
+ *     |   1   | |   3   |
+ *     +-------+ +-------+
+ *
+ * With PACK_B = "ahead" phase 0 packs B, in pieces of piece_n columns and STEP_K rows. Pieces and
+ * tiles are counted down the strips. So an item has to do with few strips, and what it packs is read by
+ * few others: memory that many caches hold is slow to write the next time. A piece is a few panels
+ * wide, as its rows lie in as many pages of memory, which processors find again at once. See
+ * common/work_stealing.mako.
+ *
  * The host guarantees: all matrices are row-major and contiguous, aligned to one element, scratch
- * to 128 bytes; dimension 0 of the grid covers the columns, dimension 1 the rows, dimension 2
- * the products in steps of PRODUCTS, or the parts of k; `result` overlaps no input. Where A and B
- * must not be read it passes k = 0. Matrices read in place have at least ROWS rows, NR columns.
+ * to 128 bytes; the tasks of each step cover the result; without CLAIMED there is an item for each;
+ * `result` overlaps no input. Where A and B must not be read it passes k = 0. Matrices read in place
+ * have at least ROWS rows, NR columns. With CLAIMED what common/work_stealing.mako asks for.
  *
  * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: see parts.mako
  * ROWS          rows of sums in registers
@@ -50,19 +70,23 @@
  * TILE_K        length of a step along k
  * UNROLL        values of p a trip of the inner loop; even for complex numbers
  * PACK_A        whether A is copied to local memory; needed for halves
- * PACK_B        "ahead": by another kernel; "panel": by each item; "none": read in place, for
- *               real numbers that are not halves, where B is not stored transposed
+ * PACK_B        "ahead": all of it, in a phase of its own; "panel": by each item; "none": read in
+ *               place, for real numbers that are not halves, where B is not stored transposed
  * PRODUCTS      products of a stack that an item does one after the other
  * SUMS          sums of steps lie in "result", or in scratch: "scratch"; "parts": so do those of
  *               the parts of k
  * LOAD_WIDTH    elements that a builtin may take at once
+ * CLAIMED       whether items claim tasks; needed for "ahead"
+ * STEP_K        rows of a piece of B, for "ahead"
+ * PATIENCE      how often an item looks for others to finish packing
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
              ROWS, VECTORS, VECTOR_WIDTH, TILE_K, UNROLL, PACK_A, PACK_B,
-             PRODUCTS, SUMS, LOAD_WIDTH"/>\
+             PRODUCTS, SUMS, LOAD_WIDTH, CLAIMED, STEP_K, PATIENCE"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%namespace name="block" file="/gemm/packed_block.mako"/>\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
     P = panels.module.parts_of(TYPE)
@@ -76,15 +100,17 @@ ${parts.types()}\
 ${panels.vectors()}\
 
 ${block.helpers()}\
-% if PACK_B == "panel":
-${panels.pack_rows("__local")}\
+% if PACK_B != "none":
+${panels.pack_rows("__local" if PACK_B == "panel" else "__global")}\
 % endif
 
 static inline void multiply(
     ${parts.arguments()},
     const index_t number,
     const index_t part,
-    const index_t share,
+    const index_t part_k,
+    const index_t first_row,
+    const index_t first_column,
     const index_t tile_m,
     const index_t tile_n,
 % if PACK_B == "ahead":
@@ -103,13 +129,11 @@ static inline void multiply(
 {
 ${parts.enter("number")}\
     const index_t line = n * ${P}; /* real numbers in a row of B and of the result */
-    const index_t first_row = (index_t)get_group_id(1) * tile_m;
-    const index_t first_column = (index_t)get_group_id(0) * tile_n;
     const index_t end_column = min(line, first_column + tile_n);
     const uint rows = min(tile_m, m - first_row);
     const uint rows_filled = (rows + ${ROWS - 1}) / ${ROWS} * ${ROWS};
-    const index_t begin = min(k, part * share);
-    const index_t end = min(k, begin + share);
+    const index_t begin = min(k, part * part_k);
+    const index_t end = min(k, begin + part_k);
 % if SUMS == "result":
     __global real_t *sums = (__global real_t *)result;
 % elif SUMS == "scratch":
@@ -151,36 +175,88 @@ ${block.block()}\
     } while (first < end);
 }
 
+## Multiply tile `task` of those that have `height` rows from `top` on, `below` in a strip.
+<%def name="one_tile()">\
+        const uint step = task / (strips * below), at = task % (strips * below);
+        const index_t first_row = top + at % below * height;
+        const index_t first_column = at / below * tile_n;
+        const index_t first_product = ${"0" if SUMS == "parts" else f"(index_t)step * {PRODUCTS}"};
+        const index_t end_product = min(products, first_product + ${PRODUCTS});
+        for (index_t number = first_product; number < end_product; ++number)
+            multiply(a, b, ${"c, " if HAS_C else ""}${"bias, " if BIAS else ""}result, m, n, k, alpha, beta,
+% for d in range(STACKS):
+                     count_${d}, a_step_${d}, b_step_${d},
+% endfor
+                     number, ${"step" if SUMS == "parts" else "0"}, part_k, first_row, first_column, height, tile_n,
+                     ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
+                                  *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "tile"])});
+</%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemm_packed(
     ${parts.arguments()},
     const index_t products,
-    const index_t share,
+    const index_t part_k,
     const index_t tile_m,
-% if PACK_B == "ahead":
-    __global const real_t *restrict packed_b,
-% endif
 % if SUMS != "result":
     __global real_t *restrict sums,
 % endif
 % if PACK_A:
     __local real_t *restrict a_block,
 % endif
+% if PACK_B == "ahead":
+    __global real_t *packed_b,
+    const index_t piece_n,
+    const uint pieces,
+% endif
+% if CLAIMED:
+    const index_t tail_m,
+    const uint tail_down,
+    const uint steps,
+    const uint from,
+    const uint to,
+    volatile __global uint *counters,
+% endif
+    const uint strips,
+    const uint down,
     const index_t tile_n)
 {
 % if PACK_B == "panel":
     __local real_t b_panel[${TILE_K * P * NR}] __attribute__((aligned(128)));
 % endif
     __local real_t tile[${ROWS * NR}] __attribute__((aligned(128)));
-    const index_t first_product = ${"0" if SUMS == "parts" else f"(index_t)get_group_id(2) * {PRODUCTS}"};
-    const index_t end_product = min(products, first_product + ${PRODUCTS});
-
-    for (index_t number = first_product; number < end_product; ++number)
-        multiply(a, b, ${"c, " if HAS_C else ""}${"bias, " if BIAS else ""}result, m, n, k, alpha, beta,
-% for d in range(STACKS):
-                 count_${d}, a_step_${d}, b_step_${d},
-% endfor
-                 number, ${"get_group_id(2)" if SUMS == "parts" else "0"}, share, tile_m, tile_n,
-                 ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
-                              *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "tile"])});
+% if not CLAIMED:
+    const uint task = get_global_id(0), below = down;
+    const index_t top = 0, height = tile_m;
+${one_tile()}\
+% else:
+${stealing.begin()}\
+% if PACK_B == "ahead":
+    const uint pieces_down = (k + ${STEP_K - 1}) / ${STEP_K};
+% endif
+    for (uint phase = from; phase < to; ++phase) {
+        const uint below = phase == 1 ? down : tail_down;
+        const index_t top = phase == 1 ? 0 : down * tile_m;
+        const index_t height = phase == 1 ? tile_m : tail_m;
+    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}steps * strips * below" patience="${PATIENCE if PACK_B == 'ahead' else None}" waits="phase == 0">
+% if PACK_B == "ahead":
+        if (phase == 0) {
+            const index_t first = (index_t)(task % pieces_down) * ${STEP_K};
+            const uint count = min((index_t)${STEP_K}, k - first);
+            const index_t begin = task / pieces_down * piece_n;
+            const index_t end = min(n, begin + piece_n);
+            for (index_t column = begin; column < end; column += ${NR // P})
+                pack_rows(b, packed_b + (column / ${NR // P} * k + first) * ${NR * P},
+                          first, count, column, n, k);
+        } else {
+% endif
+${one_tile()}\
+% if PACK_B == "ahead":
+        }
+% endif
+    </%stealing:phase>
+    }
+    if (to == 3) {
+${stealing.end(3)}\
+    }
+% endif
 }

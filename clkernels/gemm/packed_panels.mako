@@ -70,6 +70,9 @@ typedef ${real_t} real_t;
 typedef ${vec_t} vec_t;
 typedef ${vec_t} __attribute__((aligned(${8 if real_t == "double" else 4}))) loose_t;
 </%def>\
+## Lines of the panel beside are asked for, since a processor does not see what follows a few
+## numbers of a row; the next thing to be packed into global memory is that panel.
+##
 ## width   vectors of B: the columns of the panel, of which `columns` are there
 <%def name="pack_rows(space)">\
 <%
@@ -130,6 +133,11 @@ static inline void pack_rows(__global const element_t *restrict b, ${space} real
 ${put("v", f"packed + {v * width}")}\
             }
 % endfor
+% if space == "__global":
+% for v in range(0, panel, 32 if TYPE == "half" else pad(TYPE)):
+            fetch_line(from + ${panel + v}, 0);
+% endfor
+% endif
             from += n${" * 2" if complex else ""};
             packed += ${panel * (2 if complex else 1)};
         }

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+
+import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import divides, one_of, positive, vector_width
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.packed.default import PAGE_BYTES, built_in, smallest
-from opencl_lab.operations.gemm.packed.tiles import Form
+from opencl_lab.operations.gemm.packed.tiles import PIECE_ROWS, Form, Pieces, Tasks
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
 from opencl_lab.plan import Argument, Buffer, Launch, LocalMemory, Plan
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Packed"]
+
+PHASES = 3
+"""Packing B, tiles, lower tiles."""
+PATIENCE = 1 << 20
+"""How often an item looks for others to finish packing, before it leaves the rest to them."""
 
 
 def _sums(config: Config) -> int:
@@ -39,7 +46,7 @@ class Packed(launches.Product):
     """Panels of both matrices packed by each thread, sums in its vector registers."""
 
     name = "packed"
-    templates = ("gemm/packed.cl.mako", "gemm/packed_ahead.cl.mako", SUM_PARTS)
+    templates = ("gemm/packed.cl.mako", SUM_PARTS)
     synchronises = False
     space = SearchSpace(
         (
@@ -122,11 +129,16 @@ class Packed(launches.Product):
         return SearchSpace(tuple(parameters), (*self.space.constraints, *rules))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan the packing of B where it is done ahead, the product, and the sum of its parts."""
+        """Plan the product, which packs B first where that is done ahead, and the sum of parts."""
         found = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(found, ())
         return _Planned(problem, Form.of(problem, config), device).plan(found)
+
+
+def _between(arguments: Mapping[str, Argument], begin: int, end: int) -> dict[str, Argument]:
+    """Return the arguments of the phases from one to another."""
+    return {**arguments, "from": np.uint32(begin), "to": np.uint32(end)}
 
 
 @dataclass(frozen=True)
@@ -138,11 +150,20 @@ class _Planned:
     device: Device
 
     def plan(self, found: tuple[Buffer, ...]) -> Plan:
-        ahead, parted = self.form.pack_b == "ahead", self.form.splits > 1
-        return Plan(
-            (*found, *self._scratch()),
-            (*[self._pack()] * ahead, self._product(), *[self._adding()[1]] * parted),
-        )
+        form, seen = self.form, self.device.capabilities.visible_writes
+        launch, adding = self._product(), [self._adding()[1]] * (form.splits > 1)
+        spans = [(0, PHASES)] if seen else [(0, 1), (1, PHASES)]
+        products = [launch]
+        if self.tasks.claimed:
+            products = [
+                replace(launch, arguments=_between(launch.arguments, begin, end))
+                for begin, end in (spans if form.pack_b == "ahead" else [(1, PHASES)])
+            ]
+        return Plan((*found, *self._scratch()), (*products, *adding))
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        return Tasks.of(self.form, self.device.compute_units)
 
     def _scratch(self) -> list[Buffer]:
         problem, form = self.problem, self.form
@@ -154,62 +175,62 @@ class _Planned:
             found.append(Buffer(PARTIAL, "scratch", problem.shape, problem.sum_type))
         if form.sums == "parts":
             found.append(self._adding()[0])
+        if self.tasks.claimed:
+            words = PHASES * (self._items + 1) + 1
+            found.append(Buffer("counters", "zeros", (words,), np.dtype(np.uint32)))
         return found
 
-    def _params(self, names: tuple[str, ...]) -> dict[str, Any]:
-        values = {**launches.params(self.problem), **self.form.params()}
-        return {name: values[name] for name in names}
-
-    def _launch(
-        self,
-        kernel: str,
-        template: str,
-        grid: tuple[int, ...],
-        params: Mapping[str, Any],
-        arguments: Mapping[str, Argument],
-        local_bytes: int = 0,
-    ) -> Launch:
-        group = (1,) * len(grid)
-        return Launch(template, kernel, params, grid, group, arguments, local_bytes)
-
-    def _pack(self) -> Launch:
-        problem, form = self.problem, self.form
-        index = launches.index_of(problem)
-        names = ("TYPE", "INDEX_T", "TRANS_B", "CONJ_A", "CONJ_B", "VECTORS", "VECTOR_WIDTH")
-        step_n, step_k = form.pack_steps()
-        return self._launch(
-            "gemm_pack",
-            "gemm/packed_ahead.cl.mako",
-            (-(-form.panels_n // step_n), -(-problem.depth // step_k)),
-            {**self._params(names), "ACTIVATION": "", "STEP_N": step_n, "STEP_K": step_k},
-            {
-                "b": "b",
-                "packed": "packed_b",
-                "n": index(problem.n),
-                "k": index(problem.depth),
-            },
-        )
+    @property
+    def _items(self) -> int:
+        tasks = self.tasks
+        if not tasks.claimed:
+            return tasks.number
+        pieces = Pieces.of(self.form).number if self.form.pack_b == "ahead" else 0
+        return max(1, min(self.device.compute_units, max(tasks.number, pieces)))
 
     def _product(self) -> Launch:
-        problem, form = self.problem, self.form
-        index = launches.index_of(problem)
-        steps = form.splits if form.splits > 1 else -(-problem.batch // form.products)
-        return self._launch(
-            "gemm_packed",
-            "gemm/packed.cl.mako",
-            (form.tiles_n, form.tiles_m, steps),
-            {**launches.params(problem), **form.params(), "LOAD_WIDTH": self._load_width()},
-            {
+        problem, form, tasks = self.problem, self.form, self.tasks
+        index, pieces = launches.index_of(problem), Pieces.of(form)
+        of_pieces: dict[str, Argument] = {
+            "packed_b": "packed_b",
+            "piece_n": index(pieces.columns),
+            "pieces": np.uint32(pieces.number),
+        }
+        of_claims: dict[str, Argument] = {
+            "tail_m": index(tasks.tail_m),
+            "tail_down": np.uint32(tasks.tail_down),
+            "steps": np.uint32(form.steps),
+            "from": np.uint32(0),
+            "to": np.uint32(PHASES),
+            "counters": "counters",
+        }
+        return Launch(
+            template="gemm/packed.cl.mako",
+            kernel="gemm_packed",
+            params={
+                **launches.params(problem),
+                **form.params(),
+                "LOAD_WIDTH": self._load_width(),
+                "CLAIMED": tasks.claimed,
+                "STEP_K": PIECE_ROWS,
+                "PATIENCE": PATIENCE,
+            },
+            global_size=(self._items,),
+            local_size=(1,),
+            arguments={
                 **launches.arguments(problem),
                 "products": index(problem.batch),
-                "share": index(form.share),
+                "part_k": index(form.share),
                 "tile_m": index(form.tile_m),
-                **({"packed_b": "packed_b"} if form.pack_b == "ahead" else {}),
                 **({"sums": PARTIAL} if form.sums != "result" else {}),
                 **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),
+                **(of_pieces if form.pack_b == "ahead" else {}),
+                **(of_claims if tasks.claimed else {}),
+                "strips": np.uint32(form.tiles_n),
+                "down": np.uint32(tasks.down),
                 "tile_n": index(form.tile_n),
             },
-            form.local_bytes,
+            local_bytes=form.local_bytes,
         )
 
     def _load_width(self) -> int:

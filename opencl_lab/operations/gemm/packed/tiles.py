@@ -16,7 +16,7 @@ from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import round_up
 from opencl_lab.space import Config
 
-__all__ = ["Form", "ceil_divide"]
+__all__ = ["PIECE_ROWS", "Form", "Pieces", "Tasks", "ceil_divide"]
 
 LINE_BYTES = 64
 """Between rows of a block of A, so that they do not all lie in the same set of a cache."""
@@ -205,6 +205,75 @@ class Form:
         taken = self.local_bytes + self.block_bytes * self.pack_a
         return taken <= device.capabilities.local_memory
 
-    def pack_steps(self) -> tuple[int, int]:
-        """Return how many panels, and how many of their rows, an item packs ahead."""
-        return ceil_divide(self.panels_n, ceil_divide(self.panels_n, 16)), 64
+    @property
+    def steps(self) -> int:
+        """Parts of k, or steps of products: how many times there are tiles."""
+        return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How tiles are handed out: strips of whole ones, and lower ones for the last rows.
+
+    Attributes
+    ----------
+    down : int
+        Whole tiles of a strip.
+    tail_m : int
+        Rows of the lower ones.
+    tail_down : int
+        How many of these end a strip.
+    number : int
+        Tiles of all strips and steps.
+    claimed : bool
+        Whether items claim them one by one.
+    """
+
+    down: int
+    tail_m: int
+    tail_down: int
+    number: int
+    claimed: bool
+
+    @classmethod
+    def of(cls, form: Form, units: int) -> Tasks:
+        """Return the tasks of a form for so many threads.
+
+        About the last tile of each thread is cut in two, where threads have more than one.
+        """
+        strips, down = form.tiles_n, form.tiles_m
+        whole = strips * down * form.steps
+        cut = 0
+        if whole > units and form.panels_tile_m > 1 and form.steps == 1:
+            cut = min(down // 2, ceil_divide(units, strips))
+        tail_m = ceil_divide(form.panels_tile_m, 2) * form.rows
+        rows_left = max(0, form.problem.m - (down - cut) * form.tile_m)
+        tail_down = ceil_divide(rows_left, tail_m) if cut else 0
+        return cls(
+            down=down - cut,
+            tail_m=tail_m,
+            tail_down=tail_down,
+            number=(down - cut + tail_down) * strips * form.steps,
+            claimed=form.pack_b == "ahead" or whole > units,
+        )
+
+
+PIECE_PANELS, PIECE_ROWS = 8, 64
+"""Panels of B, and rows of them, that are packed at once."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How the packing of B ahead is handed out: so many columns at once, and pieces."""
+
+    columns: int
+    number: int
+
+    @classmethod
+    def of(cls, form: Form) -> Pieces:
+        """Return the pieces of a form, of about as many panels each."""
+        panels = ceil_divide(form.panels_n, ceil_divide(form.panels_n, PIECE_PANELS))
+        strips = ceil_divide(form.panels_n, panels)
+        return cls(
+            panels * form.panel // form.parts, strips * ceil_divide(form.problem.depth, PIECE_ROWS)
+        )

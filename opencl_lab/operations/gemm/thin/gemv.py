@@ -44,6 +44,8 @@ STACK = 128 << 10
 CPU_PART, GPU_PART, JOINED_PART = 2 << 20, 1 << 18, 32 << 10
 """Bytes of both factors that make an item, or a group, more worth a second launch; that make a
 group more worth it where the last one adds up."""
+SMALL = 1 << 19
+"""Bytes of a matrix for each thread of a CPU, up to which one item has all of them."""
 TURNED = range(4, MOST_FEW + 1, 2)
 """So many vectors that lie across k: items that have several values of k each would read numbers of
 them that lie far apart, and these are often in the same bank of a cache."""
@@ -237,10 +239,13 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
     lines, units = lines_of(problem), device.compute_units
     rows = largest_power(8, registers // extra)
     if along:
-        block = min(max(16, largest_power(lines // (4 * units))), 256, room)
+        # A thread more that is woken, or a group more, costs more than a small share of work.
+        matrix = lines * problem.k * problem.dtype.itemsize
+        shares = 4 * units if matrix > SMALL * units else units
+        block = min(max(16, largest_power(2 * (-(-lines // shares)) - 1)), 256, room)
     else:
         rows = max(rows, 4 if extra <= 16 else 2)  # their sums lie in the first cache
-        block = min(max(512, largest_power(lines // units)), 2048, room)
+        block = min(max(64, largest_power(2 * (-(-lines // units)) - 1)), 2048, room)
     items = -(-lines // block) * max(1, problem.batch)
     return Config(
         LANES=1,
