@@ -37,6 +37,15 @@ SHAPES = [
 ]
 
 
+@pytest.fixture
+def queue(queue, device):
+    """A queue of a device that the algorithm is for."""
+    reason = PACKED.supports(GemmProblem(8, 8, 8), device)
+    if reason is not None:
+        pytest.skip(reason)
+    return queue
+
+
 def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
     return Device(
         "made", "cpu", compute_units=units, native_vector_bytes=vector_bytes,
