@@ -4,8 +4,8 @@ A compute unit of a GPU holds as many groups as its registers and its local memo
 groups that the device holds are one wave. A step along k takes a wave as long as its
 multiplications, as what caches give it, or as one group's own time and the wait for what it reads,
 if too few groups are there to fill that wait. So large tiles multiply best, and small ones fill a
-device that has little to do; the least time is a matter of how many waves there are and how full the
-last is. Rows that are no whole vectors cost a load for each number, and registers.
+device that has little to do; the least time is a matter of how many waves there are and how full
+the last is. Rows that are no whole vectors cost a load for each number, and registers.
 
 Source: own; the constants were fitted to times of 2,000 pairs of a product and a tile on one GPU.
 They are round, and hold for GPUs whose units are alike: 64 Ki registers, 128 multiplications a
