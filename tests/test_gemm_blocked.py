@@ -74,24 +74,6 @@ def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypat
         assert_close(result, problem, inputs)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_rows_of_no_whole_vectors_are_stored_side_by_side(dtype, rng, queue):
-    """By local memory, in strips that take turns: more columns than items and fewer, stacks."""
-    if dtype == "float64" and not queue.device.double_fp_config:
-        pytest.skip("no double precision")
-    options = {"beta": 0.5, "bias": "column", "activation": "relu", "batch": 2}
-    for m, n, changes in (
-        (21, 37, {}),
-        (50, 29, {"WORK_M": 6, "WORK_N": 4, "WG_M": 8, "WG_N": 4, "TILE_K": 8}),
-    ):
-        problem = GemmProblem(m, n, 19, np.dtype(dtype), alpha=1.5, **options)
-        config = BLOCKED.configure(problem, GPU, {**SMALL["blocked"], **changes})
-        launch = BLOCKED.plan(problem, config, GPU).launches[0]
-        assert "strip[number]" in render(launch.template, launch.params).text
-        inputs = generated(rng, problem)
-        assert_close(product(problem, inputs, queue, **changes), problem, inputs)
-
-
 @pytest.mark.parametrize("kind", ["cpu", "gpu", "joined"])
 @pytest.mark.parametrize("shape", [(3, 5, 4000), (16, 32, 999)])
 def test_parts_of_k_are_added_alike_each_time(shape, kind, rng, queue, monkeypatch):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gemm_checks import SMALL
+from gemm_checks import SMALL, skip_untaken
 from test_gemm_elements import CASES, TOLERANCES, expected, generated
 
 from opencl_lab.device import Capabilities, Device
@@ -40,9 +40,7 @@ SHAPES = [
 @pytest.fixture
 def queue(queue, device):
     """A queue of a device that the algorithm is for."""
-    reason = PACKED.supports(GemmProblem(8, 8, 8), device)
-    if reason is not None:
-        pytest.skip(reason)
+    skip_untaken("packed", device)
     return queue
 
 

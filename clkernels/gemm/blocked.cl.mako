@@ -74,7 +74,6 @@
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="memory" file="/gemm/blocked_memory.mako"/>\
 <%namespace name="join" file="/gemm/blocked_join.mako"/>\
-<%namespace name="results" file="/gemm/blocked_store.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
     each = 2 if parts.module.is_complex(TYPE) else 1
@@ -84,6 +83,8 @@
     items, tile_m, tile_n = WG_M * WG_N, WG_M * WORK_M, WG_N * WORK_N
     vectors = range(WORK_N // VECTOR_WIDTH)
     sums = [f"sum_{r}_{v}" for r in range(WORK_M) for v in vectors]
+    pieces = range(0, VECTOR_WIDTH, STORE_WIDTH if each == 1 else 1)
+    stored = STORE_WIDTH if each == 1 else 1
     matrices = (
         memory.module.Matrix("a", tile_m, TRANS_A, CONJ_A, LOAD_A, LINE_A, "m", "first_row"),
         memory.module.Matrix("b", tile_n, not TRANS_B, CONJ_B, LOAD_B, LINE_B, "n", "first_column"),
@@ -238,8 +239,35 @@ ${join.begin(sums, items)}\
 % endif
 
     /* Store what lies inside the result. */
-${results.results()}\
+% for r in range(WORK_M):
+    {
+        const index_t row = first_row + own_row + ${r // ROW_WIDTH * LANES_M * ROW_WIDTH + r % ROW_WIDTH};
+        if (row < m) {
+% for v in vectors:
+% for l in pieces:
+${store(r, v, l)}\
+% endfor
+% endfor
+        }
+    }
+% endfor
 % if JOIN:
 ${join.end()}\
 % endif
 }
+## The piece of a vector of sums that begins at element `l`.
+<%def name="store(r, v, l)">\
+<% of_sums = "float" if TYPE == "half" else TYPE %>\
+            {
+                const index_t column = first_column + own_column + ${v * LANES_N * VECTOR_WIDTH + l};
+                if (column < n) {
+                    ${vec(stored)} value = ${lanes(f"sum_{r}_{v}", l * each, stored * each, VECTOR_WIDTH * each)};
+% if SPLIT and not JOIN:
+                    ${memory.module.store(of_sums, "value", "partial + (row * n + column)", stored, ALIGNED, MOST)}
+% else:
+${parts.finish("value", "row", "column", stored, MOST)}\
+                    ${memory.module.store(TYPE, "value", "result + (row * n + column)", stored, ALIGNED, MOST)}
+% endif
+                }
+            }
+</%def>\

@@ -38,7 +38,7 @@ MOST_GROUPS, MOST_ITEMS = 24, 2048
 """Groups that a unit holds, however small, and items."""
 LOCAL_MEMORIES = 4.5
 """Local memory of a unit, in that of the largest group."""
-READ_CLOCKS = 3.25
+READ_CLOCKS = 3
 """Clocks of a warp for a vector that it reads from local memory."""
 LOAD_CLOCKS = 7
 """Clocks of a warp for a load that it brings to local memory."""
@@ -46,22 +46,22 @@ STEP_CLOCKS = 10
 """Clocks of a warp for a step, for counting and the barrier."""
 WAIT_CLOCKS = 600
 """Clocks of a step in which a group that is alone waits: for memory, for the barrier."""
-STREAM_CLOCKS = 800
-"""The same where k is split: little is read twice, so that caches do not help."""
 CACHE_BYTES = 22
 """Bytes a clock that the caches of the device give a compute unit."""
 EDGE_CLOCKS, STORE_CLOCKS = 2_500, 10
 """Clocks in which groups begin and end, and those of a group for storing a result a lane."""
+LAST_SHARE = 0.7
+"""How much shorter the last wave is where it has fewer groups: as if this share of it were."""
 BEGIN_CLOCKS = 5_000
 """Clocks in which a launch begins and ends."""
 ADDING_CLOCKS = 20_000
 """Clocks of a second launch: ten microseconds of the host."""
-HOST_CLOCKS, JOIN_HOST_CLOCKS, TWO_HOST_CLOCKS = 16_000, 21_000, 60_000
+HOST_CLOCKS, JOIN_HOST_CLOCKS, TWO_HOST_CLOCKS = 16_000, 32_000, 60_000
 """Clocks that a launch takes the host in a row of calls, one that adds up parts, and two launches:
 no product is faster."""
 JOIN_CLOCKS = 2_000
 """Clocks in which a group says that it has come, and sees what others have written."""
-DOUBT, DOUBT_CLOCKS = 1.08, 3_500
+DOUBT, DOUBT_CLOCKS = 1.08, 1_500
 """Parts of k must gain more than this: how long groups wait for each other is not in the model."""
 FETCH_CLOCKS = 1_000
 """Clocks until what others have written is there."""
@@ -136,7 +136,6 @@ TILES = tuple(
         (8, 4, 4, 32, 16),
         (8, 4, 4, 16, 32),
         (6, 4, 8, 16, 16),
-        (4, 8, 8, 16, 32),
         (4, 8, 4, 16, 16),
         (4, 4, 8, 16, 16),
         (4, 4, 8, 16, 32),
@@ -307,19 +306,18 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
     whole = _wave(tile, splits, held, problem, device) if full else 0.0
     last = _wave(tile, splits, -(-rest // units), problem, device) if rest else 0.0
     if full and rest:  # units do not begin their last groups together, nor share them evenly
-        last = (last + whole) / 2
+        last = LAST_SHARE * last + (1 - LAST_SHARE) * whole
     return full * whole + last
 
 
 def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Device) -> float:
     """Return the clocks in which compute units do so many groups each."""
     steps = -(-problem.depth // (splits * tile.TILE_K))
-    wait = WAIT_CLOCKS if splits == 1 else STREAM_CLOCKS
     own = _step(tile, problem, device)
     warps = -(-tile.items // WARP) * WARP / LANES
     nbytes = (tile.rows + tile.columns) * tile.TILE_K * problem.dtype.itemsize
     shared = held * _together(own * warps, nbytes / CACHE_BYTES)
-    step = _together(shared, own * max(1.0, warps) + wait)
+    step = _together(shared, own * max(1.0, warps) + WAIT_CLOCKS)
     store = STORE_CLOCKS * _words(problem) * tile.rows * tile.columns / LANES
     return steps * step + EDGE_CLOCKS + held * store
 

@@ -41,7 +41,7 @@ SUMS = 16 << 10
 """Bytes of sums, or of x, that leave room in a CPU's first cache."""
 STACK = 128 << 10
 """Bytes of such an array that fit the stack of a CPU's threads anywhere."""
-CPU_PART, GPU_PART, JOINED_PART = 2 << 20, 1 << 18, 64 << 10
+CPU_PART, GPU_PART, JOINED_PART = 2 << 20, 1 << 18, 32 << 10
 """Bytes of both factors that make an item, or a group, more worth a second launch; that make a
 group more worth it where the last one adds up."""
 TURNED = range(4, MOST_FEW + 1, 2)
