@@ -261,7 +261,7 @@ EXPECTED = {
     "gpu": [
         ((1, 4096, 4096), "gemv"), ((4096, 6, 4096), "gemv"), ((4096, 8, 4096), "blocked"),
         ((2048, 8, 2048), "gemv"), ((2048, 11, 2048), "blocked"),
-        ((3, 4096, 4096), "gemv"), ((4, 4096, 4096), "blocked"),
+        ((4, 4096, 4096), "gemv"), ((5, 4096, 4096), "blocked"), ((8, 1024, 1024), "gemv"),
         ((5, 2048, 2048), "gemv"), ((7, 2048, 2048), "blocked"),
         ((1000, 1000, 1000), "tensor"), ((127, 4096, 4096), "blocked"), ((8, 8, 8192), "gemv"),
         ((500, 500, 500), "blocked"), ((17, 17, 4096), "blocked"),
@@ -296,6 +296,8 @@ def test_layouts_decide_how_few_is_few_on_a_gpu():
 
     assert first((10, 4096, 4096), False, True) == first((4096, 10, 4096), False, True) == "gemv"
     assert first((8, 4096, 4096), True, True) == first((4096, 5, 4096), True, True) == "blocked"
+    assert first((1, 4096, 4096), True, False) == first((2, 2048, 2048), True, False) == "gemv"
+    assert first((2, 4096, 4096), True, False) == first((4096, 2, 4096), True, False) == "blocked"
 
 
 def test_matrix_units_need_large_products_and_are_not_the_fastest_in_double_everywhere():
