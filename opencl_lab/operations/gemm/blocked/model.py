@@ -239,12 +239,9 @@ def _words(problem: GemmProblem) -> int:
 
 def _loads(tile: Tile, problem: GemmProblem, device: Device) -> int:
     """Return how many loads an item makes in a step."""
-    share = tile.TILE_K, tile.items
     of_a, of_b = load_widths(tile, problem, device)
-    return sum(
-        extent * share[0] // share[1] // width
-        for extent, width in ((tile.rows, of_a), (tile.columns, of_b))
-    )
+    a_elements, b_elements = tile.rows * tile.TILE_K, tile.columns * tile.TILE_K
+    return a_elements // tile.items // of_a + b_elements // tile.items // of_b
 
 
 def _registers(tile: Tile, problem: GemmProblem, device: Device) -> int:
