@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+
+from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 
 ALGORITHMS = ("naive", "tiled", "blocked", "packed", "gemv")
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
@@ -24,6 +28,13 @@ SMALL = {
 def takes(algorithm, m, n):
     """Whether an algorithm takes products of this shape; `gemv` is for few rows or columns."""
     return algorithm != "gemv" or min(m, n) <= 16
+
+
+def skip_untaken(algorithm, device):
+    """Skip a test of an algorithm that is not for this kind of device."""
+    reason = GEMM_SOLVER.algorithm(algorithm).supports(GemmProblem(8, 8, 8), device)
+    if reason is not None:
+        pytest.skip(reason)
 
 
 def matrices(rng, m, n, k, dtype="float32", trans_a=False, trans_b=False):

@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices, takes
+from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices, skip_untaken, takes
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.gemm import bind as binding
@@ -21,6 +21,15 @@ SHAPES = [
     (8, 16, 8), (16, 32, 16), (7, 15, 9), (9, 17, 7), (33, 31, 35), (3, 70, 2), (70, 3, 130),
     (64, 64, 64),
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def taken(request):
+    """Skip the tests of an algorithm that is not for the device under test."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    algorithm = parameters.get("algorithm")
+    if algorithm in ALGORITHMS and "device" in request.fixturenames:
+        skip_untaken(algorithm, request.getfixturevalue("device"))
 
 
 ELSEWHERE = {("packed", True), ("blocked", False)}

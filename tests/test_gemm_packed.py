@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gemm_checks import SMALL
+from gemm_checks import SMALL, skip_untaken
 from test_gemm_elements import CASES, TOLERANCES, expected, generated
 
 from opencl_lab.device import Capabilities, Device
@@ -35,6 +35,13 @@ SHAPES = [
     (21, 26, 5),
     (5, 6, 0),
 ]
+
+
+@pytest.fixture
+def queue(queue, device):
+    """A queue of a device that the algorithm is for."""
+    skip_untaken("packed", device)
+    return queue
 
 
 def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):

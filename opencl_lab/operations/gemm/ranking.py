@@ -17,17 +17,19 @@ __all__ = ["promising", "ranked"]
 FEW = 8
 """Most rows or columns with which one read of the matrix is the fastest: on CPUs, and of short
 matrices."""
-FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 6, 4
+FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 10, 5
 """The same on GPUs: where the lines of both factors lie along k; where only those of the matrix do,
 so that numbers of the other factor are read from few banks of a cache; where they lie across k."""
-SHORT = 1 << 17
+FEW_TURNED_LARGE, FEW_ACROSS_LARGE, FEW_ACROSS_TURNED_LARGE = 7, 4, 1
+"""The same for a matrix that no cache keeps; the last one where no lines lie along k."""
+SHORT = 1 << 20
 """Elements of a matrix that one launch of a GPU reads at once, however few groups have a part."""
 CACHED, FEW_OF_CACHED = 1 << 19, 4
 """Elements of a matrix that the caches of a CPU's cores keep: of fewer, packed panels are better
 from a few rows on."""
 LARGE, FEW_OF_LARGE = 1 << 23, 16
-"""Elements of a matrix that no cache of a CPU keeps: where its lines lie across k, panels cost
-more than another read."""
+"""Elements of a matrix that no cache keeps: where its lines lie across k, panels cost a CPU more
+than another read."""
 MATRIX = 1 << 12
 """Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
 TILE, HALF_TILE = 128, 64
@@ -65,7 +67,8 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
     if device.kind != "cpu":
-        return few <= (FEW if lines * problem.k <= SHORT else _most_few(problem))
+        most = _most_few(problem)
+        return few <= (max(FEW, most) if lines * problem.k <= SHORT else most)
     if lines * problem.k < CACHED:
         return few <= FEW_OF_CACHED
     if not is_along(problem) and lines * problem.k >= LARGE:
@@ -75,9 +78,13 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
 
 def _most_few(problem: GemmProblem) -> int:
     """Return with how many rows or columns one read of the matrix is the fastest on a GPU."""
+    large = max(problem.m, problem.n) * problem.k >= LARGE
     if not is_along(problem):
-        return FEW_ACROSS
-    return FEW_ALONG if is_other_along(problem) else FEW_TURNED
+        of_large = FEW_ACROSS_LARGE if is_other_along(problem) else FEW_ACROSS_TURNED_LARGE
+        return of_large if large else FEW_ACROSS
+    if is_other_along(problem):
+        return FEW_ALONG
+    return FEW_TURNED_LARGE if large else FEW_TURNED
 
 
 def _fills_units(problem: GemmProblem, device: Device) -> bool:

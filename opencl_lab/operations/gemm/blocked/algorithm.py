@@ -11,7 +11,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.blocked.model import Tile, best_tiles, is_joined
+from opencl_lab.operations.gemm.blocked.model import Tile, best_tiles, is_joined, load_widths
 from opencl_lab.operations.gemm.launches import vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
@@ -174,25 +174,6 @@ def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
     return _tile(config).local_bytes(config.integer("BUFFERS"), gap, itemsize)
 
 
-def _load_width(limit: int, length: int, side: int, line: int, share: int) -> int:
-    """Return how many elements to load at once: a power of two.
-
-    Parameters
-    ----------
-    limit : int
-        The most that pays, a power of two.
-    length : int
-        Elements of a row in memory; so no vector reaches over its end.
-    side : int
-        Elements of the tile along such a row.
-    line : int
-        Distance of the lines to which vectors are written.
-    share : int
-        Elements of an item.
-    """
-    return math.gcd(limit, length, side, line, share)
-
-
 def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
     """Return the parameters of the template, but how k is split."""
     tile, vector = _tile(config), vector_width(problem, device)
@@ -202,14 +183,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     # Items of a CPU run one after the other: what they read need not be spread.
     rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
     lanes_n = math.gcd(8, tile.WG_N)
-    loads = {}
-    for name, along, size, extent, line in (
-        ("A", problem.trans_a, problem.m, tile.rows, line_a),
-        ("B", not problem.trans_b, problem.n, tile.columns, line_b),
-    ):
-        share = extent * tile.TILE_K // tile.items
-        length, side = (size, extent) if along else (problem.k, tile.TILE_K)
-        loads[f"LOAD_{name}"] = _load_width(vector, length, side, line if along else 0, share)
+    of_a, of_b = load_widths(tile, problem, device)
     products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
     return {
         **launches.params(problem),
@@ -222,7 +196,9 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
         "ROW_WIDTH": rows,
         "LANES_M": math.gcd(NEIGHBOURS // lanes_n, tile.WG_M),
         "LANES_N": lanes_n,
-        **loads,
+        # Where vectors are written as they are, to lines of the tile, these must be whole vectors.
+        "LOAD_A": math.gcd(of_a, line_a) if problem.trans_a else of_a,
+        "LOAD_B": of_b if problem.trans_b else math.gcd(of_b, line_b),
         "STORE_WIDTH": math.gcd(columns, problem.n, most),
         "ALIGNED": launches.is_aligned(device),
         "MOST": most,

@@ -51,6 +51,13 @@ TURNED = range(4, MOST_FEW + 1, 2)
 them that lie far apart, and these are often in the same bank of a cache."""
 UNDER_WAY = 32
 """Words of a matrix, and of x, that an item of a group loads before it uses them."""
+SECTOR = 32
+"""Bytes that memory gives at least."""
+SPREAD, ENOUGH, WANTED = 384, 192, 1536
+"""Items of a compute unit up to which more of them share a line; with which k is not split; and so
+many if it is."""
+LEAST_PARTS = 4
+"""Fewer parts of k save less than it takes to add them up."""
 
 
 class Gemv(launches.Product):
@@ -61,7 +68,7 @@ class Gemv(launches.Product):
     space = SearchSpace(
         (
             Parameter("LANES", (1, 2, 4, 8, 16, 32, 64, 128, 256), "items across the lines"),
-            Parameter("PIECES", (1, 2, 4, 8, 16, 32, 64, 128, 256), "items along k"),
+            Parameter("PIECES", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512), "items along k"),
             Parameter("VECTOR", (1, 2, 4, 8, 16), "numbers of a load"),
             Parameter("ROWS", (1, 2, 4, 8), "rows read together; lines of an item of a group"),
             Parameter("UNROLL", (1, 2, 4, 8), "loads along k before their use, in groups"),
@@ -261,32 +268,16 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
 
 def _grouped(problem: GemmProblem, device: Device) -> Config:
     """Return the built-in configuration of groups: 16 bytes a load, several under way."""
-    few, lines = few_of(problem), lines_of(problem)
-    limit = min(device.capabilities.max_work_group, device.max_work_items[0], 256)
-    vector = max(1, min(8, LOAD_BYTES // problem.dtype.itemsize))
-    words = max(1, problem.sum_type.itemsize // 4)
-    if is_along(problem):
-        rows = 1 if few == 1 else 2
-        unroll = 4 if rows * vector * few <= 16 else 2
-        pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
-        lanes = largest_power(limit // pieces)
-        if problem.dtype.itemsize >= 4 and few in TURNED and not is_other_along(problem):
-            vector, rows, unroll = 1, largest_power(4, max(2, UNDER_WAY // (few * words))), 4
-    else:
-        rows = largest_power(vector, max(1, UNDER_WAY // few), lines)
-        lanes = largest_power(limit, 32, max(1, 2 * lines // rows - 1))
-        pieces = largest_power(limit // lanes, max(1, problem.depth // 4))
-        vector = 1
-        unroll = largest_power(8, max(2, UNDER_WAY // (words * max(rows, few))))
-    sums = rows * few * problem.sum_type.itemsize
-    while lanes * pieces > 1 and sums * lanes * pieces > min(
-        32 << 10, device.capabilities.local_memory - 4
-    ):
+    form = _grouped_along if is_along(problem) else _grouped_across
+    lanes, pieces, vector, rows, unroll = form(problem, device)
+    sums = rows * few_of(problem) * problem.sum_type.itemsize
+    room = min(32 << 10, device.capabilities.local_memory - 4)
+    while lanes * pieces > 1 and sums * lanes * pieces > room:
         if lanes > 8 or pieces == 1:
             lanes //= 2
         else:
             pieces //= 2
-    groups = -(-lines // (lanes * rows)) * max(1, problem.batch)
+    groups = -(-lines_of(problem) // (lanes * rows)) * max(1, problem.batch)
     return Config(
         LANES=lanes,
         PIECES=pieces,
@@ -295,17 +286,70 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
         UNROLL=unroll,
         BLOCK=256,
         STEP_K=1024,
-        SPLITS=_splits_of_groups(problem, groups, device),
+        SPLITS=_splits_of_groups(problem, groups, groups * lanes * pieces, device),
     )
 
 
-def _splits_of_groups(problem: GemmProblem, groups: int, device: Device) -> int:
-    """Return in how many parts of k four groups a compute unit share the work."""
+def _group_limit(device: Device, most: int) -> int:
+    return min(device.capabilities.max_work_group, device.max_work_items[0], most)
+
+
+def _grouped_along(problem: GemmProblem, device: Device) -> tuple[int, int, int, int, int]:
+    """Return lanes, pieces, vector, rows, unroll for lines along k: two lines an item.
+
+    More items share a line where there are few lines, until each has one load.
+    """
+    few, lines, itemsize = few_of(problem), lines_of(problem), problem.dtype.itemsize
+    vector = math.gcd(max(1, min(8, LOAD_BYTES // itemsize)), problem.k)
+    rows = min(2, lines)
+    unroll = largest_power(8, max(2, UNDER_WAY * 4 // (rows * vector * itemsize * few)))
+    if itemsize >= 4 and few in TURNED and not is_other_along(problem):
+        words = max(1, problem.sum_type.itemsize // 4)
+        vector, rows, unroll = 1, largest_power(4, max(2, UNDER_WAY // (few * words))), 4
+    limit = _group_limit(device, 256)
+    shares = -(-lines // rows) * max(1, problem.batch)
+    pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
+    while (
+        2 * pieces <= min(limit, problem.depth // vector)
+        and shares * pieces < SPREAD * device.compute_units
+    ):
+        pieces *= 2
+    lanes = largest_power(max(1, min(limit, 128) // pieces), shares)
+    return lanes, pieces, vector, rows, unroll
+
+
+def _grouped_across(problem: GemmProblem, device: Device) -> tuple[int, int, int, int, int]:
+    """Return lanes, pieces, vector, rows, unroll for lines across k: a group for each unit.
+
+    So no group waits for others: many items share a few lines, as many as a sector of memory has
+    at least. Where rows are no whole vectors, the items of a group read side by side.
+    """
+    few, lines = few_of(problem), lines_of(problem)
+    words = max(1, problem.sum_type.itemsize // 4)
+    rows = largest_power(
+        max(1, min(8, LOAD_BYTES // problem.dtype.itemsize)), max(1, UNDER_WAY // few), lines
+    )
+    whole = lines % rows == 0
+    limit = _group_limit(device, 512)
+    least = SECTOR * (2 if few == 1 else 1) // LOAD_BYTES
+    if not whole:
+        least = 4 * SECTOR // problem.dtype.itemsize
+    blocks = -(-lines // rows) * max(1, problem.batch)
+    lanes = max(least, 1 << max(0, -(-blocks // device.compute_units) - 1).bit_length())
+    lanes = largest_power(limit, 32, lanes, max(1, 2 * lines // rows - 1))
+    pieces = largest_power(limit // lanes, max(1, problem.depth // 4))
+    unroll = largest_power(8, max(2, UNDER_WAY // (words * max(rows, few))))
+    return lanes, pieces, 1, rows, min(unroll, 4) if whole and few == 1 else unroll
+
+
+def _splits_of_groups(problem: GemmProblem, groups: int, items: int, device: Device) -> int:
+    """Return in how many parts of k enough items share the work; few parts do not pay."""
     units = device.compute_units
-    if groups >= 2 * units:
+    if items >= ENOUGH * units:
         return 1
     part = JOINED_PART if joins(device) else GPU_PART
-    return _splits(problem, groups, 4 * units, part)
+    splits = _splits(problem, groups, -(-WANTED * units * groups // items), part)
+    return splits if splits >= LEAST_PARTS else 1
 
 
 def _splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
