@@ -144,7 +144,7 @@ def _cycles(form: Form, device: Device) -> float:
         if tasks.tail_down:
             last = _tile_cycles(form, tasks.tail_m, columns, device)
             cycles += (filled - whole) / tasks.tail_m * last
-        cycles *= form.steps * form.panels_n / form.panels_tile_n
+        cycles *= form.steps * form.products * form.panels_n / form.panels_tile_n
         # A thread that claims the last tile keeps the others waiting, about half of it on average.
         many = tasks.number > units
         cycles = cycles / units + last / 2 * (1 + late) if many else last * (1 + late)
@@ -153,7 +153,7 @@ def _cycles(form: Form, device: Device) -> float:
     if form.pack_b == "ahead":
         pack = _pack_cycles(form)
         numbers = problem.depth * form.parts * form.panels_n * form.panel
-        readers = max(2.0, units / form.tiles_n)
+        readers = max(2.0, units / max(1, form.tiles_n))
         cycles += PHASE + numbers * pack * (2 + SHARED * (readers - 2)) / units
     if form.splits > 1:
         cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
