@@ -176,6 +176,30 @@ def test_measured_once_and_kept(device, data_folder, monkeypatch, caplog):
     monkeypatch.undo()
 
 
+def test_one_busy_moment_leaves_out_no_size(monkeypatch):
+    def seconds(problem, multiply):
+        asked.append(problem.m)
+        busy = 0.3 if asked == [32] else 0.0
+        return busy + problem.work.flops * 8e-12
+
+    asked = []
+    monkeypatch.setattr(hybrid, "_seconds", seconds)
+    model = hybrid._measure(np.dtype("f4"), None)
+    squares = {item.m: item.seconds for item in model.samples if item.m == item.k}
+    assert sorted(squares) == list(hybrid.SQUARES)
+    assert squares[32] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("each", "calls"), [(1.0, 2), (0.06, 2), (0.01, 5), (0.001, 20), (1e-6, 50)]
+)
+def test_long_calls_are_timed_less_often(each, calls):
+    count = 0
+    while hybrid._goes_on(count, count * each):
+        count += 1
+    assert count == pytest.approx(calls, abs=1)
+
+
 def test_stale_and_damaged_files_are_not_read(device, planted, data_folder, monkeypatch):
     assert hybrid._read(device, SINGLE) is not None
     overlay = data_folder / "tuning" / "gemm.json"

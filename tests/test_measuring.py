@@ -90,6 +90,19 @@ def test_there_is_a_rest_before_each_turn():
     assert len(rested) == 6
 
 
+def test_rests_do_not_come_on_top_of_the_budget():
+    clock, samples = Clock(), [[], []]
+    begin = clock.now
+
+    def rested():
+        clock.now += 0.1
+
+    for turn in Rounds(samples, budget=3.0, rest=rested, clock=clock):
+        clock.now += 0.01
+        samples[turn.participant].append(1.0 + len(samples[turn.participant]))  # never steady
+    assert clock.now - begin <= 3.0 and min(map(len, samples)) > LEAST_ROUNDS
+
+
 @pytest.mark.parametrize(("spins", "looks"), [(0.0, 1), (0.012, 4), (60.0, 100)])
 def test_a_rest_ends_when_no_thread_spins_any_more(spins, looks):
     now = [0.0]

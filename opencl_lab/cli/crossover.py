@@ -31,6 +31,8 @@ from opencl_lab.wording import counted
 __all__ = ["CROSSOVER_FILES", "bench_crossover", "range_of"]
 
 CROSSOVER_FILES = ("crossover.csv", "crossover.json", "crossover.png")
+SECONDS = 3.0
+"""Time limit of a size where none is given: which side is faster is less than how fast it is."""
 SMALLEST = 4
 LESS, MORE = 1 << 18, 1 << 4  # work of the least and the greatest size, of that of the default one
 COLUMNS = (
@@ -78,9 +80,12 @@ def _allowed(work: Callable[[int], float], size: int) -> float:
 def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> int:
     """Search, print what was found, and write that to `folder`; return the exit status.
 
+    Where nobody says how long or how often, a size has `SECONDS` for its rows.
     What was found before an interrupt is printed and written all the same.
     """
     least, greatest = (point.size for point in sweep.points)
+    if sweep.request.budget is None and sweep.request.repeats is None:
+        sweep = replace(sweep, request=replace(sweep.request, budget=SECONDS))
     statuses: list[int] = []
     interrupt: KeyboardInterrupt | None = None
     with progress_bar(f"{sweep.chosen.name} crossover") as progress:

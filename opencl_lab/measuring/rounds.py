@@ -73,7 +73,7 @@ class Rounds:
     seed : int
         Of the orders.
     rest : callable, optional
-        What waits before each turn.
+        What waits before each turn, as a part of it.
     clock : callable
         What tells the time.
     """
@@ -108,9 +108,9 @@ class Rounds:
 
     def _turn(self, number: int, index: int, part: float) -> Iterator[Turn]:
         """Yield a turn, and keep what it took."""
-        if self._rest is not None:
-            self._rest()  # that is not this participant's time
         begin, made = self._clock(), len(self._samples[index])
+        if self._rest is not None:
+            self._rest()  # it counts: else the rests of many short turns come on top of the budget
         yield Turn(number, index, self._share(number - 1 + part))
         self._last[index] = self._clock() - begin
         self._spent[index] += self._last[index]

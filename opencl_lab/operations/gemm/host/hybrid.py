@@ -46,9 +46,9 @@ FLAT = (16, 2048, 2048)
 """Few rows: a product that takes the time that its bytes take."""
 LONGEST = 0.15
 """Seconds of a call of a sample; sizes that would take longer are left out."""
-ROW = 0.02
-"""Seconds of the calls that are timed for a sample, about, and five at least."""
-MOST_CALLS = 50
+ROW, LONG_ROW = 0.02, 0.1
+"""Seconds of the calls that are timed for a sample, about: of short calls, and of the first few."""
+LEAST_CALLS, FEW_CALLS, MOST_CALLS = 2, 5, 50
 PASSES = 2
 """Over all sizes: a busy moment spoils one."""
 MOST_CHOICES = 4096
@@ -269,11 +269,11 @@ def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
     """Return the model of a side."""
     shapes = [*((size,) * 3 for size in SQUARES), FLAT]
     seconds: dict[tuple[int, int, int], float] = {}
+    speed = 0.0  # operations a second, the highest seen
     for _ in range(PASSES):
-        speed = 0.0  # operations a second, the highest seen
         for shape in shapes:
             problem = GemmProblem(*shape, dtype)
-            if speed and problem.work.flops / speed > LONGEST:
+            if shape != shapes[0] and problem.work.flops / speed > LONGEST:
                 continue
             seconds[shape] = min(_seconds(problem, multiply), seconds.get(shape, math.inf))
             speed = max(speed, problem.work.flops / seconds[shape])
@@ -284,16 +284,23 @@ def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
     """Return what a call takes: the least of some after the first, as other load only adds."""
     rng = np.random.default_rng(0)
     inputs = {
-        name: rng.uniform(-1, 1, shape).astype(problem.dtype)
+        name: rng.random(shape, np.float32).astype(problem.dtype, copy=False)
         for name, shape in (("a", problem.shape_a), ("b", problem.shape_b))
     }
     multiply(problem, inputs)
     times: list[float] = []
-    while len(times) < 5 or (sum(times) < ROW and len(times) < MOST_CALLS):
+    while _goes_on(len(times), sum(times)):
         begin = time.perf_counter()
         multiply(problem, inputs)
         times.append(time.perf_counter() - begin)
     return min(times)
+
+
+def _goes_on(calls: int, seconds: float) -> bool:
+    """Return whether a sample takes another call; long ones are not disturbed as much."""
+    if calls < FEW_CALLS:
+        return calls < LEAST_CALLS or seconds < LONG_ROW
+    return calls < MOST_CALLS and seconds < ROW
 
 
 def _head(device: Device, dtype: np.dtype[Any]) -> dict[str, Any]:
