@@ -77,6 +77,7 @@ def test_files_are_taken_in_the_order_of_the_operation(tmp_path, shapes):
     files = [tmp_path / f"{name}.npy" for name in "abc"]
     result = oclab("gemm", *files[:2], "-o", files[2], *QUICK)
     assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == f"written: {files[2]}"
     np.testing.assert_allclose(np.load(files[2]), a @ b, rtol=1e-12, atol=1e-12)
     assert oclab("gemm", "--help").stdout.splitlines()[0].endswith("[A] [B]")
 

@@ -1,5 +1,7 @@
 """`oclab gemm A B -o OUT` on real files."""
 
+import json
+
 import numpy as np
 import pytest
 from command_line import QUICK, oclab, one_sentence
@@ -67,6 +69,7 @@ def test_a_product_of_files_by_tiles_is_that_of_all(matrices, tmp_path, monkeypa
         "--json", "gemm", *files, "-o", tmp_path / "c.npy", *FAST, OCLAB_DEVICE_BYTES="60000"
     )
     assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["output"] == str(tmp_path / "c.npy")
     assert " x 40, each in " in result.stdout or "tiles of" in result.stdout
     assert abs(np.load(tmp_path / "c.npy") - a.astype(float) @ b[:120]).max() < 1e-4
 

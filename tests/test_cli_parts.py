@@ -55,6 +55,7 @@ def test_a_file_is_sorted_and_checked(given, out, keys, capsys):
     told = capsys.readouterr().out
     assert "sort: 900,000 int32 keys, opencl:radix in" in told and " runs of " in told
     assert "GB/s; correct (checked in" in told and "device: " in told
+    assert told.splitlines()[-1] == f"written: {out}"
     assert "references are not run" in told and "stages, which overlap" in told
     np.testing.assert_array_equal(np.load(out), np.sort(keys))
     assert given.read_bytes() == before
@@ -71,6 +72,7 @@ def test_the_document(given, out, keys, capsys, tmp_path):
     assert ours["implementation"] == "opencl:radix" and ours["ok"]
     assert ours["total_ms"]["runs"] == 1 and ours["kernel_ms"] > 0 and ours["gbps"] > 0
     assert {row["status"] for row in others} == {"unavailable"} and len(others) >= 5
+    assert document["output"] == str(out)
     assert document["parts"]["count"] > 2 and document["parts"]["merged"]
     assert len(table.read_text().splitlines()) == 2 + len(others)
     np.testing.assert_array_equal(np.load(out), np.sort(keys)[::-1])

@@ -138,6 +138,10 @@ def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
     status, output, errors = _interrupt(folder, number)
     assert status == 130
     assert "the same command goes on" in errors and "Traceback" not in errors
+    lines = output.splitlines()
+    (winner,) = (line for line in lines if line.startswith("winner:"))
+    config = winner[len("winner: ") : winner.index("}") + 1]
+    assert not any(config in line for line in lines if line.startswith("finals"))
     assert "ended by an interrupt" in output and "winner:" in output and "stored:" in output
     kept = lines_in_journal(folder)
     again = json.loads(oclab("--json", *GEMM, "--budget", "1").stdout)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from opencl_lab.cli.common import print_json, settings, write_files
+from opencl_lab.cli.common import print_json, settings
 from opencl_lab.cli.points import Sweep
 from opencl_lab.cli.progress import progress_bar
-from opencl_lab.cli.results import write_json
+from opencl_lab.cli.results import write_json, write_results
 from opencl_lab.comparison.calls import OURS, CallReport, measure_calls
 from opencl_lab.comparison.table import number
 from opencl_lab.wording import counted, size_text
@@ -77,10 +77,9 @@ def _print_and_write(
         settings().say(EXPLAINED)
     if folder is None:
         return 0
-    failed = write_files(*(partial(write_json, folder / file, content) for file in CALL_RESULTS))
-    if not failed:
-        settings().say(f"written to {folder}: {' '.join(CALL_RESULTS)}")
-    return failed
+    return write_results(
+        folder, {file: partial(write_json, content=content) for file in CALL_RESULTS}
+    )
 
 
 def _table(title: str, report: CallReport) -> Table:

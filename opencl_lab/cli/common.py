@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ __all__ = [
     "global_options",
     "output_path",
     "print_json",
+    "say_written",
     "settings",
     "write_files",
 ]
@@ -222,3 +224,18 @@ def write_files(*writers: Callable[[], None]) -> int:
             click.echo(f"oclab: {error.sentence}", err=True)
             status = error.exit_status
     return status
+
+
+def say_written(paths: Sequence[Path | None]) -> None:
+    """Say which files were written, those aside that are None or standard output."""
+    names = " ".join(str(path) for path in paths if path is not None and not _is_output(path))
+    if names:
+        settings().say(f"written: {names}")
+
+
+def _is_output(path: Path) -> bool:
+    """Return whether a path leads to where this process prints."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:
+        return False

@@ -13,10 +13,10 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import print_json, settings, write_files
+from opencl_lab.cli.common import print_json, settings
 from opencl_lab.cli.points import Sweep
 from opencl_lab.cli.progress import progress_bar, progress_of_part
-from opencl_lab.cli.results import write_json
+from opencl_lab.cli.results import write_json, write_results
 from opencl_lab.comparison.crossover_search import CrossoverSearch, Pair
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.patience import Patience
@@ -159,17 +159,17 @@ def _print_and_write(
         _print(sweep, search, found, complete)
     if folder is None:
         return 0
-    table, data, plot = (folder / file for file in CROSSOVER_FILES)
+    table, data, plot = CROSSOVER_FILES
     title = f"{sweep.chosen.name} on {sweep.selection.device}"
     crossings = [pair.crossover() for pair in search.pairs]
-    failed = write_files(
-        partial(_write_table, table, found),
-        partial(write_json, data, content),
-        partial(plot_times, plot, series, name, title, crossings),
+    return write_results(
+        folder,
+        {
+            table: partial(_write_table, found=found),
+            data: partial(write_json, content=content),
+            plot: lambda path: plot_times(path, series, name, title, crossings),
+        },
     )
-    if not failed:
-        settings().say(f"written to {folder}: {' '.join(CROSSOVER_FILES)}")
-    return failed
 
 
 def _as_dict(pair: Pair) -> dict[str, Any]:

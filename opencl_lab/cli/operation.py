@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from opencl_lab.cli.common import global_options, settings, write_files
+from opencl_lab.cli.common import global_options, settings
 from opencl_lab.cli.options import problem_options, run_options, used_options
 from opencl_lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
 from opencl_lab.cli.parts import find_job, run_job
@@ -92,7 +92,7 @@ def _run(asked: OperationRequest) -> int:
         print_what_was_read(asked, data)
         print_comparison(asked, comparison, options)
     finally:  # also where nobody reads what is printed
-        failed = write_files(*Outputs(asked, data, comparison).writers())
+        failed = Outputs(asked, data, comparison).write()
     return failed or comparison.exit_status
 
 

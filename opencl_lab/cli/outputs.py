@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from opencl_lab.cli.common import document, print_json, settings
+from opencl_lab.cli.common import document, print_json, say_written, settings, write_files
 from opencl_lab.cli.request import Data, OperationRequest
 from opencl_lab.comparison.plots import plot_comparison, plot_curves
 from opencl_lab.comparison.runner import Comparison
@@ -77,6 +77,7 @@ def print_comparison(
                 device=asked.selection.as_dict(),
                 problem=problem.as_dict(),
                 options=options,
+                output=str(asked.output) if asked.output and comparison.outputs else None,
                 results=[row.as_row() for row in comparison.measurements],
             )
         )
@@ -109,11 +110,21 @@ class Outputs:
     data: Data
     comparison: Comparison
 
-    def writers(self) -> list[Callable[[], None]]:
-        """Return what writes the files that were asked for."""
+    def write(self) -> int:
+        """Write the files that were asked for, and say which; return the exit status."""
         asked = self.asked
         files = ((asked.csv, self._csv), (asked.plot, self._plot), (asked.output, self._output))
-        return [partial(write, path) for path, write in files if path is not None]
+        written: list[Path] = []
+
+        def keep(path: Path, write: Callable[[Path], bool | None]) -> None:
+            if write(path) is not False:
+                written.append(path)
+
+        failed = write_files(
+            *(partial(keep, path, write) for path, write in files if path is not None)
+        )
+        say_written(written)
+        return failed
 
     def _csv(self, path: Path) -> None:
         write_csv(path, (({}, row) for row in self.comparison.measurements))
@@ -131,12 +142,13 @@ class Outputs:
         pictures = chosen.pictures(comparison.problem, *data) if outputs else None
         plot_comparison(path, comparison.measurements, title, pictures)
 
-    def _output(self, path: Path) -> None:
+    def _output(self, path: Path) -> bool:
+        """Write the result, if there is a right one; return whether that is so."""
         chosen, arrays, options = self.asked.chosen, self.data.arrays, self.data.options
         outputs = self.comparison.outputs
         if not outputs:
             click.echo(f"oclab: {path} is not written: no algorithm gave a right result", err=True)
-            return
+            return False
         names = [name for item in self.data.stored.values() for name in item.names]
         kept = names and chosen.keeps_columns(arrays, **options)
         write_array(
@@ -153,3 +165,4 @@ class Outputs:
                 "columns hold something else",
                 err=True,
             )
+        return True

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from opencl_lab.cli.common import document, print_json, settings, write_files
+from opencl_lab.cli.common import document, print_json, say_written, settings, write_files
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.request import OperationRequest
 from opencl_lab.comparison.measure import Measurement
@@ -65,6 +65,8 @@ def run_job(asked: OperationRequest, job: FileJob) -> int:
         _print(asked, job, result, rows, output)
     finally:
         failed = write_files(*_writers(asked, job, rows))
+        others = () if failed else (asked.csv, asked.plot)
+        say_written([output if result.fault is None else None, *others])
     return failed or (0 if ours.ok else 1)
 
 
@@ -130,6 +132,7 @@ def _print(
                 device=selection.as_dict(),
                 problem=job.problem.as_dict(),
                 options={**asked.options, **asked.files_by_name},
+                output=str(output) if result.fault is None else None,
                 results=[row.as_row() for row in rows],
                 parts={**job.parts, **stages, "check_ms": result.check_seconds * 1e3},
             )

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from opencl_lab.cli.common import print_json, settings, write_files
 from opencl_lab.comparison.drawing import check_plot
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import check_target, write_target
 
-__all__ = ["named_folder", "results_folder", "write_json", "write_text"]
+__all__ = [
+    "named_folder",
+    "print_and_write",
+    "results_folder",
+    "write_json",
+    "write_results",
+    "write_text",
+]
 
 
 def named_folder(out: str) -> Path:
@@ -60,3 +69,31 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON document as a whole or not at all."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True))
+
+
+def print_and_write(
+    content: Mapping[str, Any], show: Callable[[], None], write: Callable[[], int]
+) -> int:
+    """Print a document where JSON is wanted, else show it; then write files.
+
+    Returns
+    -------
+    int
+        What `write` returns, an exit status.
+    """
+    try:
+        if settings().json:
+            print_json(content)
+        else:
+            show()
+    finally:  # also where nobody reads what is printed
+        failed = write()
+    return failed
+
+
+def write_results(folder: Path, writers: Mapping[str, Callable[[Path], None]]) -> int:
+    """Write files of a folder by their names, and say which; return an exit status."""
+    failed = write_files(*(partial(write, folder / name) for name, write in writers.items()))
+    if not failed:
+        settings().say(f"written to {folder}: {' '.join(writers)}")
+    return failed

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from opencl_lab.cli.common import print_json, settings, write_files
+from opencl_lab.cli.common import settings
 from opencl_lab.cli.options import RunOptions, used_options
 from opencl_lab.cli.points import Sweep, SweepPoint
-from opencl_lab.cli.results import write_json, write_text
+from opencl_lab.cli.results import print_and_write, write_json, write_results, write_text
 from opencl_lab.cli.values import whole_numbers
 from opencl_lab.comparison.lines import Series
 from opencl_lab.comparison.measure import Side
@@ -29,7 +26,7 @@ from opencl_lab.comparison.shapes import (
     summary_lines,
     table,
 )
-from opencl_lab.comparison.table import write_csv
+from opencl_lab.comparison.table import table_text, write_csv
 from opencl_lab.comparison.wanted import names_of
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operation import Operation
@@ -42,7 +39,8 @@ SHAPE_RESULTS = ("shapes.csv", "shapes.json", "shapes.txt")
 STANDARD = "standard"
 SECONDS = 1.0
 """Time limit of a shape where none is given: many shapes are measured, each less well."""
-FILE_WIDTH = 140  # of the table in the text file
+UNLIMITED = math.inf
+"""Seconds that a call may take: estimates go by size, and shapes have no order."""
 
 
 def shapes_of(chosen: Operation[Any], wanted: str) -> list[Shape]:
@@ -166,17 +164,13 @@ class ShapeOutputs:
     def print_and_write(self) -> int:
         """Print the table and its summary, then write the files; return their exit status."""
         content = self._document()
-        try:
-            if settings().json:
-                print_json(content)
-            else:
-                settings().say_device()
-                settings().show(self._table())
-                for line in summary_lines(self.results):
-                    settings().say(line)
-        finally:  # also where nobody reads what is printed
-            failed = self._write(content)
-        return failed
+        return print_and_write(content, self._print, partial(self._write, content))
+
+    def _print(self) -> None:
+        settings().say_device()
+        settings().show(self._table())
+        for line in summary_lines(self.results):
+            settings().say(line)
 
     def _table(self) -> Any:
         chosen = self.sweep.chosen
@@ -194,31 +188,20 @@ class ShapeOutputs:
             summary=summary(self.results),
         )
 
-    def _text(self) -> str:
-        console = Console(file=io.StringIO(), width=FILE_WIDTH)
-        console.print(f"on {self.sweep.selection.device}", markup=False)
-        console.print(self._table())
-        for line in summary_lines(self.results):
-            console.print(line, markup=False)
-        assert isinstance(console.file, io.StringIO)
-        return console.file.getvalue()
-
     def _write(self, content: dict[str, Any]) -> int:
-        options = self.sweep.options
+        options, names = self.sweep.options, self.sweep.chosen.shape_options
         flat = (
             ({**self._named(place), **options}, row) for place, rows in self.series for row in rows
         )
-        rows, data, text = (self.folder / name for name in SHAPE_RESULTS)
-        names = self.sweep.chosen.shape_options
-        failed = write_files(
-            lambda: write_csv(rows, flat, leading=(*names, *options)),
-            lambda: write_json(data, content),
-            lambda: write_text(text, self._text()),
+        device = f"on {self.sweep.selection.device}"
+        rows, data, text = SHAPE_RESULTS
+        return write_results(
+            self.folder,
+            {
+                rows: lambda path: write_csv(path, flat, leading=(*names, *options)),
+                data: lambda path: write_json(path, content),
+                text: lambda path: write_text(
+                    path, table_text(device, self._table(), *summary_lines(self.results))
+                ),
+            },
         )
-        if not failed:
-            settings().say(f"written to {self.folder}: {' '.join(SHAPE_RESULTS)}")
-        return failed
-
-
-UNLIMITED = math.inf
-"""Seconds that a call may take: estimates go by size, and shapes have no order."""

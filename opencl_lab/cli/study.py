@@ -14,11 +14,11 @@ from rich.table import Table
 from opencl_lab.cli.common import document, global_options, print_json, settings, write_files
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.results import named_folder, results_folder, write_json, write_text
-from opencl_lab.comparison.table import OPTIONAL_COLUMNS, write_csv
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.device import Device
 from opencl_lab.studies.catalogue import STUDIES
 from opencl_lab.studies.descriptor import SCALES, PartResult, Study
-from opencl_lab.studies.outcome import Outcome, table_text
+from opencl_lab.studies.outcome import FILE_WIDTH, Outcome
 from opencl_lab.studies.plots import remove_plots
 from opencl_lab.studies.run import run_study
 from opencl_lab.studies.scaling import machine_of
@@ -178,14 +178,16 @@ def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
     full = document("study", device=outcome.device.as_dict(), **content)
     table, data, text, summary = (folder / name for name in RESULTS)
     printed = outcome.printed_table()
-    words = outcome.summary() + (f"\n{table_text([printed])}" if printed is not None else "")
+    words = outcome.summary() + (
+        f"\n{table_text(printed, width=FILE_WIDTH)}" if printed is not None else ""
+    )
     plots = outcome.plots
     gaps = "".join(f"{line}\n" for line in outcome.gaps)
     failed = write_files(
         lambda: remove_plots(outcome.study, folder),  # an interrupt must not leave them
         lambda: write_csv(table, outcome.rows, leading=leading),
         lambda: write_json(data, full),
-        lambda: write_text(text, gaps + table_text(outcome.tables())),
+        lambda: write_text(text, gaps + table_text(*outcome.tables(), width=FILE_WIDTH)),
         lambda: write_text(summary, words),
         *(partial(draw, folder / name) for name, draw in plots.items()),
     )

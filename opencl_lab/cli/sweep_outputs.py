@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from opencl_lab.cli.common import print_json, settings, write_files
+from opencl_lab.cli.common import settings
 from opencl_lab.cli.points import Sweep
-from opencl_lab.cli.results import write_json, write_text
+from opencl_lab.cli.results import print_and_write, write_json, write_results, write_text
 from opencl_lab.comparison.lines import Series
 from opencl_lab.comparison.plots import (
     plot_efficiency,
@@ -26,13 +23,12 @@ from opencl_lab.comparison.plots import (
 from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.comparison.runner import BASELINE
 from opencl_lab.comparison.sweep import Crossover, crossovers
-from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
+from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, table_text, write_csv
 from opencl_lab.measuring.roofline import stored_peaks
 
 __all__ = ["PLOTS", "RESULTS", "SweepOutputs"]
 
 RESULTS = ("results.csv", "results.json", "table.txt")
-FILE_WIDTH = 140  # of tables in text files
 PLOTS = ("time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png")
 
 
@@ -66,14 +62,7 @@ class SweepOutputs:
     def print_and_write(self) -> int:
         """Print the results, then write the files; return the exit status of these."""
         content = self._document()
-        try:
-            if settings().json:
-                print_json(content)
-            else:
-                self._print()
-        finally:  # also where nobody reads what is printed
-            failed = self._write(content)
-        return failed
+        return print_and_write(content, self._print, partial(self._write, content))
 
     def _document(self) -> dict[str, Any]:
         name = self.sweep.chosen.size_option
@@ -95,52 +84,46 @@ class SweepOutputs:
 
     def _tables(self) -> str:
         """Return the tables as a text file has them."""
-        console = Console(file=io.StringIO(), width=FILE_WIDTH)
-        console.print(self.title, markup=False)
-        for size, rows in self.series:
-            console.print(comparison_table(rows, f"{self.sweep.chosen.size_option}={size}"))
-        for crossover in self.crossings:
-            console.print(str(crossover), markup=False)
-        assert isinstance(console.file, io.StringIO)
-        return console.file.getvalue()
+        name = self.sweep.chosen.size_option
+        tables = (comparison_table(rows, f"{name}={size}") for size, rows in self.series)
+        return table_text(self.title, *tables, *map(str, self.crossings))
 
     def _write(self, content: dict[str, Any]) -> int:
         name, options = self.sweep.chosen.size_option, self.sweep.options
         flat = (({name: size, **options}, row) for size, rows in self.series for row in rows)
-        table, data, text = (self.folder / item for item in RESULTS)
+        table, data, text = RESULTS
         plots = self._plots()
-        failed = write_files(
-            lambda: write_csv(table, flat, leading=(name, *options)),
-            lambda: write_json(data, content),
-            lambda: write_text(text, self._tables()),
-            *plots.values(),
+        failed = write_results(
+            self.folder,
+            {
+                table: lambda path: write_csv(path, flat, leading=(name, *options)),
+                data: lambda path: write_json(path, content),
+                text: lambda path: write_text(path, self._tables()),
+                **plots,
+            },
         )
         for left_out in set(PLOTS) - set(plots):
             with suppress(OSError):  # of an earlier run: it would not belong to these results
                 (self.folder / left_out).unlink(missing_ok=True)
-        if not failed:
-            settings().say(f"written to {self.folder}: {' '.join((*RESULTS, *plots))}")
         return failed
 
-    def _plots(self) -> dict[str, Callable[[], None]]:
+    def _plots(self) -> dict[str, Callable[[Path], None]]:
         """Return what draws each plot that these results have, and say which one they lack."""
         name, series, title, found = (
             self.sweep.chosen.size_option, self.series, self.title, self.crossings
         )  # fmt: skip
-        time, speedup, efficiency, throughput, roofline = (self.folder / item for item in PLOTS)
-        plots: dict[str, Callable[[], None]] = {
-            time.name: lambda: plot_times(time, series, name, title, found),
-            speedup.name: lambda: plot_speedup(speedup, series, name, BASELINE, title),
-            throughput.name: lambda: plot_throughput(throughput, series, name, title, found),
+        time, speedup, efficiency, throughput, roofline = PLOTS
+        plots: dict[str, Callable[[Path], None]] = {
+            time: lambda path: plot_times(path, series, name, title, found),
+            speedup: lambda path: plot_speedup(path, series, name, BASELINE, title),
+            throughput: lambda path: plot_throughput(path, series, name, title, found),
         }
         if any(share_of_worker(row) for _, rows in series for row in rows):
-            plots[efficiency.name] = lambda: plot_efficiency(
-                efficiency, series, name, BASELINE, title
-            )
+            plots[efficiency] = lambda path: plot_efficiency(path, series, name, BASELINE, title)
         peaks = stored_peaks(self.sweep.selection.device)
         reason = no_roofline(series, peaks)
         if reason or peaks is None:
-            settings().say(f"no {roofline.name}: {reason}")
+            settings().say(f"no {roofline}: {reason}")
         else:
-            plots[roofline.name] = lambda: plot_roofline(roofline, series, name, title, peaks)
+            plots[roofline] = lambda path: plot_roofline(path, series, name, title, peaks)
         return plots

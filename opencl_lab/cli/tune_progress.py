@@ -27,13 +27,14 @@ __all__ = ["failure_counts", "pace", "watch"]
 LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
 
 
-def _best_text(task: TuningTask, best: Evaluation | None) -> str:
+def _best_text(task: TuningTask, best: Evaluation | None, whole: bool = True) -> str:
+    """Return the best time so far, and by which configuration if that is to be told."""
     if best is None:
         return "nothing correct yet"
     share, why = share_of_peak(task, best.time_ms)
     about = f", {why}" if why else ""
     peak = "" if share is None else f" ({share_text(share)} % of peak{about})"
-    return f"best {number(best.time_ms)} ms{peak} {best.config}"
+    return f"best {number(best.time_ms)} ms{peak}" + (f" {best.config}" if whole else "")
 
 
 def failure_counts(failures: Mapping[str, int]) -> str:
@@ -76,7 +77,8 @@ class _Lines:
         left = "" if state.seconds_left is None else f"{state.seconds_left:.0f} s left"
         parts = (
             f"{state.phase} {_tried(state)}",
-            _best_text(self._task, state.best),
+            # The finals end with the winner in full.
+            _best_text(self._task, state.best, state.phase == "search"),
             failure_counts(state.failures),
             pace(state),
             left,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +22,7 @@ __all__ = [
     "comparison_table",
     "number",
     "peak_caption",
+    "table_text",
     "write_csv",
 ]
 
@@ -31,6 +34,7 @@ OPTIONAL_COLUMNS = (
 """What a narrow terminal does without, in this order."""
 DEVICE_ROWS = "@device: the data were on the device, before and after"
 OTHER_RUNS = "kernel ms: of runs with events, which are others than those of total ms"
+FILE_WIDTH = 140  # of tables in text files
 RESULT_WIDTH = 16  # what is left to a reason, which wraps
 
 
@@ -42,6 +46,15 @@ def number(value: float | None, digits: int = 4) -> str:
         text = f"{value:.{digits}g}"
         return f"{value:.0f}" if "e" in text else text
     return f"{value:.2e}"
+
+
+def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
+    """Return tables and sentences as a text file has them."""
+    console = Console(file=io.StringIO(), width=width)
+    for item in shown:
+        console.print(item, markup=not isinstance(item, str))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
 
 
 def comparison_table(rows: Sequence[Measurement], title: str) -> Table:

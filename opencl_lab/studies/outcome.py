@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from opencl_lab.comparison.measure import Measurement
@@ -19,7 +17,7 @@ from opencl_lab.studies.plots import Draw, plots_of
 from opencl_lab.studies.printed import Beside, beside_printed, printed_table
 from opencl_lab.wording import duration
 
-__all__ = ["Outcome", "table_text"]
+__all__ = ["FILE_WIDTH", "Outcome"]
 
 NOTHING_PRINTED = "No figure that the report printed is known, so none stands beside the rows."
 FILE_WIDTH = 160  # of tables in text files
@@ -173,12 +171,3 @@ class Outcome:
         return ended + [
             f"Not measured: {name} at {'; '.join(where)}." for name, where in points.items()
         ]
-
-
-def table_text(tables: Iterable[Table]) -> str:
-    """Return tables as a text file has them."""
-    console = Console(file=io.StringIO(), width=FILE_WIDTH)
-    for table in tables:
-        console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
