@@ -127,13 +127,12 @@ class _Bound:
     def __init__(self, problem: GemmProblem, inputs: Arrays):
         self._problem = problem
         self._inputs = inputs
-        real = problem.sum_type.type(0).real.dtype
-        terms = (problem.depth + 4) * (2 if problem.is_complex else 1)
+        terms = (problem.depth + 4) * problem.parts
         terms += GELU_TERMS if problem.activation == "gelu" else 0
-        self._gamma = growth(terms, real) * (np.sqrt(2) if problem.is_complex else 1)
+        self._gamma = growth(terms, problem.real_type) * (np.sqrt(2) if problem.is_complex else 1)
         if problem.precision == "tf32":
             self._gamma += TF32
-        self._least = terms * float(np.finfo(real).tiny)
+        self._least = terms * float(np.finfo(problem.real_type).tiny)
         self._rounding = 0.0
         if problem.dtype != problem.sum_type:
             steps = (problem.alpha != 1, problem.beta, problem.bias, problem.activation)

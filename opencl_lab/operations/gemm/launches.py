@@ -81,14 +81,12 @@ def is_aligned(device: Device) -> bool:
 def vector_width(problem: GemmProblem, device: Device) -> int:
     """Return how many elements the device likes to have in a vector."""
     nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
-    parts = 2 if problem.is_complex else 1
-    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // parts))
+    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // problem.parts))
 
 
 def builtin_width(problem: GemmProblem, device: Device) -> int:
     """Return how many real numbers a built-in function may load or store at once."""
-    real_bytes = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
-    return largest_power(device.capabilities.vector_bytes // real_bytes)
+    return largest_power(device.capabilities.vector_bytes // problem.real_type.itemsize)
 
 
 def params(problem: GemmProblem) -> dict[str, Any]:

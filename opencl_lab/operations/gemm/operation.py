@@ -241,7 +241,7 @@ def _uniform(
     rng: np.random.Generator, shape: tuple[int, ...], problem: GemmProblem
 ) -> np.ndarray[Any, Any]:
     """Return random numbers between -1 and 1."""
-    real = problem.sum_type.type(0).real.dtype.type
+    real = problem.real_type.type
     if not problem.is_complex:
         return (2 * rng.random(shape, real) - 1).astype(problem.dtype, copy=False)
     made = np.empty(shape, problem.dtype)

@@ -155,6 +155,16 @@ class GemmProblem(Problem):
         return FLOAT32 if self.dtype.itemsize == 2 else self.dtype
 
     @property
+    def parts(self) -> int:
+        """Real numbers in an element."""
+        return 2 if self.is_complex else 1
+
+    @property
+    def real_type(self) -> np.dtype[Any]:
+        """Type of the real numbers that are added up: those of `sum_type`, or of its parts."""
+        return np.dtype(f"f{self.sum_type.itemsize // self.parts}")
+
+    @property
     def depth(self) -> int:
         """Length of the sums that are really formed: 0 where alpha is 0."""
         return 0 if self.alpha == 0 else self.k

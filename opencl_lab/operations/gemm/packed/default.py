@@ -44,8 +44,8 @@ ALIASED_BYTES = 2048
 
 def smallest(problem: GemmProblem, device: Device) -> Form:
     """Return the built-in form with the least tiles."""
-    real = problem.sum_type.itemsize // (2 if problem.is_complex else 1)
-    line = max(1, problem.n) * (2 if problem.is_complex else 1)
+    real = problem.real_type.itemsize
+    line = max(1, problem.n) * problem.parts
     lanes = min(16, max(2, device.native_vector_bytes // real))
     width = max(2, min(lanes, largest_power(2 * line - 1)))
     rows, vectors = _shape(problem.m, ceil_divide(line, width), device)
@@ -56,7 +56,7 @@ def smallest(problem: GemmProblem, device: Device) -> Form:
         width=width,
         panels_tile_m=1,
         panels_tile_n=1,
-        tile_k=max(16, STEP_BYTES // real // (2 if problem.is_complex else 1)),
+        tile_k=max(16, STEP_BYTES // real // problem.parts),
         unroll=2,
         pack_a=_copies_a(problem, vectors * width),
         pack_b="panel",

@@ -137,12 +137,12 @@ class Form:
     @property
     def parts(self) -> int:
         """Real numbers in an element."""
-        return 2 if self.problem.is_complex else 1
+        return self.problem.parts
 
     @property
     def real_type(self) -> np.dtype[Any]:
         """Type of the real numbers in panels."""
-        return np.dtype(f"f{self.problem.sum_type.itemsize // self.parts}")
+        return self.problem.real_type
 
     @property
     def sums(self) -> str:

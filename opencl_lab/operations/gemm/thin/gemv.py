@@ -175,13 +175,9 @@ def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int
     return depth, max(1, -(-problem.depth // depth) if depth else 1)
 
 
-def _real_size(problem: GemmProblem) -> int:
-    return problem.sum_type.itemsize // (2 if problem.is_complex else 1)
-
-
 def _alone_params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
     """Return the parameters of items on their own, with arrays that fit any stack."""
-    parts = 2 if problem.is_complex else 1
+    parts = problem.parts
     vector = max(config.integer("VECTOR"), parts)
     room = STACK // (few_of(problem) * parts * problem.sum_type.itemsize)
     return {
@@ -234,8 +230,8 @@ def _tree(config: Config, problem: GemmProblem) -> int:
 
 def _alone(problem: GemmProblem, device: Device) -> Config:
     """Return the built-in configuration of items on their own."""
-    real, along = _real_size(problem), is_along(problem)
-    extra = few_of(problem) * (2 if problem.is_complex else 1)
+    real, along = problem.real_type.itemsize, is_along(problem)
+    extra = few_of(problem) * problem.parts
     room = largest_power(SUMS // (extra * real))
     registers = 24 if device.native_vector_bytes >= 64 else 12
     lines, units = lines_of(problem), device.compute_units
