@@ -81,7 +81,7 @@ def test_elements_stacks_and_epilogues(algorithm, dtype, case, rng, queue):
     result, right = run.outputs["result"], expected(problem, inputs)
     assert result.dtype == problem.dtype
     assert result.shape == right.shape
-    real = problem.dtype.itemsize // (2 if problem.is_complex else 1)
+    real = problem.dtype.itemsize // problem.parts
     assert abs(result - right).max() <= TOLERANCES[real] * abs(right).max()
 
 
@@ -111,3 +111,16 @@ def test_words_of_blas_and_plain_stacks_become_one_form():
     assert stacked == GemmProblem(2, 3, 4, batch=5)
     assert (stacked.shape_a, stacked.shape) == ((5, 2, 4), (5, 2, 3))
     assert stacked.work.flops == 5 * 2 * 2 * 3 * 4
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "packed", "blocked", "gemv"])
+def test_what_is_added_once_keeps_its_infinities(algorithm, rng, device):
+    """As in BLAS: neither part of a C of complex numbers is multiplied by 0."""
+    problem = GemmProblem(5, 3, 20, np.dtype("complex64"), beta=1)
+    inputs = generated(rng, problem)
+    inputs["c"][0, 0], inputs["c"][4, 2] = complex(np.inf, 1), complex(2, -np.inf)
+    found = GEMM_SOLVER.run(problem, inputs, algorithm=algorithm).outputs["result"]
+    with np.errstate(invalid="ignore"):
+        product = inputs["a"] @ inputs["b"]
+    np.testing.assert_allclose(found.real, (product + inputs["c"]).real, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.imag, (product + inputs["c"]).imag, rtol=1e-4, atol=1e-4)

@@ -186,7 +186,9 @@ __global const element_t *restrict a,
 % if is_complex(TYPE):
             ${value} = multiply_add((sum_t)0, alpha, ${value});
 % if HAS_C:
-            ${value} = multiply_add(${value}, beta, c[${row} * n + ${column}]);
+            /* As in BLAS, a C that counts once is added as it is: an infinity times 0 is NaN. */
+            ${value} = beta.x == 1 && beta.y == 0 ? ${value} + c[${row} * n + ${column}]
+                                                  : multiply_add(${value}, beta, c[${row} * n + ${column}]);
 % endif
 % else:
             ${value} *= alpha;

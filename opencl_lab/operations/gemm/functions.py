@@ -54,7 +54,9 @@ def gemm(
         Complex for complex matrices only. As in BLAS: with ``beta=0``, `c` is not read; with
         ``alpha=0``, `a` and `b` are not read, so that NaN in them does not reach the result.
         They are rounded to the dtype, float32 for float16: there 1e40 is an infinity and 1e-50
-        is zero.
+        is zero. Of complex matrices they are complex numbers even where they are real, also
+        ``alpha=1``: so a sum with an infinite part becomes NaN in the other, as in BLAS and so in
+        `numpy.matmul`. A `c` that counts once is added as it is.
     c : array_like or pyopencl.array.Array, optional
         Of the shape of the result; needed where `beta` is not 0. It is not
         changed, unless `out` is `c`.
