@@ -9,6 +9,8 @@ from comparison_rows import row
 
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.comparison.shapes import judged, summary, summary_lines, table
+from opencl_lab.operations.gemm.host import elsewhere
+from opencl_lab.operations.gemm.host.hybrid import Choice
 from opencl_lab.operations.gemm.operation import GEMM
 
 
@@ -74,6 +76,14 @@ def test_all_means_those_that_may_be_the_fastest(shapes, tmp_path):
     assert {"gemv", "blocked", "naive"} <= taken
     assert document["summary"]["geometric_mean"] is None
     assert document["summary"]["over_best"] >= 1
+
+
+def test_an_algorithm_that_chooses_the_side_takes_part(shapes, tmp_path, monkeypatch):
+    monkeypatch.setattr(elsewhere, "choose_side", lambda *given: Choice(True, why="of a test"))
+    asked = ("--algorithm", "hybrid", "--against", "none", "--json")
+    document = json.loads(bench(shapes, tmp_path / "out", *asked).stdout)
+    hybrids = [item for item in document["results"] if item["algorithm"] == "hybrid"]
+    assert len(hybrids) == len(document["shapes"]) and all(item["ok"] for item in hybrids)
 
 
 @pytest.mark.parametrize(

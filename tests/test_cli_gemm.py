@@ -79,12 +79,18 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
     saved(tmp_path, "a.npy", a)
     saved(tmp_path, "b.npy", b)
     saved(tmp_path, "wide.npy", b.astype("f8"))
+    saved(tmp_path, "turning.npy", b.astype("c8"))
     saved(tmp_path, "whole.npy", (9 * b).astype("i4"))
     saved(tmp_path, "vector.npy", b[:, 0])
     np.savez(tmp_path / "two.npz", x=a, y=b)
     (tmp_path / "junk.npy").write_bytes(b"hello")
     for first, second, says in (
-        ("a", "wide.npy", "a is float32, b is float64; convert"),
+        (
+            "a",
+            "wide.npy",
+            "b is float64; convert with astype (on the command line: --dtype f",
+        ),
+        ("a", "turning.npy", "b is complex64; convert with astype (on the command line: --dtype c"),
         ("a", "whole.npy", "b is int32; convert"),
         ("a", "vector.npy", "b has 1 dimension, not 2; reshape"),
         ("a", "a.npy", "a gives sums of length 30 and b of length 20"),
@@ -97,6 +103,22 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
         assert result.returncode == 2 and one_sentence(result), second
         assert says in result.stderr, (says, result.stderr)
         assert not (tmp_path / "c.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("gemm", "a.npy", "a.npy", "--beta", "1"), "beta is for random data; with arrays, call"),
+        (("bench", "gemm", "--sizes", "16,32", "--m", "5", "--n", "5", "--k", "5", "--out", "out"),
+         "size changes nothing beside the other options, so all sizes would be the same problem"),
+    ],
+)  # fmt: skip
+def test_options_without_a_use_are_refused(arguments, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path, "a.npy", np.ones((3, 3), "f4"))
+    result = oclab(*arguments)
+    assert result.returncode == 2 and says in result.stderr, result.stderr
+    assert result.stdout == "" and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("dtype", "close"), [("float16", 1e-2), ("complex64", 1e-5)])

@@ -15,6 +15,7 @@ from opencl_lab.comparison.patience import Patience
 from opencl_lab.comparison.request import Request, Schedule, check_comparison
 from opencl_lab.comparison.trial import reference_trial
 from opencl_lab.discovery import Selection
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.measuring.roofline import stored_peaks
 from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import Arrays
@@ -126,12 +127,23 @@ class Sweep:
 def sweep_of(
     chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
 ) -> Sweep:
-    """Return the problems of all sizes, checked before the first one costs time."""
+    """Return the problems of all sizes, checked before the first one costs time.
+
+    Raises
+    ------
+    InvalidProblem
+        Also where all sizes are one problem, as options say all that a size says.
+    """
     used = {**used_options(chosen, options), "seed": run.seed}
     del used[chosen.size_option]
     points: list[SweepPoint] = []
     sweep = Sweep(chosen, settings().begin(), points, used, run.request())
     points += map(sweep.point, sizes)
+    if len(points) > 1 and all(point.problem == points[0].problem for point in points):
+        raise InvalidProblem(
+            f"{chosen.size_option} changes nothing beside the other options, so all sizes would be "
+            f"the same problem: {points[0].problem.title}"
+        )
     return sweep
 
 

@@ -94,12 +94,14 @@ class ShapeSweep(Sweep):
         wanted = names_of(self.request.algorithms)
         if wanted == ["all"]:
             wanted = list(self.chosen.solver.promising(problem, device))
-        able = [
-            name
-            for name in wanted
-            if name != AUTO and self.chosen.algorithm(name).supports(problem, device) is None
-        ]
+        able = [name for name in wanted if name != AUTO and self._takes(name, problem)]
         return replace(self.request, algorithms=[AUTO, *able])
+
+    def _takes(self, name: str, problem: Any) -> bool:
+        """Return whether an algorithm takes a shape; one that chooses takes whatever is there."""
+        if name in self.chosen.choices:
+            return True
+        return self.chosen.algorithm(name).supports(problem, self.selection.device) is None
 
     @property
     def identity(self) -> dict[str, Any]:

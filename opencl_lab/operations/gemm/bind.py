@@ -72,10 +72,19 @@ def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
     if not set(names.values()) <= set(ELEMENT_TYPES) or len(set(names.values())) > 1:
         found = ", ".join(f"{name} is {dtype}" for name, dtype in names.items())
         raise InvalidProblem(
-            f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}: {found}; "
-            "convert with astype (on the command line: --dtype float64), nothing is converted "
+            f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}: {found}; convert with "
+            f"astype (on the command line: --dtype {_common_type(arrays)}), nothing is converted "
             "silently"
         )
+
+
+def _common_type(arrays: Mapping[str, AnyArray]) -> str:
+    """Return the name of a type that holds the numbers of all arrays."""
+    kinds = [array.dtype for array in arrays.values()]
+    if not all(np.issubdtype(kind, np.number) for kind in kinds):
+        return "float64"
+    common = np.result_type(*kinds).name
+    return common if common in ELEMENT_TYPES else "float64"
 
 
 def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:

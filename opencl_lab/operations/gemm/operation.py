@@ -178,6 +178,8 @@ class Gemm(Operation[GemmProblem]):
             raise InvalidProblem(f"{given[0]} is given by the input files; leave it out")
         if chosen["bias"]:
             raise InvalidProblem("bias is for random data; with arrays, call opencl_lab.gemm")
+        if chosen["beta"] and "c" not in arrays:
+            raise InvalidProblem("beta is for random data; with arrays, call opencl_lab.gemm")
         matrices = {
             name: convert(array, chosen["dtype"]) if "dtype" in options else array
             for name, array in arrays.items()
