@@ -138,6 +138,48 @@ def test_a_hanging_probe_is_killed_with_all_that_it_started(planted: Path, devic
         time.sleep(0.05)
 
 
+def test_what_runs_alone_beside_other_devices_is_started_ahead(
+    planted: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examining, "default_threads", lambda: 8)
+    held: list[bool] = []
+
+    class Noted(examining._Child):
+        def __init__(self, *given: Any) -> None:
+            held.append(given[4:] == (True,))
+            super().__init__(*given)
+
+    monkeypatch.setattr(examining, "_Child", Noted)
+    names = ("chatty", "not_there", "segfault", "silent", "fast_crash")
+    probes = [replace(plant(name), alone=name != "chatty") for name in names]
+    beside = replace(device, kind="gpu")
+    found = {f.name: f for f in examine(beside, probes, time_limit=20)}
+    assert held == [False, False, True, True, True]
+    verdicts = [found[name].verdict for name in names]
+    assert verdicts == ["ok", "unknown", "limited", "unknown", "limited"]
+    held.clear()
+    assert len(list(examine(device, probes[3:], time_limit=20))) == 2 and not any(held)
+
+
+def test_leaving_early_ends_what_was_started_ahead(
+    planted: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examining, "default_threads", lambda: 8)
+    begun: list[examining._Child] = []
+
+    class Noted(examining._Child):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            begun.append(self)
+
+    monkeypatch.setattr(examining, "_Child", Noted)
+    probes = [replace(plant(name), alone=True) for name in ("silent", "chatty", "hang")]
+    running = examine(replace(device, kind="gpu"), probes, time_limit=60)
+    next(running)
+    running.close()
+    assert len(begun) == 2 and all(child.process.poll() is not None for child in begun)
+
+
 def test_leaving_early_kills_the_children(planted: Path, device: Device) -> None:
     running = examine(device, [plant("chatty"), plant("hang")], time_limit=60)
     assert next(running).name == "chatty"

@@ -293,9 +293,11 @@ def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
         raise Wrong("planted")
 
     *steps, last = throughput.race(device, "FLOP/s", trials)
-    assert [step["trying"] for step in steps] == [f"{n} chains of float4" for n in (1, 4, 2)]
-    assert "value" not in steps[0] and steps[1]["value"] > 0 and "FLOP/s" in steps[1]["reached"]
-    assert last["verdict"] == "ok" and steps[1]["value"] < last["value"] < 1e20
+    tried = dict.fromkeys(step["trying"] for step in steps)
+    assert list(tried) == [f"{n} chains of float4" for n in (1, 4, 2)]
+    first, second = steps[0], next(step for step in steps if "value" in step)
+    assert "value" not in first and second["value"] > 0 and "FLOP/s" in second["reached"]
+    assert last["verdict"] == "ok" and second["value"] < last["value"] < 1e20
     assert Peaks.of({"flops32": last["value"]}) is not None
 
 
@@ -347,7 +349,8 @@ def test_rates_of_transfers_are_peaks(name, apart, monkeypatch):
     monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
     monkeypatch.setattr(throughput, "PATIENCE", 0.01)
     *steps, last = getattr(transfers, name)(apart)
-    assert [step["trying"] for step in steps] == ["16 KiB at once", "64 KiB at once"]
+    tried = dict.fromkeys(step["trying"] for step in steps)
+    assert list(tried) == ["16 KiB at once", "64 KiB at once"]
     assert last["verdict"] == "ok"
     assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
 

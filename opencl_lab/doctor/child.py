@@ -1,8 +1,8 @@
-"""The child process of one probe: ``python -m opencl_lab.doctor.child PROBE DEVICE_SPEC``.
+"""The child process of one probe: ``python -m opencl_lab.doctor.child PROBE DEVICE_SPEC [held]``.
 
-PROBE is ``module:function``. Every step that the function yields goes to stdout
-as one line of JSON at once, so that the parent knows how far the probe came
-when the driver takes this process down.
+PROBE is ``module:function``. Every step that the function yields goes to stdout as one line of
+JSON at once, so that the parent knows how far the probe came when the driver takes this process
+down. A child that is held gets ready, and begins when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import suppress
 ORPHAN_SECONDS = 300
 
 
-def main(target: str, spec: str) -> None:
+def main(target: str, spec: str, held: str = "") -> None:
     """Run the probe `target` on the device `spec` and print its steps."""
     # What a driver prints must not mix with the steps: its stdout becomes our stderr.
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as steps:
@@ -28,7 +28,10 @@ def main(target: str, spec: str) -> None:
         module, _, function = target.partition(":")
         probe = getattr(importlib.import_module(module), function)
         try:
-            for step in probe(select_device(spec)):
+            device = select_device(spec)
+            if held:
+                sys.stdin.read()
+            for step in probe(device):
                 print(json.dumps(step), file=steps)
         except Exception as error:
             # A step, so that this is no driver that ends the process with some status.

@@ -16,19 +16,24 @@ from typing import Any
 
 from opencl_lab.device import Device
 from opencl_lab.doctor.findings import VERDICTS, Finding, Probe
-from opencl_lab.processes import end, signal_name
+from opencl_lab.processes import default_threads, end, signal_name
 
 __all__ = ["examine"]
 
 TIME_LIMIT = 20.0
 
-TOGETHER = 2
+TOGETHER, MOST_TOGETHER = 2, 8
+"""Children that run at once: two, and on more processors half as many as there are."""
+SPARE = 4
+"""Processors from which on a child may start while another one measures a device beside them."""
 
 
 class _Child:
     """A running probe: its process, and the steps it has reported so far."""
 
-    def __init__(self, probe: Probe, device: Device, folder: Path, time_limit: float):
+    def __init__(
+        self, probe: Probe, device: Device, folder: Path, time_limit: float, held: bool = False
+    ):
         self.probe, self.time_limit = probe, time_limit
         self.step: dict[str, Any] = {}
         self.garbage = False
@@ -39,10 +44,11 @@ class _Child:
         target = probe.target or f"opencl_lab.doctor.probes:{probe.name}"
         self.begin = time.monotonic()
         self.deadline = self.begin + time_limit
+        arguments = [target, device.spec, *(["held"] if held else [])]
         with self._stderr.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "opencl_lab.doctor.child", target, device.spec],
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-m", "opencl_lab.doctor.child", *arguments],
+                stdin=subprocess.PIPE if held else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env=_environment(private),
@@ -50,6 +56,14 @@ class _Child:
             )
         assert self.process.stdout is not None
         self.pipe = self.process.stdout
+
+    def release(self) -> None:
+        """Let a child that was held begin: its time counts from now on."""
+        assert self.process.stdin is not None
+        with suppress(OSError):  # it has ended already
+            self.process.stdin.close()
+        self.begin = time.monotonic()
+        self.deadline = self.begin + self.time_limit
 
     def read(self) -> bool:
         """Take in the steps that the child has written; return False when no more can follow."""
@@ -70,6 +84,8 @@ class _Child:
     def kill(self) -> None:
         """End the child and whatever it has started."""
         end(self.process, group=True)
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         self.pipe.close()
 
     def finding(self, timed_out: bool) -> Finding:
@@ -145,7 +161,7 @@ def examine(
     probes: Sequence[Probe],
     *,
     time_limit: float = TIME_LIMIT,
-    together: int = TOGETHER,
+    together: int | None = None,
 ) -> Iterator[Finding]:
     """Run probes on a device, each in a child process, and yield findings as they come.
 
@@ -159,7 +175,7 @@ def examine(
         Seconds of silence after which a child is killed. It starts anew with
         every step that the child reports.
     together : int, optional
-        How many children may run at once.
+        How many children may run at once; by default so many as the processors allow.
 
     Yields
     ------
@@ -168,6 +184,11 @@ def examine(
     """
     waiting = list(probes)
     running: list[_Child] = []
+    ahead: list[_Child] = []  # the next one that runs alone, if it is started already
+    processors = default_threads()
+    if together is None:
+        together = max(TOGETHER, min(processors // 2, MOST_TOGETHER))
+    starts_ahead = device.kind != "cpu" and processors >= SPARE
     with (
         tempfile.TemporaryDirectory(prefix="oclab-doctor-", ignore_cleanup_errors=True) as folder,
         selectors.DefaultSelector() as selector,
@@ -175,9 +196,16 @@ def examine(
         try:
             while waiting or running:
                 while waiting and _may_start(waiting[0], running, together):
-                    child = _Child(waiting.pop(0), device, Path(folder), time_limit)
+                    probe = waiting.pop(0)
+                    if ahead:
+                        child = ahead.pop()
+                        child.release()
+                    else:
+                        child = _Child(probe, device, Path(folder), time_limit)
                     running.append(child)
                     selector.register(child.pipe, selectors.EVENT_READ)
+                    if starts_ahead and probe.alone and waiting and waiting[0].alone:
+                        ahead.append(_Child(waiting[0], device, Path(folder), time_limit, True))
                 patience = min(child.deadline for child in running) - time.monotonic()
                 ready = {key.fileobj for key, _ in selector.select(max(patience, 0))}
                 for child in list(running):
@@ -188,7 +216,7 @@ def examine(
                         selector.unregister(child.pipe)
                         yield child.finding(timed_out=late)
         finally:
-            for child in running:
+            for child in (*running, *ahead):
                 child.kill()
 
 
