@@ -12,13 +12,14 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from runtime_kernels import block_of
 
 import opencl_lab as ol
 from opencl_lab.runtime import bound, replay, results
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import pending
 from opencl_lab.runtime.kept import call_when_freeing
-from opencl_lab.runtime.results import PooledArray, ResultPool, block_of
+from opencl_lab.runtime.results import PooledArray, ResultPool
 from opencl_lab.runtime.session import default_queue, session_of
 
 N = 700

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from radix_checks import GPU
+from runtime_kernels import block_of
 from select_checks import GROUPS, N, check, hard_floats, right_topk
 
 import opencl_lab as ol
@@ -23,7 +24,6 @@ from opencl_lab.operations.select.search import SEARCH
 from opencl_lab.operations.select.unique import HEADS
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.results import block_of
 from opencl_lab.runtime.session import session_of
 
 # -------------------------------------------------------------------- unique

@@ -27,7 +27,7 @@ from opencl_lab.runtime.kept import with_room
 SMALL = 1 << 20
 MOST_SIZES = 256
 
-__all__ = ["Pool", "PooledArray", "ResultPool", "block_of", "memory_of"]
+__all__ = ["Pool", "PooledArray", "ResultPool", "memory_of"]
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
@@ -294,9 +294,3 @@ def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
         if lease is not None and own["queue"] is queue is lease.pool.queue:
             return lease.block
     return array.base_data
-
-
-def block_of(array: cl.array.Array) -> Any:
-    """Return the memory of a device array to compare it with that of others, and nothing else."""
-    lease = vars(array).get("_lease")
-    return array.base_data if lease is None else lease.block
