@@ -110,7 +110,12 @@ def print_result(result: TuneResult) -> None:
     default = result.task.operation.default_name
     gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
     if not result.gained:
-        gain = f", the {default} configuration: none is measurably faster"
+        others = sum(item.config != result.best.config for item in result.finalists)
+        gain = f", the {default} configuration: " + (
+            f"none of the {counted(others, 'other')} timed in turns with it is faster for sure"
+            if others
+            else "no other was timed in turns with it"
+        )
     say(f"winner: {result.best.config}{gain}{stable}")
     if result.stored:
         used = operations().get(result.task.operation.name) is result.task.operation

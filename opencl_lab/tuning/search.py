@@ -31,6 +31,9 @@ __all__ = ["Search", "evaluation_of"]
 
 FINALS_SHARE, FINALS_SECONDS = 0.15, 15.0  # of the time limit, at most so much
 
+PROOFS, PROOFS_SHARE = 2, 0.33
+"""Finals have time to check so many with all check cases, up to this share of the time limit."""
+
 FINALISTS = 5
 
 STABLE_ROUNDS, MOST_ROUNDS = 4, 20
@@ -238,8 +241,10 @@ class Search:
     def _proved_finalists(self) -> list[Evaluation]:
         """Return the best few, each checked with all check cases; the next best for one that fails.
 
-        Half of the time that is left goes into this, where any was checked by then.
+        Half of the time that is left goes into this, where any was checked by then. The built-in
+        configuration takes part in any case, to be compared with.
         """
+        built_in = self.points.starts[0]
         kept = self._left() / 2 if self.time_limit is not None else 0.0
         going_on = True
         while True:
@@ -249,7 +254,7 @@ class Search:
             left = self._left() - kept
             if not unproved or not going_on or left <= 0:
                 self.runner.want(())
-                return proved
+                return [item for item in best if item in proved or item.config == built_in]
             chosen = self.runner.choose(unproved, left, whole=True)
             if self.runner.complete(chosen) or not proved:
                 going_on = self._prove(chosen)
@@ -305,6 +310,22 @@ class Search:
             return best
         return built_in
 
+    def untested(self) -> str:
+        """Say which configuration looked faster than the built-in, but was not compared with it."""
+        built_in, compared = self._built_in(), {item.config for item in self.finalists}
+        best = next(iter(self._correct()), None)
+        if best is None or built_in is None or best.config in compared:
+            return ""
+        once = {**self.earlier, **self.seen}[built_in.config].time_ms
+        if best.time_ms >= once:
+            return ""
+        return (
+            f"a configuration that took {best.time_ms:.4g} ms in the search, where the "
+            f"{self.task.operation.default_name} one took {once:.4g} ms, was not compared with it: "
+            "no time was left to check it in all cases and to time both in turns; a longer time "
+            "limit leaves more"
+        )
+
     def per_minute(self) -> float:
         """Return how many configurations a minute of the search evaluates."""
         return 60 * self.made / self.searched if self.searched else 0.0
@@ -324,8 +345,17 @@ class Search:
             return math.inf
         limit = self.time_limit
         if search:
-            limit -= min(FINALS_SHARE * limit, FINALS_SECONDS)
+            usual = min(FINALS_SHARE * limit, FINALS_SECONDS)
+            limit -= max(usual, min(PROOFS_SHARE * limit, PROOFS * self._proof_seconds()))
         return limit - (time.monotonic() - self.begin)
+
+    def _proof_seconds(self) -> float:
+        """Return about how long it takes to build the check cases that a search leaves out.
+
+        The first configuration was built by the worker: one check case, and the timed problem.
+        """
+        first = next(iter(self.seen.values()), None)
+        return 0.0 if first is None else first.build_ms / 2e3 * (len(self.task.check_problems) - 1)
 
     def _report_progress(self, phase: Any, latest: Evaluation) -> None:
         pruning = self.points.pruning

@@ -52,7 +52,7 @@ class Trial:
         for stage in (self._check_case, *self._others, self._timed):
             stage.expected  # noqa: B018  (before anything is timed, and by no limit of time)
             stage.poison()  # what it is checked with is built here
-        self._passed: set[Config] = set()
+        self._passed = {config}  # the built-in one is what all are compared with, right or not
 
     def prove(self, config: Config) -> Evaluation:
         """Evaluate a configuration with all check cases."""

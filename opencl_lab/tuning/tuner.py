@@ -120,6 +120,8 @@ def run_tuning(
         if journal.trouble:
             tuning.note(journal.trouble)
         stopped = _stopped(tuning, search, random.Random(task.seed))
+        if tuning.untested():
+            tuning.note(tuning.untested())
         phases = tuning.phases()
     best = tuning.winner()
     with _undisturbed():
