@@ -112,7 +112,7 @@ def print_result(result: TuneResult) -> None:
     if not result.gained:
         others = sum(item.config != result.best.config for item in result.finalists)
         gain = f", the {default} configuration: " + (
-            f"none of the {counted(others, 'other')} timed in turns with it is faster for sure"
+            f"{counted(others, 'other')} timed in turns with it, none faster for sure"
             if others
             else "no other was timed in turns with it"
         )
