@@ -133,7 +133,8 @@ def test_of_two_documents_of_a_device_the_newer_counts(tool, copied, tmp_path):
     titles = json.loads((tmp_path / tool.TITLES).read_text(encoding="utf-8"))
     titles["again"] = titles["cpu2"]
     (tmp_path / tool.TITLES).write_text(json.dumps(titles), encoding="utf-8")
-    for started, name in (("2000-01-01", "cpu2.json"), ("2999-01-01", "again.json")):
+    (there,) = (run for run in before["gemm"] if run.title == titles["cpu2"])
+    for started, name in (("2000-01-01", there.results.path.name), ("2999-01-01", "again.json")):
         content["environment"]["started"] = started
         (tmp_path / "again.json").write_text(json.dumps(content), encoding="utf-8")
         runs = tool.read_runs(tmp_path)
