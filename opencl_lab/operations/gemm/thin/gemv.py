@@ -1,4 +1,8 @@
-"""A matrix times few vectors: the matrix is read once, at the speed of memory."""
+"""A matrix times few vectors: the matrix is read once, at the speed of memory.
+
+Numbers of items, and of bytes that are worth one, were measured on an NVIDIA H200 and on Intel
+Xeons with AVX-512, of 2 and of 16 cores.
+"""
 
 from __future__ import annotations
 
@@ -125,6 +129,8 @@ class Gemv(launches.Product):
         blocks = -(-lines_of(problem) // covered)
         index = launches.index_of(problem)
         joined = splits > 1 and not alone and joins(device)
+        if not alone:
+            params |= {"JOIN": joined, "PTX": joined and device.capabilities.inline_ptx}
         partial: dict[str, Argument] = {"partial": PARTIAL} if splits > 1 else {}
         partial |= {"arrived": "arrived"} if joined else {}
         launch = Launch(
@@ -136,7 +142,6 @@ class Gemv(launches.Product):
                 "FEW": few_of(problem),
                 "SPLIT": splits > 1,
                 **params,
-                **({} if alone else {"JOIN": joined, "PTX": joined and _takes_ptx(device)}),
             },
             global_size=(blocks * problem.batch * items, splits),
             local_size=(items, 1),
@@ -169,10 +174,6 @@ def _layout(problem: GemmProblem) -> dict[str, Any]:
 def joins(device: Device) -> bool:
     """Return whether groups add up their sums themselves: if they see what others have written."""
     return device.capabilities.visible_writes
-
-
-def _takes_ptx(device: Device) -> bool:
-    return device.capabilities.inline_ptx
 
 
 def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
