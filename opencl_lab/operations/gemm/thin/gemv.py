@@ -35,7 +35,7 @@ from opencl_lab.operations.gemm.thin.lines import (
 from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
-__all__ = ["MOST_FEW", "Gemv"]
+__all__ = ["Gemv"]
 
 LOAD_BYTES = 16
 """Bytes that an item of a GPU loads at once."""
