@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from opencl_lab.device import Device
 from opencl_lab.kernels import (
     INDEX_LIMIT,
@@ -24,7 +22,7 @@ from opencl_lab.kernels import (
 )
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
+from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
 from opencl_lab.operations.gemm.thin.lines import (
     few_of,
     is_along,
@@ -32,7 +30,7 @@ from opencl_lab.operations.gemm.thin.lines import (
     lines_of,
     side_of,
 )
-from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Gemv"]
@@ -157,10 +155,8 @@ class Gemv(launches.Product):
             return Plan(buffers, (launch,))
         if joined:
             groups = blocks * problem.batch
-            shape = (groups, splits, covered * few_of(problem))
-            kept = Buffer(PARTIAL, "scratch", shape, problem.sum_type)
-            arrived = Buffer("arrived", "zeros", (groups,), np.dtype(np.uint32))
-            return Plan((*buffers, kept, arrived), (launch,))
+            kept = joined_parts(problem, groups, splits, covered * few_of(problem))
+            return Plan((*buffers, *kept), (launch,))
         sums, adding = sum_parts(problem, device, splits)
         return Plan((*buffers, sums), (launch, adding))
 
