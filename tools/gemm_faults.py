@@ -10,7 +10,6 @@ GEMM, PLANS = "clkernels/gemm", "opencl_lab/operations/gemm"
 JOINS = (f"{GEMM}/blocked_join.mako", f"{GEMM}/gemv_join.mako")
 PACK = f"{GEMM}/tensor_pack.cl.mako"
 MATRIX = "test_matrix.py -k"
-SWEEP = f"{MATRIX} "  # by configurations other than the default one
 
 GEMM_FAULTS = (
     # ------------------------------------------------------------------- gemm
@@ -27,12 +26,12 @@ GEMM_FAULTS = (
     Fault(
         "gemm blocked: rows that lie across the tile move along k by m",
         GEMM, 'if matrix.along else ""};', 'if True else ""};',
-        f"{SWEEP}gemm-blocked",
+        f"{MATRIX} gemm-blocked",
     ),
     Fault(
         "gemm blocked: lines of a tile have no gap between them where they are read",
         GEMM, "(b_from + p * ${LINE_B}", "(b_from + p * ${tile_n}",
-        f"{SWEEP}gemm-blocked",
+        f"{MATRIX} gemm-blocked",
     ),
     Fault(
         "gemm blocked: the last part of k is not added",

@@ -8,7 +8,6 @@ __all__ = ["KERNEL_FAULTS"]
 
 SORT, CONV = "clkernels/sort", "clkernels/conv2d"
 MATRIX = "test_matrix.py -k"
-SWEEP = f"{MATRIX} "  # by configurations other than the default one
 
 KERNEL_FAULTS = (
     # ------------------------------------------------------------------- sort
@@ -108,7 +107,7 @@ KERNEL_FAULTS = (
         "conv2d register: the taps that unrolling leaves are the first ones",
         CONV, "${way.taps(P, S, str(taps_x - rest), rest, pairs)}",
         '${way.taps(P, S, "0", rest, pairs)}',
-        f"{SWEEP}conv2d-register",
+        f"{MATRIX} conv2d-register",
     ),
     Fault(
         "conv2d register: whole vectors begin one value late",
@@ -130,7 +129,7 @@ KERNEL_FAULTS = (
     Fault(
         "dft tiled: blocks are not turned where their roots are computed",
         "clkernels/dft", "* ${RESEED} % n);", "* ${RESEED + 1} % n);",
-        f"{SWEEP}dft",
+        f"{MATRIX} dft",
     ),
     Fault(
         "fft, vector: the first fresh column of the last block is not stored",

@@ -91,8 +91,8 @@ EXPLAINED = {
         ARRIVED.format("get_group_id(0)"),
     ): LAST_COMER,
 }
-"""Why accesses by different groups are in order: by kernel and both statements, where unrolled
-statements have other numbers."""
+"""Why accesses by different groups are in order: by kernel and both statements. Numbers in these do
+not count, as they tell unrolled ones apart."""
 
 
 def run_inside(name: str) -> None:

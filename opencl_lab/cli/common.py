@@ -227,7 +227,7 @@ def write_files(*writers: Callable[[], None]) -> int:
 
 
 def say_written(paths: Sequence[Path | None]) -> None:
-    """Say which files were written, those aside that are None or standard output."""
+    """Say which files were written, but for those that are None or standard output."""
     names = " ".join(str(path) for path in paths if path is not None and not _is_output(path))
     if names:
         settings().say(f"written: {names}")

@@ -33,7 +33,7 @@ from opencl_lab.operation import Operation
 from opencl_lab.reference.descriptor import DeviceReference, HostReference
 from opencl_lab.solver import AUTO
 
-__all__ = ["SHAPE_RESULTS", "STANDARD", "ShapeOutputs", "ShapeSweep", "shape_sweep_of", "shapes_of"]
+__all__ = ["SHAPE_RESULTS", "ShapeOutputs", "shape_sweep_of", "shapes_of"]
 
 SHAPE_RESULTS = ("shapes.csv", "shapes.json", "shapes.txt")
 STANDARD = "standard"

@@ -7,15 +7,13 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import (
-    document,
-    settings,
-)
+from opencl_lab.cli.common import document, settings
 from opencl_lab.cli.tune_progress import failure_counts, pace
 from opencl_lab.comparison.table import number, peak_caption
 from opencl_lab.discovery import Selection
 from opencl_lab.measuring.roofline import share_text, stored_peaks
 from opencl_lab.registry import operations
+from opencl_lab.tuning.prune import Pruning
 from opencl_lab.tuning.result import TuneResult
 from opencl_lab.wording import counted
 
@@ -24,6 +22,12 @@ __all__ = ["print_result", "result_document"]
 OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
 """What a narrow terminal does without, in this order."""
 
+ENDED_BY = {
+    "complete": "all that the strategy asked for",
+    "budget": "the budget",
+    "time": "the time limit",
+    "interrupted": "an interrupt",
+}
 REASONS = 5  # of failures and of what was removed, before -v asks for all
 
 
@@ -61,8 +65,30 @@ def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
 
 def print_result(result: TuneResult) -> None:
     """Print what was tried, the finals and the winner."""
+    _print_space(result.pruning)
+    _print_search(result)
+    for note in result.notes:
+        settings().say(f"note: {note}")
+    if result.best is None:
+        nothing = "no configuration gave a right result"
+        settings().say(nothing if result.failures else "there was no time to try any")
+        return
+    if stored_peaks(result.device) is None:
+        settings().say(
+            "`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond"
+        )
+    settings().show(_table(result), OPTIONAL_COLUMNS)
+    stable = "" if result.stable else ", not yet stable: it needs more time"
+    settings().say(f"winner: {result.best.config}{_gain(result)}{stable}")
+    if result.stored:
+        used = operations().get(result.task.operation.name) is result.task.operation
+        later = "uses it from now on" if used else "begins with it the next time it is tuned"
+        settings().say(f"stored: {result.task.operation.name} {later}")
+
+
+def _print_space(pruning: Pruning) -> None:
+    """Print how large the space is, and what was removed from it and why."""
     say, verbose = settings().say, settings().verbose
-    pruning = result.pruning
     about = "" if pruning.exact else "about "
     removed = "; removed:" if pruning.removed else ""
     total = counted(pruning.total, "combination")
@@ -73,16 +99,15 @@ def print_result(result: TuneResult) -> None:
     more = 0 if verbose else len(pruning.removed) - REASONS
     if more > 0:
         say(f"  and {counted(more, 'reason')} more, which -v shows")
-    why = {
-        "complete": "all that the strategy asked for",
-        "budget": "the budget",
-        "time": "the time limit",
-        "interrupted": "an interrupt",
-    }
+
+
+def _print_search(result: TuneResult) -> None:
+    """Print how many were evaluated, at what pace, and which failed."""
+    say, verbose = settings().say, settings().verbose
     resumed = f", {result.resumed} of them from earlier runs" if result.resumed else ""
     say(
         f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
-        f"{result.seconds:.0f} s; ended by {why[result.stopped]}"
+        f"{result.seconds:.0f} s; ended by {ENDED_BY[result.stopped]}"
     )
     speed = pace(result)
     if speed:
@@ -98,29 +123,21 @@ def print_result(result: TuneResult) -> None:
         say(f"{failure_counts(result.failures)}; replacements of the worker: {result.restarts}")
         for item in failed if verbose else failed[-REASONS:]:
             say(f"  {item.status}: {item.reason} {item.config}")
-    for note in result.notes:
-        say(f"note: {note}")
-    if result.best is None:
-        say("no configuration gave a right result" if failed else "there was no time to try any")
-        return
-    if stored_peaks(result.device) is None:
-        say("`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond")
-    settings().show(_table(result), OPTIONAL_COLUMNS)
-    stable = "" if result.stable else ", not yet stable: it needs more time"
+
+
+def _gain(result: TuneResult) -> str:
+    """Return how the winner compares with the built-in configuration, as an end of a sentence."""
     default = result.task.operation.default_name
-    gain = "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
-    if not result.gained:
-        others = sum(item.config != result.best.config for item in result.finalists)
-        gain = f", the {default} configuration: " + (
-            f"{counted(others, 'other')} timed in turns with it, none faster for sure"
-            if others
-            else "no other was timed in turns with it"
+    if result.gained:
+        return (
+            "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
         )
-    say(f"winner: {result.best.config}{gain}{stable}")
-    if result.stored:
-        used = operations().get(result.task.operation.name) is result.task.operation
-        later = "uses it from now on" if used else "begins with it the next time it is tuned"
-        say(f"stored: {result.task.operation.name} {later}")
+    assert result.best is not None
+    others = sum(item.config != result.best.config for item in result.finalists)
+    compared = f"{counted(others, 'other')} timed in turns with it, none faster for sure"
+    return f", the {default} configuration: " + (
+        compared if others else "no other was timed in turns with it"
+    )
 
 
 def _table(result: TuneResult) -> Table:

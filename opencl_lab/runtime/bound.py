@@ -32,7 +32,7 @@ class _Launch(NamedTuple):
     arguments: Sequence[tuple[int, int]]
     """Their numbers and the places of their memory."""
     take: Callable[[Sequence[Any]], Sequence[Any]] | None
-    """Takes number, memory, number, memory ... out of all places, to set all of them in one."""
+    """Takes number, memory, number, memory ... out of all places, to set all in one call."""
     start: Callable[[], int] | None
     """Enqueues it without an event, if anything does, and returns the driver's code."""
 
@@ -41,7 +41,7 @@ _enqueue = cl.enqueue_nd_range_kernel
 # pyopencl tries what an argument may be, and takes 2 us wherever a buffer follows an address.
 _set_address = getattr(cl.Kernel, "_set_arg_svm", cl.Kernel.set_arg)
 _set = cl.Kernel.set_arg
-# All of them in one call: a fourth of the time, unless there are addresses.
+# All arguments in one call: a fourth of the time, but it takes no addresses.
 _set_all: Any = getattr(cl.Kernel, "_set_arg_multi", None)
 
 

@@ -109,8 +109,9 @@ class Recipe:
         if self._on_device:
             places = len(arrays) + len(self.fresh)
             memory = [array.base_data for array in self.constants]
-            plain = not all(item.pooled for item in results)  # others have events once asked for
-            self._bound = BoundSteps(self.queue, self.steps, places, memory, needs_event=plain)
+            # Results of the pool make their event once they are asked for it.
+            needed = not all(item.pooled for item in results)
+            self._bound = BoundSteps(self.queue, self.steps, places, memory, needs_event=needed)
             self._pool = session_of(self.queue).results(self.queue)
             self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
             returned = {item.place for item in results}

@@ -122,7 +122,7 @@ class Entry:
         """What a newer entry must share to take the place of this one."""
         layout = tuple(sorted((name, repr(value)) for name, value in self.layout.items()))
         sizes = tuple(size for _, size in sorted(self.sizes.items()))
-        return (self.operation, self.algorithm, self.device.key, layout, self.bucket, sizes)
+        return (self.operation, self.algorithm, self.device.key, layout, sizes)
 
     def doublings(self, sizes: Mapping[str, int]) -> list[float]:
         """Return how many doublings each of other sizes is away."""

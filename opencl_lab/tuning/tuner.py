@@ -108,29 +108,20 @@ def run_tuning(
     sandbox = None if runner is not None else Sandbox(task, timeout, builders)
     used: Runner = runner or sandbox  # type: ignore[assignment]
     with closing(used):
+        report = progress or (lambda state: None)
         tuning = Search(
-            task,
-            points,
-            used,
-            journal,
-            budget=budget,
-            time_limit=time_limit,
-            report=progress or (lambda state: None),
+            task, points, used, journal, budget=budget, time_limit=time_limit, report=report
         )
         if journal.trouble:
             tuning.note(journal.trouble)
         stopped = _stopped(tuning, search, random.Random(task.seed))
-        if tuning.untested():
-            tuning.note(tuning.untested())
+        untested = tuning.untested()
+        if untested:
+            tuning.note(untested)
         phases = tuning.phases()
     best = tuning.winner()
     with _undisturbed():
-        stored = (
-            sandbox is not None
-            and best is not None
-            and best.config in tuning.proved
-            and _store(task, best, tuning)
-        )
+        stored = sandbox is not None and _store(task, best, tuning)
     return TuneResult(
         task,
         best,
@@ -235,8 +226,10 @@ def _starts(task: TuningTask) -> list[Config]:
     return list(dict.fromkeys(starts))
 
 
-def _store(task: TuningTask, best: Evaluation, tuning: Search) -> bool:
-    """Put the winner into the database; say so if that cannot be done."""
+def _store(task: TuningTask, best: Evaluation | None, tuning: Search) -> bool:
+    """Put a winner that was checked in all cases into the database; say so if that fails."""
+    if best is None or best.config not in tuning.proved:
+        return False
     try:
         database.store(
             task.device,

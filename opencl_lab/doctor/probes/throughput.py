@@ -111,7 +111,7 @@ def race(device: Device, unit: str, trials: Callable[[ProbeSession], Iterator[Tr
         yield {"trying": trial.label, **reached}
         try:
             trial.start(seconds)
-            yield {"trying": trial.label, **reached}
+            yield {"trying": trial.label, **reached}  # built: the limit of silence begins anew
             _warm(trial)
             trial.verify()
         except (cl.Error, Wrong) as error:

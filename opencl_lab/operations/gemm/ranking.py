@@ -2,8 +2,9 @@
 
 Rules and not a model of times: what decides is few. A product with few rows or columns is bound
 by memory, so one read of the matrix is best, until its sums no longer fit registers. Matrix units
-need whole tiles. Otherwise there is one best algorithm for each kind of device. All numbers are
-measured with ``oclab bench gemm --shapes standard --algorithm ...``.
+need whole tiles. Otherwise there is one best algorithm for each kind of device. All numbers were
+measured with ``oclab bench gemm --shapes standard --algorithm ...``, on an NVIDIA H200 and on Intel
+Xeons of 2 and of 16 cores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The second launch of products whose k is split, which adds up the parts."""
+"""Products whose k is split: the buffers of the parts, and a second launch that adds them up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import Buffer, Launch, round_up
 
-__all__ = ["PARTIAL", "SUM_PARTS", "sum_parts"]
+__all__ = ["PARTIAL", "SUM_PARTS", "joined_parts", "sum_parts"]
 
 SUM_PARTS = "gemm/sum_parts.cl.mako"
 PARTIAL = "partial"
@@ -60,6 +60,19 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
     )
     shape = (problem.batch, splits, problem.m, problem.n)
     return Buffer(PARTIAL, "scratch", shape, problem.sum_type), launch
+
+
+def joined_parts(
+    problem: GemmProblem, tiles: int, splits: int, *sums: int
+) -> tuple[Buffer, Buffer]:
+    """Return the buffers of parts that the last group of a tile adds up, without a second launch.
+
+    They are the parts' sums, tiles x parts x `sums`, and how many groups of each tile have come.
+    """
+    return (
+        Buffer(PARTIAL, "scratch", (tiles, splits, *sums), problem.sum_type),
+        Buffer("arrived", "zeros", (tiles,), np.dtype(np.uint32)),
+    )
 
 
 def _width(problem: GemmProblem, device: Device) -> int:

@@ -14,8 +14,8 @@ from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.blocked.model import Tile, best_tiles, is_joined, load_widths
 from opencl_lab.operations.gemm.launches import vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
-from opencl_lab.plan import Buffer, Launch, Plan, round_up
+from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
+from opencl_lab.plan import Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Blocked"]
@@ -148,15 +148,8 @@ class Blocked(launches.Product):
             return Plan(buffers, (product,))
         if joined:
             tiles = tile.count(problem) * problem.batch
-            sums = (tiles, splits, tile.rows, tile.columns)
-            return Plan(
-                (
-                    *buffers,
-                    Buffer(PARTIAL, "scratch", sums, problem.sum_type),
-                    Buffer("arrived", "zeros", (tiles,), np.dtype(np.uint32)),
-                ),
-                (product,),
-            )
+            kept = joined_parts(problem, tiles, splits, tile.rows, tile.columns)
+            return Plan((*buffers, *kept), (product,))
         partial, adding = sum_parts(problem, device, splits)
         return Plan((*buffers, partial), (product, adding))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -53,13 +52,13 @@ class Packed(launches.Product):
             Parameter("ROWS", (2, 4, 6, 8, 10, 12, 14), "rows of sums in registers"),
             Parameter("VECTORS", (1, 2, 3, 4), "vectors of sums beside each other"),
             Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "real numbers in a vector"),
-            Parameter("PANELS_M", (1, 2, 4, 8, 12, 16), "times ROWS: rows of an item"),
-            Parameter("PANELS_N", (1, 2, 4, 8, 16, 32, 64), "times the vectors: columns of one"),
+            Parameter("PANELS_M", (1, 2, 4, 8, 12, 16), "times ROWS: rows of a tile"),
+            Parameter("PANELS_N", (1, 2, 4, 8, 16, 32, 64), "times the vectors: columns of a tile"),
             Parameter("TILE_K", (128, 192, 256, 384, 512), "length of a step along k"),
             Parameter("UNROLL", (2, 4, 8), "values of k a trip of the inner loop"),
             Parameter("PACK_A", (False, True), "A is copied to local memory"),
             Parameter("PACK_B", ("none", "panel", "ahead"), "where B is packed"),
-            Parameter("PRODUCTS", (1, 4, 16, 64, 256), "products of a stack an item"),
+            Parameter("PRODUCTS", (1, 4, 16, 64, 256), "products of a stack a tile"),
             Parameter("SPLITS", (1, 2, 4, 8, 16, 32), "parts of k that are added up apart"),
         ),
         (
@@ -136,11 +135,6 @@ class Packed(launches.Product):
         return _Planned(problem, Form.of(problem, config), device).plan(found)
 
 
-def _between(arguments: Mapping[str, Argument], begin: int, end: int) -> dict[str, Argument]:
-    """Return the arguments of the phases from one to another."""
-    return {**arguments, "from": np.uint32(begin), "to": np.uint32(end)}
-
-
 @dataclass(frozen=True)
 class _Planned:
     """The launches of one problem."""
@@ -150,16 +144,16 @@ class _Planned:
     device: Device
 
     def plan(self, found: tuple[Buffer, ...]) -> Plan:
-        form, seen = self.form, self.device.capabilities.visible_writes
-        launch, adding = self._product(), [self._adding()[1]] * (form.splits > 1)
-        spans = [(0, PHASES)] if seen else [(0, 1), (1, PHASES)]
-        products = [launch]
-        if self.tasks.claimed:
-            products = [
-                replace(launch, arguments=_between(launch.arguments, begin, end))
-                for begin, end in (spans if form.pack_b == "ahead" else [(1, PHASES)])
-            ]
+        products = [self._product(begin, end) for begin, end in self._spans()]
+        adding = [self._adding()[1]] * (self.form.splits > 1)
         return Plan((*found, *self._scratch()), (*products, *adding))
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Return the phases of each launch: the first, and the one after the last."""
+        if self.form.pack_b != "ahead":
+            return [(1, PHASES)]
+        seen = self.device.capabilities.visible_writes
+        return [(0, PHASES)] if seen else [(0, 1), (1, PHASES)]
 
     @cached_property
     def tasks(self) -> Tasks:
@@ -188,7 +182,8 @@ class _Planned:
         pieces = Pieces.of(self.form).number if self.form.pack_b == "ahead" else 0
         return max(1, min(self.device.compute_units, max(tasks.number, pieces)))
 
-    def _product(self) -> Launch:
+    def _product(self, begin: int, end: int) -> Launch:
+        """Return the launch of the phases from `begin` to before `end`."""
         problem, form, tasks = self.problem, self.form, self.tasks
         index, pieces = launches.index_of(problem), Pieces.of(form)
         of_pieces: dict[str, Argument] = {
@@ -200,8 +195,8 @@ class _Planned:
             "tail_m": index(tasks.tail_m),
             "tail_down": np.uint32(tasks.tail_down),
             "steps": np.uint32(form.steps),
-            "from": np.uint32(0),
-            "to": np.uint32(PHASES),
+            "from": np.uint32(begin),
+            "to": np.uint32(end),
             "counters": "counters",
         }
         return Launch(
@@ -220,7 +215,7 @@ class _Planned:
             arguments={
                 **launches.arguments(problem),
                 "products": index(problem.batch),
-                "part_k": index(form.share),
+                "part_k": index(form.part_k),
                 "tile_m": index(form.tile_m),
                 **({"sums": PARTIAL} if form.sums != "result" else {}),
                 **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),

@@ -164,28 +164,33 @@ class Form:
 
     @property
     def tile_m(self) -> int:
-        """Rows of an item."""
+        """Rows of a tile."""
         return self.panels_tile_m * self.rows
 
     @property
     def tile_n(self) -> int:
-        """Columns of an item, in real numbers."""
+        """Columns of a tile, in real numbers."""
         return self.panels_tile_n * self.panel
 
     @property
     def tiles_m(self) -> int:
-        """Items that share the rows."""
+        """Tiles of a strip."""
         return ceil_divide(self.problem.m, self.tile_m)
 
     @property
     def tiles_n(self) -> int:
-        """Items that share the columns."""
+        """Strips of tiles."""
         return ceil_divide(self.panels_n, self.panels_tile_n)
 
     @property
-    def share(self) -> int:
+    def part_k(self) -> int:
         """Length of a part of k."""
         return ceil_divide(self.problem.depth, self.splits)
+
+    @property
+    def steps(self) -> int:
+        """Parts of k, or steps of products: how many times there are tiles."""
+        return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
 
     @property
     def block_bytes(self) -> int:
@@ -204,11 +209,6 @@ class Form:
         """Return whether a work-group has room for its panels."""
         taken = self.local_bytes + self.block_bytes * self.pack_a
         return taken <= device.capabilities.local_memory
-
-    @property
-    def steps(self) -> int:
-        """Parts of k, or steps of products: how many times there are tiles."""
-        return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,6 @@ def _sums(config: Config) -> int:
     return rows * config.integer("BLOCK_N") // 128
 
 
-WARPS, WARPGROUPS = {"UNITS": "warp"}, {"UNITS": "warpgroup"}
 SPACE = SearchSpace(
     (
         Parameter("UNITS", ("warpgroup", "warp"), "instructions: wgmma or mma.sync"),

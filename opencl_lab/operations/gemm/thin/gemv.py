@@ -1,11 +1,13 @@
-"""A matrix times few vectors: the matrix is read once, at the speed of memory."""
+"""A matrix times few vectors: the matrix is read once, at the speed of memory.
+
+Numbers of items, and of bytes that are worth one, were measured on an NVIDIA H200 and on Intel
+Xeons with AVX-512, of 2 and of 16 cores.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
-
-import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import (
@@ -20,7 +22,7 @@ from opencl_lab.kernels import (
 )
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
+from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
 from opencl_lab.operations.gemm.thin.lines import (
     few_of,
     is_along,
@@ -28,10 +30,10 @@ from opencl_lab.operations.gemm.thin.lines import (
     lines_of,
     side_of,
 )
-from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
-__all__ = ["MOST_FEW", "Gemv"]
+__all__ = ["Gemv"]
 
 LOAD_BYTES = 16
 """Bytes that an item of a GPU loads at once."""
@@ -125,6 +127,8 @@ class Gemv(launches.Product):
         blocks = -(-lines_of(problem) // covered)
         index = launches.index_of(problem)
         joined = splits > 1 and not alone and joins(device)
+        if not alone:
+            params |= {"JOIN": joined, "PTX": joined and device.capabilities.inline_ptx}
         partial: dict[str, Argument] = {"partial": PARTIAL} if splits > 1 else {}
         partial |= {"arrived": "arrived"} if joined else {}
         launch = Launch(
@@ -136,7 +140,6 @@ class Gemv(launches.Product):
                 "FEW": few_of(problem),
                 "SPLIT": splits > 1,
                 **params,
-                **({} if alone else {"JOIN": joined, "PTX": joined and _takes_ptx(device)}),
             },
             global_size=(blocks * problem.batch * items, splits),
             local_size=(items, 1),
@@ -152,10 +155,8 @@ class Gemv(launches.Product):
             return Plan(buffers, (launch,))
         if joined:
             groups = blocks * problem.batch
-            shape = (groups, splits, covered * few_of(problem))
-            kept = Buffer(PARTIAL, "scratch", shape, problem.sum_type)
-            arrived = Buffer("arrived", "zeros", (groups,), np.dtype(np.uint32))
-            return Plan((*buffers, kept, arrived), (launch,))
+            kept = joined_parts(problem, groups, splits, covered * few_of(problem))
+            return Plan((*buffers, *kept), (launch,))
         sums, adding = sum_parts(problem, device, splits)
         return Plan((*buffers, sums), (launch, adding))
 
@@ -169,10 +170,6 @@ def _layout(problem: GemmProblem) -> dict[str, Any]:
 def joins(device: Device) -> bool:
     """Return whether groups add up their sums themselves: if they see what others have written."""
     return device.capabilities.visible_writes
-
-
-def _takes_ptx(device: Device) -> bool:
-    return device.capabilities.inline_ptx
 
 
 def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
