@@ -259,3 +259,15 @@ def test_indices_of_large_products_do_not_wrap(device):
     plan = products(GemmProblem(1 << 14, 1 << 14, 1 << 14), splits=32)
     sums = max(buffer.nbytes // 4 for buffer in plan.buffers)
     assert 1 << 30 <= sums < 1 << 31
+
+
+@pytest.mark.parametrize("changes", [{"bias": "column"}, {"beta": 1.0, "trans_b": True}])
+def test_halves_of_gelu_in_whole_blocks(changes, queue, rng):
+    """In built-in forms: LLVM crashed on them where all their blocks stood one after the other."""
+    problem = GemmProblem(33, 70, 30, np.dtype("float16"), activation="gelu", **changes)
+    assert_right(problem, {}, rng, queue)
+
+
+def test_halves_of_gelu_after_several_steps(queue, rng):
+    problem = GemmProblem(9, 20, 21, np.dtype("float16"), bias="row", activation="gelu")
+    assert_right(problem, PLAIN, rng, queue)
