@@ -53,7 +53,7 @@ def make_zero(queue: cl.CommandQueue, counters: Iterable[cl.Buffer]) -> None:
         with suppress(cl.Error):  # what has happened before is what the caller gets to know
             if not is_in_order(queue):
                 cl.enqueue_barrier(queue)
-            cl.enqueue_fill_buffer(queue, buffer, np.uint8(0), 0, buffer.size)
+            cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
 
 
 @dataclass(frozen=True)
