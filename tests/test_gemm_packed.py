@@ -15,6 +15,7 @@ from opencl_lab.operations.gemm.packed.default import built_in
 from opencl_lab.operations.gemm.packed.tiles import Form, Pieces, Tasks
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.plan import check_plan
+from opencl_lab.space import Config
 
 PACKED = GEMM.algorithm("packed")
 PLAIN = SMALL["packed"]
@@ -259,3 +260,22 @@ def test_indices_of_large_products_do_not_wrap(device):
     plan = products(GemmProblem(1 << 14, 1 << 14, 1 << 14), splits=32)
     sums = max(buffer.nbytes // 4 for buffer in plan.buffers)
     assert 1 << 30 <= sums < 1 << 31
+
+
+@pytest.mark.parametrize("changes", [{"bias": "column"}, {"beta": 1.0, "trans_b": True}])
+def test_halves_of_gelu_in_whole_blocks(changes, queue, rng):
+    """In built-in forms: LLVM crashed on them where all their blocks stood one after the other."""
+    problem = GemmProblem(33, 70, 30, np.dtype("float16"), activation="gelu", **changes)
+    assert_right(problem, {}, rng, queue)
+
+
+def test_halves_of_gelu_after_several_steps(queue, rng):
+    problem = GemmProblem(9, 20, 21, np.dtype("float16"), bias="row", activation="gelu")
+    assert_right(problem, PLAIN, rng, queue)
+
+
+def test_panels_that_no_index_reaches_are_not_packed_ahead():
+    """Of 17 columns and panels of 64, B takes four times its memory, past what 32 bits index."""
+    wide = {**PLAIN, "VECTORS": 4, "VECTOR_WIDTH": 16, "PACK_B": "ahead"}
+    for k, packed in ((1 << 25, "ahead"), (1 << 26, "panel"), (1 << 27, "ahead")):
+        assert Form.of(GemmProblem(16, 17, k), Config(wide)).pack_b == packed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from opencl_lab.errors import InvalidConfig, LaunchError
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Buffer, Plan
-from opencl_lab.runtime import host
+from opencl_lab.runtime import bound, host
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.recording import Step
 from opencl_lab.runtime.session import default_queue, session_of
 
 # -------------------------------------------------------------------- running
@@ -45,6 +47,78 @@ __kernel void add(__global const int *x, __global int *y, __global int *count)
     for queue, seen in ((fresh, 0), (fresh, 1), (other, 0), (fresh, 2), (other, 1)):
         result = execute(executable, {"x": np.zeros(64, INT32)}, queue).outputs["y"]
         assert (result == seen).all()
+
+
+COUNT_AND_ADD = """
+__kernel void add(__global const int *x, __global int *y, __global int *count, const int last)
+{
+    const size_t i = get_global_id(0);
+    count[i]++;
+    if (last) {
+        y[i] = x[i] + count[i];
+        count[i] = 0;
+    }
+}
+"""
+
+
+@pytest.fixture
+def counting(plan_of):
+    """Return a plan of three launches, of which the last one makes the counters zero."""
+    arguments = {"x": "x", "y": "y", "count": "count", "last": np.int32(0)}
+    plan = plan_of(COUNT_AND_ADD, arguments=arguments)
+    (launch,) = plan.launches
+    last = replace(launch, arguments=arguments | {"last": np.int32(1)})
+    zeros = Buffer("count", "zeros", (64,), INT32)
+    return replace(plan, buffers=(*plan.buffers, zeros), launches=(launch, launch, last))
+
+
+@pytest.fixture
+def broken_off(monkeypatch):
+    """Return what breaks the next calls off after so many launches, by an error, for a while."""
+    enqueue = cl.enqueue_nd_range_kernel
+
+    @contextmanager
+    def broken(error, launches):
+        left = iter([True] * launches)
+
+        def breaking(*args, **kwargs):
+            if not next(left, False):
+                raise error
+            return enqueue(*args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cl, "enqueue_nd_range_kernel", breaking)
+            patch.setattr(bound, "_enqueue", breaking)
+            yield
+
+    return broken
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_counters_are_zero_after_a_plan_that_was_broken_off(
+    in_order, device, own_queue, counting, broken_off
+):
+    out_of_order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    queue = own_queue(device.handle, properties=0 if in_order else out_of_order)
+    executable = session_of(queue).executable(object(), lambda: counting)
+    given = {"x": np.arange(64, dtype=INT32)}
+    for launches, error in ((1, KeyboardInterrupt()), (2, cl.LogicError("enqueue", -5, ""))):
+        with broken_off(error, launches), pytest.raises((KeyboardInterrupt, LaunchError)):
+            execute(executable, given, queue)
+        assert (execute(executable, given, queue).outputs["y"] == given["x"] + 3).all()
+
+
+@pytest.mark.parametrize("launches", [1, 2])
+def test_counters_are_zero_after_a_call_that_was_broken_off(launches, fresh, counting, broken_off):
+    executable = session_of(fresh).executable(object(), lambda: counting)
+    steps = bound.BoundSteps(fresh, [Step(executable, {"x": 0}, {"y": 1})], 2)
+    x = cl.array.to_device(fresh, np.arange(64, dtype=INT32))
+    y = cl.array.zeros_like(x)
+    with broken_off(KeyboardInterrupt(), launches), pytest.raises(KeyboardInterrupt):
+        steps.enqueue([x.base_data, y.base_data])
+    steps.enqueue([x.base_data, y.base_data])
+    assert (y.get() == x.get() + 3).all()
 
 
 def test_outputs_of_a_plan_without_launches(fresh):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyopencl as cl
 
-from opencl_lab.runtime.executable import BoundLaunch, DeviceMemory
+from opencl_lab.runtime.executable import BoundLaunch, DeviceMemory, make_zero
 from opencl_lab.runtime.recording import Step
 from opencl_lab.runtime.session import session_of
 
@@ -104,6 +104,7 @@ class BoundSteps:
         self._one_by_one = addresses or _set_all is None
         self._memory = memory
         self._fixed: list[Any] = []  # in the places behind
+        self._zeros: list[cl.Buffer] = []  # those of them that only whole plans leave zero
         self._steps = []
         for step in steps:
             places = {
@@ -112,6 +113,7 @@ class BoundSteps:
             }
             for name, zeros in step.executable.zeros_of(queue).items():
                 places[name] = self._fix(zeros)
+                self._zeros.append(zeros)
             scratch: list[int] = []
             for spec in step.executable.plan.with_role("scratch"):
                 places[spec.name] = -1 - len(scratch)
@@ -158,6 +160,13 @@ class BoundSteps:
         self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event] = ()
     ) -> Any:
         """Do what `enqueue` does for somebody who has the lock of the queue."""
+        try:
+            return self._enqueue_all(memory, wait_for)
+        except BaseException:
+            make_zero(self._queue, self._zeros)
+            raise
+
+    def _enqueue_all(self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event]) -> Any:
         queue, pool = self._queue, self._pool
         waits = wait_for or None
         given = [*memory, *self._fixed]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -23,6 +24,7 @@ __all__ = [
     "Executable",
     "KernelInfo",
     "is_in_order",
+    "make_zero",
 ]
 
 MOST_QUEUES = 16
@@ -39,6 +41,19 @@ BoundLaunch: TypeAlias = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...], list
 def is_in_order(queue: cl.CommandQueue) -> bool:
     """Return whether each command of a queue waits for the one before."""
     return not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+
+
+def make_zero(queue: cl.CommandQueue, counters: Iterable[cl.Buffer]) -> None:
+    """Make counters zero once more where only some launches of a plan were enqueued.
+
+    An error or Ctrl-C may come between two launches, of which only the last makes them zero. The
+    next call would take what they hold for its own.
+    """
+    for buffer in counters:
+        with suppress(cl.Error):  # what has happened before is what the caller gets to know
+            if not is_in_order(queue):
+                cl.enqueue_barrier(queue)
+            cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
 
 
 @dataclass(frozen=True)
@@ -171,23 +186,31 @@ class Executable:
         wait_for: Sequence[cl.Event] = (),
     ) -> list[cl.Event]:
         """Enqueue every launch in order and return their events."""
+        with self.lock:
+            zeros = self.zeros_of(queue)
+            try:
+                return self._enqueue(queue, {**buffers, **zeros}, list(wait_for))
+            except BaseException:
+                make_zero(queue, zeros.values())
+                raise
+
+    def _enqueue(
+        self, queue: cl.CommandQueue, given: Mapping[str, DeviceMemory], waits: list[cl.Event]
+    ) -> list[cl.Event]:
         events: list[cl.Event] = []
         in_order = is_in_order(queue)
-        waits = list(wait_for)
-        with self.lock:
-            given = {**buffers, **self.zeros_of(queue)}
-            if not in_order:  # scratch memory may still serve earlier commands
-                waits.append(cl.enqueue_barrier(queue))
-            for kernel, launch, variable in zip(
-                self._kernels, self.plan.launches, self._variable, strict=True
-            ):
-                for index, name in variable:
-                    kernel.set_arg(index, given[name])
-                event = cl.enqueue_nd_range_kernel(
-                    queue, kernel, launch.global_size, launch.local_size, wait_for=waits or None
-                )
-                events.append(event)
-                waits = [] if in_order else [event]
+        if not in_order:  # scratch memory may still serve earlier commands
+            waits.append(cl.enqueue_barrier(queue))
+        for kernel, launch, variable in zip(
+            self._kernels, self.plan.launches, self._variable, strict=True
+        ):
+            for index, name in variable:
+                kernel.set_arg(index, given[name])
+            event = cl.enqueue_nd_range_kernel(
+                queue, kernel, launch.global_size, launch.local_size, wait_for=waits or None
+            )
+            events.append(event)
+            waits = [] if in_order else [event]
         return events
 
     def bound(self, places: Mapping[str, int]) -> list[BoundLaunch]:

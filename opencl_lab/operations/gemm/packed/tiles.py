@@ -12,6 +12,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import INDEX_LIMIT
+from opencl_lab.operations.gemm.launches import index_of
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import round_up
 from opencl_lab.space import Config
@@ -84,7 +85,7 @@ class Form:
             or self.vectors * width > problem.n
         ):  # fmt: skip
             pack_b = "panel"
-        return replace(
+        found = replace(
             self,
             rows=rows,
             width=width,
@@ -95,6 +96,17 @@ class Form:
             products=max(1, min(self.products, problem.batch)),
             splits=self._most_splits(),
         )
+        if pack_b == "ahead" and found._overflows():
+            return replace(found, pack_b="panel")
+        return found
+
+    def _overflows(self) -> bool:
+        """Return whether 32 bits, which index the matrices, do not index all panels of B.
+
+        Panels are filled: those of few columns take many times the memory of B.
+        """
+        packed = self.panels_n * self.panel * self.problem.depth * self.parts
+        return packed >= 1 << 32 and index_of(self.problem) is np.uint32
 
     def _most_splits(self) -> int:
         """Return how many parts of k there are, so that 32 bits index their sums."""
