@@ -262,11 +262,18 @@ def test_indices_of_large_products_do_not_wrap(device):
     assert 1 << 30 <= sums < 1 << 31
 
 
-@pytest.mark.parametrize("changes", [{"bias": "column"}, {"beta": 1.0, "trans_b": True}])
-def test_halves_of_gelu_in_whole_blocks(changes, queue, rng):
-    """In built-in forms: LLVM crashed on them where all their blocks stood one after the other."""
-    problem = GemmProblem(33, 70, 30, np.dtype("float16"), activation="gelu", **changes)
-    assert_right(problem, {}, rng, queue)
+@pytest.mark.parametrize(
+    ("changes", "config"),
+    [
+        ({"bias": "column", "activation": "gelu"}, {}),
+        ({"beta": 1.0, "trans_b": True, "activation": "gelu"}, {}),
+        ({"beta": 1.0, "bias": "column"}, {"ROWS": 10, "VECTORS": 3}),
+    ],
+)
+def test_halves_in_whole_blocks_of_many_sums(changes, config, queue, rng):
+    """LLVM crashed on these where all vectors of a block were converted one after the other."""
+    problem = GemmProblem(33, 70, 30, np.dtype("float16"), **changes)
+    assert_right(problem, config, rng, queue)
 
 
 def test_halves_of_gelu_after_several_steps(queue, rng):

@@ -70,7 +70,7 @@ ${parts.fetching()}\
 % endif
                 a_from += ${count if not TRANS_A else f"{count // P} * {ROWS * P if PACK_A else 'a_line'}"};
 </%def>\
-## Store a block of sums from the registers.
+## Store a block of sums from the registers; the last ones not as halves.
 <%def name="store_whole(last)">\
 <%
     P = panels.module.parts_of(TYPE)
@@ -97,13 +97,7 @@ ${parts.fetching()}\
 % else:
                 const index_t column = out_column + ${v * width};
 ${parts.finish("value", "row", "column", width, LOAD_WIDTH)}\
-% if TYPE == "half":
-% for text in parts.module.store(TYPE, "value", "result + row * n + column", width, LOAD_WIDTH):
-                ${text}
-% endfor
-% else:
                 *(__global loose_t *)(result + row * n + column) = value;
-% endif
 % endif
             }
 % endfor
@@ -120,7 +114,7 @@ ${parts.finish("value", "row", "column", width, LOAD_WIDTH)}\
     lanes_of_gelu = width > 1 and panels.module.real(TYPE) == "float"
     direct = (ACTIVATION != "gelu" or lanes_of_gelu) and not (P == 2 and (HAS_C or BIAS))
     # So many conversions of halves in a row make LLVM write past its memory in PoCL 3.0: a loop.
-    bulky = TYPE == "half" and ACTIVATION == "gelu"
+    bulky = TYPE == "half"
 
 %>\
                 /* Add up in registers: whole trips, then the rest. */
