@@ -39,6 +39,7 @@ def test_the_built_in_configuration_comes_first_and_into_the_finals(task):
     default = task.algorithm.default_config(task.problem, GPU)
     assert runner.asked[0] == default
     assert default in [item.config for item in result.finalists]
+    assert str(dict(result.best.config)) in repr(result) and len(repr(result)) < 400
     assert result.default.times_ms[: len(result.best.times_ms)]
 
 

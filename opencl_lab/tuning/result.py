@@ -149,6 +149,11 @@ class TuneResult:
     per_minute: float = 0.0
     timeline: tuple[Slice, ...] = ()
 
+    def __repr__(self) -> str:
+        best = self.best
+        winner = "no winner" if best is None else f"{best.time_ms:.4g} ms by {dict(best.config)}"
+        return f"<TuneResult: {self.task.problem.title}, {len(self.evaluations)} tried, {winner}>"
+
     @property
     def problem(self) -> Problem:
         """The problem that was tuned for."""
