@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from opencl_lab.device import Device
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.kernels import divides, one_of, positive, vector_width
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.packed.default import PAGE_BYTES, built_in, smallest
@@ -21,6 +22,8 @@ __all__ = ["Packed"]
 
 PHASES = 3
 """Packing B, tiles, lower tiles."""
+MOST_TASKS = 1 << 31
+"""Tasks of a phase stay below it: items count them in 32 bits."""
 PATIENCE = 1 << 20
 """How often an item looks for others to finish packing, before it leaves the rest to them."""
 
@@ -144,6 +147,9 @@ class _Planned:
     device: Device
 
     def plan(self, found: tuple[Buffer, ...]) -> Plan:
+        most = max(self.tasks.number, self._pieces)
+        if most >= MOST_TASKS:  # no memory holds such a product
+            raise InvalidProblem(f"{most:,} tiles are more than one product can have")
         products = [self._product(begin, end) for begin, end in self._spans()]
         adding = [self._adding()[1]] * (self.form.splits > 1)
         return Plan((*found, *self._scratch()), (*products, *adding))
@@ -179,8 +185,12 @@ class _Planned:
         tasks = self.tasks
         if not tasks.claimed:
             return tasks.number
-        pieces = Pieces.of(self.form).number if self.form.pack_b == "ahead" else 0
-        return max(1, min(self.device.compute_units, max(tasks.number, pieces)))
+        return max(1, min(self.device.compute_units, max(tasks.number, self._pieces)))
+
+    @property
+    def _pieces(self) -> int:
+        """How many pieces of B are packed ahead."""
+        return Pieces.of(self.form).number if self.form.pack_b == "ahead" else 0
 
     def _product(self, begin: int, end: int) -> Launch:
         """Return the launch of the phases from `begin` to before `end`."""
