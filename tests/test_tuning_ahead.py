@@ -208,9 +208,12 @@ def test_the_tuner_s_time_ends_the_wait(fake):
     ahead.close()
 
 
-@pytest.mark.parametrize(("here_ms", "stops"), [(50.0, False), (95.0, True)])
-def test_a_driver_that_keeps_nothing_is_noticed(fake, here_ms, stops):
-    fake.says = {size: Built(100.0) for size in range(1, 13)}
+@pytest.mark.parametrize(
+    ("ahead_ms", "here_ms", "stops"),
+    [(1000.0, 500.0, False), (1000.0, 950.0, True), (20.0, 19.0, False)],  # the last was known
+)
+def test_a_driver_that_keeps_nothing_is_noticed(fake, ahead_ms, here_ms, stops):
+    fake.says = {size: Built(ahead_ms) for size in range(1, 13)}
     ahead = started(2, alternate=True)
     for place, config in enumerate(CONFIGS[:FEW]):
         assert ahead.choose(CONFIGS[place:], FOREVER) == config

@@ -47,7 +47,9 @@ LEAST_BATCH = 4
 FEW = 5
 """Configurations that show whether what was built ahead need not be built again,"""
 SAVED = 0.6
-"""which then takes at most this share of the time."""
+"""which then takes at most this share of the time,"""
+SLOW_MS = 150.0
+"""and which took at least so long ahead: the driver knows what takes less from another size."""
 Wanted: TypeAlias = tuple[Config, bool]
 """A configuration, and whether for all check cases, as the best need it."""
 CRASHED = Built(0.0, reason="the builder died")
@@ -172,7 +174,8 @@ class Ahead:
             self._closed
             or not ahead
             or ahead.reason
-            or not (evaluation.build_ms and ahead.build_ms)
+            or not evaluation.build_ms
+            or ahead.build_ms < SLOW_MS
         ):
             return
         self._ratios.append(evaluation.build_ms / ahead.build_ms)
