@@ -127,7 +127,9 @@ class Staging:
         self._context, self._device = context, device
         self._chunk, self._limit = chunk, limit
         self._threads = threads or max(1, min(MOST_THREADS, default_threads() // 2))
-        self._changed = threading.Condition()
+        # A Condition's own `with` runs Python, in which Ctrl-C would leave the lock taken for ever.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._idle: list[_Slot] = []
         self._pinned = 0
         self._queue: cl.CommandQueue | None = None
@@ -321,7 +323,7 @@ class Staging:
 
         Wait for one where others have all that may be pinned.
         """
-        with self._changed:
+        with self._lock:
             while not self._idle and self._pinned and self._pinned + self._chunk > self._limit:
                 self._changed.wait()
             taken = [self._idle.pop() for _ in range(min(count, len(self._idle)))]
@@ -340,13 +342,13 @@ class Staging:
         return slot
 
     def _give(self, slots: Sequence[_Slot]) -> None:
-        with self._changed:
+        with self._lock:
             self._idle += slots
             self._changed.notify_all()
 
     def free_held(self) -> None:
         """Let go of pinned memory that nobody uses."""
-        with self._changed:
+        with self._lock:
             while self._idle:
                 self._idle.pop().ready()
                 self._pinned -= self._chunk
@@ -354,7 +356,7 @@ class Staging:
                 self._queue.finish()  # some drivers let go of memory only then
 
     def _start(self, copy: Callable[[], object]) -> Future[Any]:
-        with self._changed:
+        with self._lock:
             if self._workers is None:
                 self._workers = ThreadPoolExecutor(self._threads, "oclab-copy")
         return start(self._workers, copy)

@@ -86,7 +86,9 @@ class Ahead:
     ):
         self._message, self._count = message, count
         self._alternate, self._timeout = alternate, timeout
-        self._change = threading.Condition()
+        # A Condition's own `with` runs Python, in which Ctrl-C would leave the lock taken for ever.
+        self._lock = threading.RLock()
+        self._change = threading.Condition(self._lock)
         self._closed = False
         self._threads: list[threading.Thread] = []
         self._working = 0  # threads whose process has started, or may
@@ -114,7 +116,7 @@ class Ahead:
             self._start()
         wanted = [(config, whole) for config in configs]
         deadline = time.monotonic() + min(seconds, HOST_SECONDS)
-        with self._change:
+        with self._lock:
             chosen = self._ready(wanted)
             if chosen is None or not self._alternate:
                 batch = max(1 if whole else LEAST_BATCH, self._count)
@@ -138,7 +140,7 @@ class Ahead:
         """Begin to build these, where that disturbs nothing, and nothing else."""
         if configs and not self._alternate:
             self._start()
-        with self._change:
+        with self._lock:
             self._best = []
             self._wanted = [] if self._alternate else [(config, False) for config in configs]
             self._change.notify_all()
@@ -148,7 +150,7 @@ class Ahead:
 
         If there is, it is built before all others, on a CPU with the next batch.
         """
-        with self._change:
+        with self._lock:
             if (config, True) in self._answers or not self._working:
                 return True
             if self._best != [(config, True)]:
@@ -185,7 +187,7 @@ class Ahead:
 
     def close(self) -> None:
         """End all processes, also in the middle of a build."""
-        with self._change:
+        with self._lock:
             self._closed = True
             self._wanted = self._best = []
             for process in self._processes:
@@ -196,7 +198,7 @@ class Ahead:
         self._threads = []
 
     def _start(self) -> None:
-        with self._change:
+        with self._lock:
             if self._threads or self._closed or self.trouble:
                 return
             self._working = self._count
@@ -236,7 +238,7 @@ class Ahead:
                     self._end(process)
                     process = None
                     self._count_up(-1)
-                with self._change:
+                with self._lock:
                     self._building.discard(item)
                     self._answers[item] = answer
                     self._change.notify_all()
@@ -244,17 +246,17 @@ class Ahead:
             if process is not None:
                 self._end(process)
                 self._count_up(-1)
-            with self._change:
+            with self._lock:
                 self._working -= 1
                 self._change.notify_all()
 
     def _count_up(self, more: int) -> None:
-        with self._change:
+        with self._lock:
             self._up += more
 
     def _next(self) -> Wanted | None:
         """Wait for a configuration to build; None at the end."""
-        with self._change:
+        with self._lock:
             while not self._closed:
                 pending = self._pending()
                 if pending:
@@ -266,7 +268,7 @@ class Ahead:
     def _new_process(self) -> Process | None:
         """Return a process that waits for requests; None if there is none to be had."""
         try:
-            with self._change:
+            with self._lock:
                 if self._closed:
                     return None
                 with on_all_processors():
@@ -287,7 +289,7 @@ class Ahead:
         return None
 
     def _end(self, process: Process) -> None:
-        with self._change:
+        with self._lock:
             self._processes.discard(process)
         process.kill()
 
