@@ -6,10 +6,11 @@
 ##
 ##   shapes(type)              instruction of a warp: m16n8k8 or m16n8k16, its types
 ##   warp_multiply(type)       multiply(d, a, b): 16 x 8 sums of a warp += fragments in registers
-##   group_multiply(type, n)   multiply(d, a, b, add): 64 x n sums of a warpgroup, tiles in local memory
+##   group_multiply(type, n, turned)  multiply(d, a, b, add): 64 x n sums of a warpgroup, tiles in local memory
 ##   group_order()             the functions around it: multiply_fence, multiply_commit, multiply_wait
-##   async_copies()            copy_16(to, from), copies_commit, copies_wait(left)
+##   async_copies()            copy_16(to, from, bytes), copies_commit, copies_wait(left)
 ##   bulk_copies()             bulk_copy, and the barriers in local memory that count its bytes
+##   copy_in_place(...)        copy a step of a tile of halves from the matrix itself
 ##   tile_of_group(...)        which tile of the result a group owns, bands of tiles together
 ##   plain_sum()               one sum by ordinary arithmetic
 ##   store_pair(...)           two neighbouring sums become results
@@ -47,16 +48,17 @@
     asm("mma.sync.aligned.${shapes(type)} ${listed(0, 4)}, ${listed(4, 4)}, ${listed(8, 2)}, ${listed(0, 4)};" \
         : ${bound("+" + total, "d", 4)} : ${bound(word, "a", 4)}, ${bound(word, "b", 2)})
 </%def>\
-## multiply(d, a, b, add): d[n / 2] = a * b, plus d if add; a and b describe tiles in local memory
-<%def name="group_multiply(type, n)">\
+## multiply(d, a, b, add): d[n / 2] = a * b, plus d if add; a and b describe tiles in local memory.
+## `turned` says which of them has its rows along k, and not across it; only halves may.
+<%def name="group_multiply(type, n, turned=(False, False))">\
 <%
     sums = n // 2
     kind = f"m64n{n}k16.f32.f16.f16" if type == "half" else f"m64n{n}k8.f32.tf32.tf32"
-    turned = ", 0, 0" if type == "half" else ""
+    sides = "".join(f", {int(side)}" for side in turned) if type == "half" else ""
 %>\
 #define multiply(d, a, b, add) \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %${sums + 2}, 0;\n" \
-        "${ONLY}wgmma.mma_async.sync.aligned.${kind} ${listed(0, sums)}, %${sums}, %${sums + 1}, p, 1, 1${turned};\n }" \
+        "${ONLY}wgmma.mma_async.sync.aligned.${kind} ${listed(0, sums)}, %${sums}, %${sums + 1}, p, 1, 1${sides};\n }" \
         : ${bound("+f", "d", sums)} : "l"(a), "l"(b), "r"(add) : "memory")
 </%def>\
 <%def name="group_order()">\
@@ -67,14 +69,18 @@
 /* Wait until at most `left` batches are under way. */
 #define multiply_wait(left) \
     asm volatile("${ONLY}wgmma.wait_group.sync.aligned " #left ";\n" ::: "memory")
-/* Describe a tile in rows of 128 bytes, chunks swizzled, eight rows 1024 bytes apart from the next. */
-#define describe(address) \
-    ((1ul << 62) | (64ul << 32) | (1ul << 16) | (ulong)(((address) & 0x3ffff) >> 4))
+/*
+ * Describe a tile in rows of 128 bytes, chunks swizzled, eight rows 1024 bytes apart from the next.
+ * Rows along k may be any number. Rows across k are 64 wide, and the next 64 lie `block` bytes behind.
+ */
+#define describe(address, block) \
+    ((1ul << 62) | (64ul << 32) | ((ulong)(block) << 12) | (ulong)(((address) & 0x3ffff) >> 4))
 </%def>\
 <%def name="async_copies()">\
-/* Copy 16 bytes to local memory, without registers. */
-#define copy_16(to, from) \
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"((ulong)(from)) : "memory")
+/* Copy so many bytes to local memory, without registers, and zeros behind them up to 16. */
+#define copy_16(to, from, bytes) \
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" \
+        :: "r"(to), "l"((ulong)(from)), "r"(bytes) : "memory")
 /* The copies so far are one batch. */
 #define copies_commit() asm volatile("cp.async.commit_group;" ::: "memory")
 /* Wait until at most `left` batches of this item are under way. */
@@ -84,8 +90,8 @@
 /* A barrier in local memory that `count` arrivals complete. */
 #define barrier_start(bar, count) \
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(count) : "memory")
-/* Barriers are there for the units that copy, too. */
-#define barriers_started() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+/* What was written to local memory so far is there for the units that copy and multiply, too. */
+#define memory_fence() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 #define barrier_arrive(bar) \
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(bar) : "memory")
 /* Arrive, and let the barrier wait for so many bytes besides. */
@@ -100,6 +106,21 @@
 #define bulk_copy(to, from, bytes, bar) \
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \
         :: "r"(to), "l"((ulong)(from)), "r"(bytes), "r"(bar) : "memory")
+</%def>\
+## Copy one step of `tile` rows of `name`, 64 halves along k, to local memory, each chunk of 16 bytes to
+## where the matrix unit looks for it. In memory neighbours lie along k, or `across` it. 128 items, of
+## which this one has line `line` of every 16 and chunk `chunk` of every 8; `rows` and `left` are what
+## the matrix has of the tile and of k. `from` and `to` are those of the item's first chunk.
+<%def name="copy_in_place(extent, tile, across, rows, left, start, to)">\
+% for i in range(tile // 16):
+<%
+    part, block = (i % 4, i // 4) if across else (i, 0)
+    steps = f"line + {16 * part} < {left} && chunk * 8 + {64 * block} < {rows}"
+    lines = f"line + {16 * part} < {rows} && chunk * 8 < {left}"
+    offset = f"(ulong){16 * part} * {extent if across else 'k'} + {64 * block}"
+%>\
+                copy_16(${to} + ${i * 2048}, ${start} + ${offset}, ${steps if across else lines} ? 16 : 0);
+% endfor
 </%def>\
 ## Bands of `band` rows of tiles go column by column, so that groups that run together share tiles.
 <%def name="tile_of_group(tile_m, tile_n, band)">\

@@ -128,7 +128,7 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
     if (item == 0) {
         for (uint s = 0; s < ${STAGES}; s++)
             barrier_start(full + 8 * s, 1);
-        barriers_started();
+        memory_fence();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #define copy_step(stage, step) if (item == 0) { \
@@ -142,11 +142,11 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
     _Pragma("unroll") \
     for (uint x = 0; x < ${bytes_a // 16 // items}; x++) \
         copy_16(memory + (stage) * STAGE_BYTES + (item + x * ${items}) * 16, \
-                packed_a + (step) * ${bytes_a} + (item + x * ${items}) * 16); \
+                packed_a + (step) * ${bytes_a} + (item + x * ${items}) * 16, 16); \
     _Pragma("unroll") \
     for (uint x = 0; x < ${bytes_b // 16 // items}; x++) \
         copy_16(memory + (stage) * STAGE_BYTES + ${bytes_a} + (item + x * ${items}) * 16, \
-                packed_b + (step) * ${bytes_b} + (item + x * ${items}) * 16); \
+                packed_b + (step) * ${bytes_b} + (item + x * ${items}) * 16, 16); \
 }
 % endif
     ${total} sum[${rows}][${columns}][4];

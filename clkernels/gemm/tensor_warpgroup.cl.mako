@@ -40,9 +40,10 @@
  * STAGES      steps in local memory
  * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
  * BAND        rows of tiles that are worked on together
+ * PACKED      whether packed matrices are read; else A and B where they lie
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
-             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND"/>\
+             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%
@@ -52,22 +53,31 @@
     blocks = BLOCK_M // 64
     products = [(0, 0)] if PARTS == 1 else [(1, 0), (0, 1), (0, 0)]
     run = SUM_STEPS or 4
+    copiers = 32 if PACKED else 128
+    late = STAGES - 2  # steps that may be under way when the next one is copied
+    # Whether neighbours in memory lie across k, in blocks of 64 with 64 steps of k each.
+    across_a, across_b = not PACKED and TRANS_A, not PACKED and not TRANS_B
 %>\
 typedef ${INDEX_T} index_t;
 ${parts.types()}\
 #define STEP ${64 if TYPE == "half" else 32}
 #define STAGE_BYTES ${bytes_a + bytes_b}
-${tensor.group_multiply(TYPE, BLOCK_N)}\
+${tensor.group_multiply(TYPE, BLOCK_N, (across_a, across_b))}\
 ${tensor.group_order()}\
 ${tensor.bulk_copies()}\
+${"" if PACKED else tensor.async_copies()}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % endif
 
-__kernel __attribute__((reqd_work_group_size(${GROUPS * 128 + 32}, 1, 1)))
-void gemm_tensor(${parts.arguments()},
+__kernel __attribute__((reqd_work_group_size(${GROUPS * 128 + copiers}, 1, 1)))
+void gemm_tensor(${parts.arguments()}\
+% if PACKED:
+,
     __global const uchar *restrict packed_a,
-    __global const uchar *restrict packed_b)
+    __global const uchar *restrict packed_b\
+% endif
+)
 {
     __local uchar stages[${STAGES} * STAGE_BYTES] __attribute__((aligned(1024)));
     __local ulong barriers[${2 * STAGES}];
@@ -76,19 +86,25 @@ void gemm_tensor(${parts.arguments()},
     const uint item = get_local_id(0), lane = item % 32, warp = item / 32;
     uint stage = 0, parity = 0;
 ${tensor.tile_of_group(tile_m, BLOCK_N, BAND)}\
+% if PACKED:
 ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
+% else:
+    const ulong steps = (k + STEP - 1) / STEP;
+${parts.enter("get_group_id(1)")}\
+% endif
 
     if (item == 0) {
         for (uint s = 0; s < ${STAGES}; s++) {
-            barrier_start(full + 8 * s, 1);
+            barrier_start(full + 8 * s, ${1 if PACKED else copiers});
             barrier_start(empty + 8 * s, ${GROUPS * 4});
         }
-        barriers_started();
+        memory_fence();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    if (warp == ${GROUPS * 4}) {
+    if (warp >= ${GROUPS * 4}) {
         /* Copy steps as stages become free; the first round finds all of them free. */
+% if PACKED:
         if (lane == 0) {
             for (ulong step = 0; step < steps; step++) {
                 const uint to = memory + stage * STAGE_BYTES, bar = full + 8 * stage;
@@ -102,6 +118,42 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
                 }
             }
         }
+% else:
+        const uint line = item % 128 / 8, chunk = item % 8;
+        const uint place = line * 128 + ((chunk ^ line % 8) << 4);
+        const ulong first_a = (ulong)tile_row * ${tile_m}, first_b = (ulong)tile_column * ${BLOCK_N};
+        const uint rows_a = (uint)min((ulong)m - first_a, (ulong)${tile_m});
+        const uint rows_b = (uint)min((ulong)n - first_b, (ulong)${BLOCK_N});
+        __global const element_t *from_a = a + ${"line * (ulong)m + first_a" if across_a else "(first_a + line) * k"} + chunk * 8;
+        __global const element_t *from_b = b + ${"line * (ulong)n + first_b" if across_b else "(first_b + line) * k"} + chunk * 8;
+        uint arrived = full; /* of the stage whose copies are waited for next */
+#define copies_arrive() { \
+    memory_fence(); \
+    barrier_arrive(arrived); \
+    arrived = arrived == full + ${8 * (STAGES - 1)} ? full : arrived + 8; \
+}
+        for (ulong step = 0; step < steps; step++) {
+            const uint left = (uint)min((ulong)k - step * STEP, (ulong)STEP);
+            const uint to_a = memory + stage * STAGE_BYTES + place, to_b = to_a + ${bytes_a};
+            barrier_wait(empty + 8 * stage, parity ^ 1);
+${tensor.copy_in_place("m", tile_m, across_a, "rows_a", "left", "from_a", "to_a")}\
+${tensor.copy_in_place("n", BLOCK_N, across_b, "rows_b", "left", "from_b", "to_b")}\
+            copies_commit();
+            from_a += ${"(ulong)m * STEP" if across_a else "STEP"};
+            from_b += ${"(ulong)n * STEP" if across_b else "STEP"};
+            if (step >= ${late}) {
+                copies_wait(${late});
+                copies_arrive()
+            }
+            if (++stage == ${STAGES}) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+        copies_wait(0);
+        for (ulong step = steps < ${late} ? 0 : steps - ${late}; step < steps; step++)
+            copies_arrive()
+% endif
         return;
     }
 
@@ -121,8 +173,8 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
 % endif
     for (ulong step = 0; step < steps; step++) {
         const uint tile_a = memory + stage * STAGE_BYTES, tile_b = tile_a + ${bytes_a};
-        const ulong of_a = describe(tile_a + warp / 4 * ${BLOCK_M * 128});
-        const ulong of_b = describe(tile_b);
+        const ulong of_a = describe(tile_a + warp / 4 * ${BLOCK_M * 128}, ${8192 if across_a else 16});
+        const ulong of_b = describe(tile_b, ${8192 if across_b else 16});
         barrier_wait(full + 8 * stage, parity);
 % for block in range(blocks if SUM_STEPS else 1):
 % for first in range(0, 4, run):
@@ -139,8 +191,8 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
 %>\
 % for count, (k, part_a, part_b, rows) in enumerate(order):
 <%
-    from_a = (rows * 64 + part_a * tile_m) * 128 + k * 32
-    from_b = part_b * BLOCK_N * 128 + k * 32
+    from_a = (rows * 64 + part_a * tile_m) * 128 + k * (2048 if across_a else 32)
+    from_b = part_b * BLOCK_N * 128 + k * (2048 if across_b else 32)
     sum_of = "fresh" if SUM_STEPS else f"sum{rows}"
 %>\
         multiply(${sum_of}, of_a + ${from_a // 16}, of_b + ${from_b // 16}, ${int(not SUM_STEPS or count > 0)});

@@ -17,6 +17,7 @@ from opencl_lab.operations.gemm.tensor.space import (
     STAGE_BARRIERS,
     built_in,
     items,
+    lies_well,
     problem_space,
     stage_bytes,
     step_length,
@@ -72,7 +73,7 @@ class Tensor(launches.Product):
         return problem_space(problem, device)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan two launches: pack both matrices, then multiply, a group a tile."""
+        """Plan to pack both matrices, where they are, and to multiply, a group a tile."""
         units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
         if config["UNITS"] == "warpgroup" and not units:
             raise InvalidConfig(
@@ -81,9 +82,16 @@ class Tensor(launches.Product):
             )
         if problem.dtype.itemsize == 8 and config["SUM_STEPS"]:
             raise InvalidConfig("sums of float64 are exact where they are; SUM_STEPS must be 0")
+        if not config["PACK"] and not lies_well(problem, device):
+            raise InvalidConfig(
+                "matrix units read matrices where they lie only if they are of float16 with rows "
+                "of whole 16 bytes; PACK=1 packs them"
+            )
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
+        if not config["PACK"]:
+            return Plan(buffers, (_multiply(problem, config, device),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
         pack = [_pack(problem, config)] if problem.depth else []
         return Plan(buffers + packed, (*pack, _multiply(problem, config, device)))
@@ -150,8 +158,7 @@ def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
         local_size=(items(config), 1),
         arguments={
             **launches.arguments(problem),
-            "packed_a": "packed_a",
-            "packed_b": "packed_b",
+            **({name: name for name in ("packed_a", "packed_b")} if config["PACK"] else {}),
         },
         local_bytes=config.integer("STAGES")
         * (stage_bytes(config, problem.dtype, _parts(problem)) + STAGE_BARRIERS),
@@ -166,7 +173,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
     params["PARTS"] = _parts(problem)
     if config["UNITS"] == "warpgroup":
-        return {**params, "GROUPS": config["GROUPS_M"]}
+        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": bool(config["PACK"])}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
     bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}

@@ -9,6 +9,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import one_of, positive
+from opencl_lab.operations.gemm.launches import is_aligned
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -17,6 +18,7 @@ __all__ = [
     "STAGE_BARRIERS",
     "built_in",
     "items",
+    "lies_well",
     "problem_space",
     "stage_bytes",
     "step_length",
@@ -32,9 +34,11 @@ REGISTERS = 1 << 16
 
 
 def items(config: Config) -> int:
-    """Return the work-items of a group; warpgroups have a warp besides, which copies."""
+    """Return the work-items of a group; warpgroups have a warp besides, which copies, or four."""
     owners = config.integer("GROUPS_M") * config.integer("GROUPS_N")
-    return 128 * owners + 32 if config["UNITS"] == "warpgroup" else 32 * owners
+    if config["UNITS"] == "warp":
+        return 32 * owners
+    return 128 * owners + (32 if config["PACK"] else 128)
 
 
 def tile(config: Config) -> tuple[int, int]:
@@ -69,7 +73,7 @@ SPACE = SearchSpace(
     (
         Parameter("UNITS", ("warpgroup", "warp"), "instructions: wgmma or mma.sync"),
         Parameter("BLOCK_M", (32, 64, 128), "rows of a warpgroup or warp"),
-        Parameter("BLOCK_N", (32, 64, 128, 256), "columns of a warpgroup or warp"),
+        Parameter("BLOCK_N", (32, 64, 128, 192, 256), "columns of a warpgroup or warp"),
         Parameter("GROUPS_M", (1, 2, 3, 4), "warpgroups or warps above each other"),
         Parameter("GROUPS_N", (1, 2, 4), "warps beside each other"),
         Parameter("INSTRUCTIONS", (2, 4), "instructions along k in a step"),
@@ -80,12 +84,18 @@ SPACE = SearchSpace(
             "instructions along k until sums leave the unit; 0: at the end",
         ),
         Parameter("BAND", (4, 8, 16), "rows of tiles that are worked on together"),
+        Parameter("PACK", (1, 0), "1: both matrices are packed first; 0: copied from their places"),
     ),
     (
         one_of("UNITS", ("warpgroup", "warp")),
         *map(positive, ("BLOCK_M", "BLOCK_N", "GROUPS_M", "GROUPS_N", "STAGES", "BAND")),
         one_of("INSTRUCTIONS", (2, 4)),
         one_of("SUM_STEPS", (0, 1, 2, 4)),
+        one_of("PACK", (0, 1)),
+        Constraint(
+            lambda c: bool(c["PACK"]) or c["UNITS"] == "warpgroup",
+            "only warpgroups read matrices that are not packed",
+        ),
         Constraint(lambda c: c.integer("STAGES") >= 2, "a step is copied while another is read"),
         Constraint(
             lambda c: all(extent % 64 == 0 for extent in tile(c)),
@@ -144,7 +154,7 @@ def _config(units: str, block: tuple[int, int], groups: tuple[int, int], **other
         BLOCK_N=block[1],
         GROUPS_M=groups[0],
         GROUPS_N=groups[1],
-        **{"INSTRUCTIONS": INSTRUCTIONS, "STAGES": 4, "SUM_STEPS": 0, "BAND": 8, **others},
+        **{"INSTRUCTIONS": INSTRUCTIONS, "STAGES": 4, "SUM_STEPS": 0, "BAND": 8, "PACK": 1, **others},
     )
 
 
@@ -166,9 +176,27 @@ def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, 
         yield _config("warpgroup", (64, 128), (2, 1), STAGES=3, SUM_STEPS=4), 1.0
         yield _config("warpgroup", (64, 64), (2, 1), STAGES=2, SUM_STEPS=4), 1.4
     else:
-        yield _config("warpgroup", (64, 256), (2, 1)), 1.0
-        yield _config("warpgroup", (64, 128), (2, 1)), 1.15
-        yield _config("warpgroup", (64, 64), (2, 1)), 1.6
+        pack = int(not lies_well(problem, device))
+        yield _config("warpgroup", (64, 256), (2, 1), PACK=pack), 1.0
+        yield _config("warpgroup", (64, 128), (2, 1), PACK=pack), 1.15
+        yield _config("warpgroup", (64, 64), (2, 1), PACK=pack), 1.6
+
+
+def lies_well(problem: GemmProblem, device: Device) -> bool:
+    """Return whether warpgroups can read both matrices where they lie.
+
+    They read halves along and across their rows, 16 bytes at once.
+    """
+    rows = (
+        problem.m if problem.trans_a else problem.depth,
+        problem.depth if problem.trans_b else problem.n,
+    )
+    return (
+        problem.dtype.itemsize == 2
+        and device.capabilities.warpgroup_matrix_units
+        and is_aligned(device)
+        and all(length % 8 == 0 for length in rows)
+    )
 
 
 def _local_memory(device: Device) -> int:
@@ -204,7 +232,8 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
         "GROUPS_N": (1,) if groups else (1, 2, 4),
         "INSTRUCTIONS": (4,) if groups else (2, 4),
         "BLOCK_M": (64, 128) if groups else (32, 64),
-        "BLOCK_N": (64, 128, 256) if groups else (32, 64),
+        "BLOCK_N": (64, 128, 192, 256) if groups else (32, 64),
+        "PACK": (0, 1) if lies_well(problem, device) else (1,),
     }
     parts = 2 if split else 1
     limit = _local_memory(device)
