@@ -40,10 +40,11 @@
  * STAGES      steps in local memory
  * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
  * BAND        rows of tiles that are worked on together
- * PACKED      whether packed matrices are read; else A and B where they lie
+ * PACKED      whether packed matrices are read; else A and B where they lie, which are halves
+ * WIDE        whether eight halves of a row of the result are stored at once
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
-             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED"/>\
+             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, WIDE"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%
@@ -55,8 +56,8 @@
     run = SUM_STEPS or 4
     copiers = 32 if PACKED else 128
     late = STAGES - 2  # steps that may be under way when the next one is copied
-    # Whether neighbours in memory lie across k, in blocks of 64 with 64 steps of k each.
-    across_a, across_b = not PACKED and TRANS_A, not PACKED and not TRANS_B
+    # Whether neighbours lie across k, in blocks of 64 for each k. TF32 is always packed along it.
+    across_a, across_b = TYPE == "half" and TRANS_A, TYPE == "half" and not TRANS_B
 %>\
 typedef ${INDEX_T} index_t;
 ${parts.types()}\
@@ -65,6 +66,7 @@ ${parts.types()}\
 ${tensor.group_multiply(TYPE, BLOCK_N, (across_a, across_b))}\
 ${tensor.group_order()}\
 ${tensor.bulk_copies()}\
+${tensor.lane_exchange() if WIDE else ""}\
 ${"" if PACKED else tensor.async_copies()}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
@@ -250,12 +252,20 @@ ${tensor.store_pair(parts, TYPE, "x", "y")}\
 % endif
 % for block in range(blocks):
     #pragma unroll
+% if WIDE:
+    for (uint j = 0; j < ${BLOCK_N // 8}; j += 4) {
+% else:
     for (uint j = 0; j < ${BLOCK_N // 8}; j++) {
+% endif
         #pragma unroll
         for (uint h = 0; h < 2; h++) {
             const index_t row = first_row + ${64 * block} + 8 * h;
             const index_t column = first_column + 8 * j;
+% if WIDE:
+${tensor.store_chunk(parts, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
+% else:
 ${tensor.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]")}\
+% endif
         }
     }
 % endfor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.operations.gemm.tensor.space import (
+    ALIGNED_HALVES,
     SPACE,
     STAGE_BARRIERS,
     built_in,
     items,
     lies_well,
     problem_space,
+    row_lengths,
     stage_bytes,
     step_length,
     tile,
@@ -38,6 +40,7 @@ class Tensor(launches.Product):
     name = "tensor"
     templates = (
         "gemm/tensor_pack.cl.mako",
+        "gemm/tensor_pack_halves.cl.mako",
         "gemm/tensor_warpgroup.cl.mako",
         "gemm/tensor_warp.cl.mako",
     )
@@ -93,7 +96,7 @@ class Tensor(launches.Product):
         if not config["PACK"]:
             return Plan(buffers, (_multiply(problem, config, device),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
-        pack = [_pack(problem, config)] if problem.depth else []
+        pack = [_pack(problem, config, device)] if problem.depth else []
         return Plan(buffers + packed, (*pack, _multiply(problem, config, device)))
 
 
@@ -118,33 +121,57 @@ def _packed(name: str, problem: GemmProblem, config: Config) -> Buffer:
     return Buffer(f"packed_{name}", "scratch", (max(nbytes, 16),), np.dtype("uint8"))
 
 
-def _pack(problem: GemmProblem, config: Config) -> Launch:
+def _pack(problem: GemmProblem, config: Config, device: Device) -> Launch:
     tile_m, tile_n = tile(config)
     blocks = (round_up(problem.m, tile_m) + round_up(problem.n, tile_n)) // PACKED_ROWS
-    shared = launches.params(problem)
+    halves = config["UNITS"] == "warpgroup" and problem.dtype.itemsize == 2
+    items = 128 if halves else 256
+    template, params, local_bytes = (_halves if halves else _transposed)(problem, config, device)
     return Launch(
-        template="gemm/tensor_pack.cl.mako",
+        template=template,
         kernel="gemm_tensor_pack",
-        params={
-            **{name: shared[name] for name in ("TYPE", "TRANS_A", "TRANS_B")},
-            "PARTS": _parts(problem),
-            "LAYOUT": "rows" if config["UNITS"] == "warpgroup" else "fragments",
-            "TILE_M": tile_m,
-            "TILE_N": tile_n,
-            "STEP": step_length(config, problem.dtype),
-        },
-        global_size=(256 * blocks * _steps(problem, config), max(_stored(problem))),
-        local_size=(256, 1),
+        params={**params, "TILE_M": tile_m, "TILE_N": tile_n},
+        global_size=(items * blocks * _steps(problem, config), max(_stored(problem))),
+        local_size=(items, 1),
         arguments={
             **{name: name for name in ("a", "b", "packed_a", "packed_b")},
             **{name: np.uint64(getattr(problem, name)) for name in ("m", "n", "k")},
             "count_a": np.uint32(_stored(problem)[0]),
             "count_b": np.uint32(_stored(problem)[1]),
         },
-        local_bytes=step_length(config, problem.dtype)
-        * (PACKED_ROWS + 1)
-        * problem.sum_type.itemsize,
+        local_bytes=local_bytes,
     )
+
+
+_Packing: TypeAlias = tuple[str, dict[str, Any], int]
+"""A template that packs, its parameters, and its bytes of local memory."""
+
+
+def _halves(problem: GemmProblem, config: Config, device: Device) -> _Packing:
+    """Pack halves, which stay in the order of memory."""
+    aligned = launches.is_aligned(device)
+    params = {
+        "TRANS_A": problem.trans_a,
+        "TRANS_B": problem.trans_b,
+        **{
+            f"ALIGNED_{name}": aligned and length % ALIGNED_HALVES == 0
+            for name, length in zip("AB", row_lengths(problem), strict=True)
+        },
+    }
+    return "gemm/tensor_pack_halves.cl.mako", params, 0
+
+
+def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packing:
+    """Pack numbers that lie along k when they are packed, through local memory."""
+    step = step_length(config, problem.dtype)
+    params = {
+        **{name: launches.params(problem)[name] for name in ("TYPE", "TRANS_A", "TRANS_B")},
+        "PARTS": _parts(problem),
+        "LAYOUT": "rows" if config["UNITS"] == "warpgroup" else "fragments",
+        "STEP": step,
+    }
+    local_bytes = step * (PACKED_ROWS + 1) * problem.sum_type.itemsize
+    return "gemm/tensor_pack.cl.mako", params, local_bytes
 
 
 def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
@@ -173,7 +200,9 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
     params["PARTS"] = _parts(problem)
     if config["UNITS"] == "warpgroup":
-        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": bool(config["PACK"])}
+        wide = launches.is_aligned(device) and problem.n % ALIGNED_HALVES == 0
+        params |= {"PACKED": bool(config["PACK"]), "WIDE": wide and problem.dtype.itemsize == 2}
+        return {**params, "GROUPS": config["GROUPS_M"]}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
     bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}

@@ -14,12 +14,14 @@ from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = [
+    "ALIGNED_HALVES",
     "SPACE",
     "STAGE_BARRIERS",
     "built_in",
     "items",
     "lies_well",
     "problem_space",
+    "row_lengths",
     "stage_bytes",
     "step_length",
     "tile",
@@ -29,6 +31,8 @@ INSTRUCTIONS = 4
 """Instructions along k in a step of warpgroups, whose rows in local memory are 128 bytes."""
 STAGE_BARRIERS = 16
 """Bytes of the barriers of a stage."""
+ALIGNED_HALVES = 8
+"""Elements of float16 in 16 bytes."""
 REGISTERS = 1 << 16
 """Registers of 32 bits of one compute unit."""
 
@@ -182,20 +186,22 @@ def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, 
         yield _config("warpgroup", (64, 64), (2, 1), PACK=pack), 1.6
 
 
+def row_lengths(problem: GemmProblem) -> tuple[int, int]:
+    """Return the elements of a row of a and of b in memory."""
+    depth = problem.depth
+    return (problem.m if problem.trans_a else depth, depth if problem.trans_b else problem.n)
+
+
 def lies_well(problem: GemmProblem, device: Device) -> bool:
     """Return whether warpgroups can read both matrices where they lie.
 
     They read halves along and across their rows, 16 bytes at once.
     """
-    rows = (
-        problem.m if problem.trans_a else problem.depth,
-        problem.depth if problem.trans_b else problem.n,
-    )
     return (
         problem.dtype.itemsize == 2
         and device.capabilities.warpgroup_matrix_units
         and is_aligned(device)
-        and all(length % 8 == 0 for length in rows)
+        and all(length % ALIGNED_HALVES == 0 for length in row_lengths(problem))
     )
 
 

@@ -1,0 +1,84 @@
+/*
+ * Packs matrices of float16 for the matrix units of warpgroups.
+ *
+ *        X in memory                       packed: tiles one after the other
+ *      +------+------+----+               +--------+--------+-- -+--------+--------+
+ *      | 64 x | 64 x | .. |               | step 0 | step 1 | .. | step 0 | step 1 | ..
+ *      | 64   | 64   |    |          ->   +--------+--------+-- -+--------+--------+
+ *      +------+------+----+                | block of 64 lines | block | ..
+ *      | ..                                 a line: 8 chunks of 16 bytes, in the order c ^ (line % 8)
+ *
+ * These units read halves along k and across it. So neighbours in memory stay neighbours: a chunk is
+ * 8 of them, and what lies outside of X is zero. A line is a row of op(X) where k is along memory,
+ * and one k of 64 rows where it is not. A group packs 64 lines, four chunks an item.
+ *
+ * Source: own; PTX ISA 9.0, layouts of wgmma. Cost: one read and one write of A and B.
+ *
+ * The host guarantees: dimension 0 of the grid has a group for every step of every 64 rows of
+ * whole tiles, of A and then of B; dimension 1 covers the larger stack. Tiles are multiples of 64.
+ *
+ * TRANS_A    whether A is stored as k rows of m, and not as m rows of k
+ * TRANS_B    whether B is stored as n rows of k, and not as k rows of n
+ * ALIGNED_A  whether the rows in memory of A are aligned to 16 bytes
+ * ALIGNED_B  whether those of B are
+ * TILE_M     rows of a tile of A
+ * TILE_N     columns of a tile of B
+ */
+<%page args="TRANS_A, TRANS_B, ALIGNED_A, ALIGNED_B, TILE_M, TILE_N"/>\
+<%def name="pack(name, extent, across, aligned, tile)">\
+        const ulong first_row = (ulong)block * 64, first = (ulong)step * 64;
+        const ulong tiles = (${extent} + ${tile - 1}) / ${tile};
+        __global const ushort *from = ${name} + (ulong)number * ${extent} * k;
+        __global uint4 *to = packed_${name} + (((ulong)number * tiles + first_row / ${tile}) * steps + step) * ${tile * 8}
+            + (uint)(first_row % ${tile}) * 8;
+        uint4 chunks[4];
+        #pragma unroll
+        for (uint i = 0; i < 4; i++) {
+            const uint l = line + 16 * i;
+% if across:
+            const ulong there = first_row + c * 8, whole = ${extent}, where = (first + l) * ${extent} + there;
+            const bool inside = first + l < k;
+% else:
+            const ulong there = first + c * 8, whole = k, where = (first_row + l) * k + there;
+            const bool inside = first_row + l < ${extent};
+% endif
+            chunks[i] = (uint4)0;
+            if (inside && there < whole) {
+% if aligned:
+                chunks[i] = *(__global const uint4 *)(from + where);
+% else:
+                ushort element[8];
+                #pragma unroll
+                for (uint e = 0; e < 8; e++)
+                    element[e] = there + e < whole ? from[where + e] : 0;
+                chunks[i] = (uint4)(${", ".join(f"element[{e}] | (uint)element[{e + 1}] << 16" for e in (0, 2, 4, 6))});
+% endif
+            }
+        }
+        #pragma unroll
+        for (uint i = 0; i < 4; i++)
+            to[(line + 16 * i) * 8 + (c ^ line % 8)] = chunks[i];
+</%def>\
+__kernel __attribute__((reqd_work_group_size(128, 1, 1)))
+void gemm_tensor_pack(__global const ushort *restrict a, __global const ushort *restrict b,
+                      __global uint4 *restrict packed_a, __global uint4 *restrict packed_b,
+                      const ulong m, const ulong n, const ulong k, const uint count_a,
+                      const uint count_b)
+{
+    const uint line = get_local_id(0) / 8, c = get_local_id(0) % 8;
+    const uint number = get_group_id(1);
+    const uint steps = (uint)((k + 63) / 64);
+    const uint step = get_group_id(0) % steps;
+    const uint blocks_a = (uint)((m + ${TILE_M - 1}) / ${TILE_M}) * ${TILE_M // 64};
+    uint block = get_group_id(0) / steps;
+    if (block < blocks_a) {
+        if (number >= count_a)
+            return;
+${pack("a", "m", TRANS_A, ALIGNED_A, TILE_M)}\
+    } else {
+        block -= blocks_a;
+        if (number >= count_b)
+            return;
+${pack("b", "n", not TRANS_B, ALIGNED_B, TILE_N)}\
+    }
+}
