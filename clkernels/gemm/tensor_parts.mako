@@ -13,8 +13,10 @@
 ##   copy_in_place(...)        copy a step of a tile of halves from the matrix itself
 ##   tile_of_group(...)        which tile of the result a group owns, bands of tiles together
 ##   plain_sum()               one sum by ordinary arithmetic
+##   halves()                  halves(x, y): two floats as halves in a word
+##   lane_exchange()           exchange(words, lane): transpose 4 x 4 words among four lanes
 ##   store_pair(...)           two neighbouring sums become results
-##   store_chunk(...)          eight neighbouring ones do, of halves; lane_exchange() is before the kernel
+##   store_chunk(...)          eight neighbouring sums become halves
 ##
 ## Instructions of the architecture sm_90a stand behind `//sm_90a: `, a comment in PTX, since OpenCL
 ## compiles for sm_90; `runtime/ptx.py` takes the comment marks away and loads the program again.
@@ -155,21 +157,25 @@ static sum_t plain_sum(__global const element_t *a, __global const element_t *b,
     return sum;
 }
 </%def>\
-## Store sums `x` and `y` of columns `column` and `column + 1`, where the result has them.
-<%def name="store_pair(parts, type, x, y)">\
+## Store sums `x` and `y` of columns `column` and `column + 1`, where the result has them, `together` if 2.
+<%def name="store_pair(parts, type, x, y, together)">\
             if (row < m && column + 1 < n) {
                 ${parts.module.sum_type(type)}2 pair = (${parts.module.sum_type(type)}2)(${x}, ${y});
 ${parts.finish("pair", "row", "column", 2, 2)}\
+% if together == 1:
                 ${" ".join(parts.module.store(type, "pair", "result + (row * n + column)", 2, 2))}
+% elif type == "half":
+                *(__global uint *)(result + row * n + column) = halves(pair.x, pair.y);
+% else:
+                *(__global ${type}2 *)(result + row * n + column) = pair;
+% endif
             } else if (row < m && column < n) {
                 sum_t single = ${x};
 ${parts.finish("single", "row", "column")}\
                 store_element(single, result, row * n + column);
             }
 </%def>\
-## Four lanes have two neighbouring sums each of four blocks of 8 columns, `sums`, from `column` on. They
-## swap them, so that each has all of one block, and stores 16 bytes.
-<%def name="lane_exchange()">\
+<%def name="halves()">\
 /* Two floats as halves, the first one low. */
 static inline uint halves(const float x, const float y)
 {
@@ -177,7 +183,8 @@ static inline uint halves(const float x, const float y)
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
     return both;
 }
-
+</%def>\
+<%def name="lane_exchange()">\
 /* What the lane whose number differs in bit `bit` gives. */
 static inline uint swapped(const uint given, const int bit)
 {
@@ -196,6 +203,8 @@ static inline uint4 exchange(uint4 w, const uint lane)
     return high ? (uint4)(z, u, w.z, w.w) : (uint4)(w.x, w.y, z, u);
 }
 </%def>\
+## Four lanes have two neighbouring sums each of four blocks of 8 columns, `sums`, from `column` on. They
+## swap them, so that each has all of one block, and stores 16 bytes.
 <%def name="store_chunk(parts, sums)">\
             uint words[4];
 % for i, (x, y) in enumerate(sums):

@@ -44,9 +44,10 @@
  * SUM_STEPS   fragments along k after which sums leave the unit; 0: at the end
  * BAND        rows of tiles that are worked on together
  * BULK        whether one item copies whole steps (compute capability 9.0); else all do
+ * TOGETHER    elements of a row of the result that are stored at once, aligned so: 1, 2
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, BLOCK_M,
-             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK"/>\
+             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, TOGETHER"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
@@ -67,6 +68,7 @@ ${parts.types()}\
 #define STAGE_BYTES ${bytes_a + bytes_b}
 ${tensor.warp_multiply(TYPE)}\
 ${tensor.bulk_copies() if BULK else tensor.async_copies()}\
+${tensor.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % endif
@@ -240,7 +242,7 @@ ${every_sum()}\
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${tensor.store_pair(parts, TYPE, "x", "y")}\
+${tensor.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
         }
         return;
     }
@@ -253,6 +255,6 @@ ${tensor.store_pair(parts, TYPE, "x", "y")}\
             for (uint h = 0; h < 2; h++) {
                 const index_t row = first_row + 16 * i + 8 * h;
                 const index_t column = first_column + 8 * j;
-${tensor.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]")}\
+${tensor.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", min(TOGETHER, 2))}\
             }
 }

@@ -41,10 +41,10 @@
  * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
  * BAND        rows of tiles that are worked on together
  * PACKED      whether packed matrices are read; else A and B where they lie, which are halves
- * WIDE        whether eight halves of a row of the result are stored at once
+ * TOGETHER    elements of a row of the result that are stored at once, aligned so: 1, 2; 8 for halves
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
-             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, WIDE"/>\
+             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, TOGETHER"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%
@@ -66,7 +66,8 @@ ${parts.types()}\
 ${tensor.group_multiply(TYPE, BLOCK_N, (across_a, across_b))}\
 ${tensor.group_order()}\
 ${tensor.bulk_copies()}\
-${tensor.lane_exchange() if WIDE else ""}\
+${tensor.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
+${tensor.lane_exchange() if TOGETHER == 8 else ""}\
 ${"" if PACKED else tensor.async_copies()}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
@@ -245,14 +246,14 @@ ${tensor.copy_in_place("n", BLOCK_N, across_b, "rows_b", "left", "from_b", "to_b
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${tensor.store_pair(parts, TYPE, "x", "y")}\
+${tensor.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
         }
         return;
     }
 % endif
 % for block in range(blocks):
     #pragma unroll
-% if WIDE:
+% if TOGETHER == 8:
     for (uint j = 0; j < ${BLOCK_N // 8}; j += 4) {
 % else:
     for (uint j = 0; j < ${BLOCK_N // 8}; j++) {
@@ -261,10 +262,10 @@ ${tensor.store_pair(parts, TYPE, "x", "y")}\
         for (uint h = 0; h < 2; h++) {
             const index_t row = first_row + ${64 * block} + 8 * h;
             const index_t column = first_column + 8 * j;
-% if WIDE:
+% if TOGETHER == 8:
 ${tensor.store_chunk(parts, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
 % else:
-${tensor.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]")}\
+${tensor.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", min(TOGETHER, 2))}\
 % endif
         }
     }

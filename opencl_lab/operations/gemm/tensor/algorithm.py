@@ -199,10 +199,17 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     params = {name: shared[name] for name in names}
     params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
     params["PARTS"] = _parts(problem)
-    if config["UNITS"] == "warpgroup":
-        wide = launches.is_aligned(device) and problem.n % ALIGNED_HALVES == 0
-        params |= {"PACKED": bool(config["PACK"]), "WIDE": wide and problem.dtype.itemsize == 2}
-        return {**params, "GROUPS": config["GROUPS_M"]}
+    groups = config["UNITS"] == "warpgroup"
+    params["TOGETHER"] = _together(problem, device, 8 if groups else 2)
+    if groups:
+        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": bool(config["PACK"])}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
     bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}
+
+
+def _together(problem: GemmProblem, device: Device, most: int) -> int:
+    """Return how many elements of a row of the result are stored at once: 8 halves, or a pair."""
+    if not launches.is_aligned(device) or problem.n % 2:
+        return 1
+    return most if problem.dtype.itemsize == 2 and problem.n % most == 0 else 2

@@ -33,6 +33,10 @@ STAGE_BARRIERS = 16
 """Bytes of the barriers of a stage."""
 ALIGNED_HALVES = 8
 """Elements of float16 in 16 bytes."""
+LINE_HALVES = 64
+"""Elements of float16 in a line of a cache."""
+PACK_START, PACK_ROW = 440_000, 2.7
+"""What packing takes, and each row of a step besides, in sums of a step of a tile: of an H200."""
 REGISTERS = 1 << 16
 """Registers of 32 bits of one compute unit."""
 
@@ -158,7 +162,14 @@ def _config(units: str, block: tuple[int, int], groups: tuple[int, int], **other
         BLOCK_N=block[1],
         GROUPS_M=groups[0],
         GROUPS_N=groups[1],
-        **{"INSTRUCTIONS": INSTRUCTIONS, "STAGES": 4, "SUM_STEPS": 0, "BAND": 8, "PACK": 1, **others},
+        **{
+            "INSTRUCTIONS": INSTRUCTIONS,
+            "STAGES": 4,
+            "SUM_STEPS": 0,
+            "BAND": 8,
+            "PACK": 1,
+            **others,
+        },
     )
 
 
@@ -178,12 +189,28 @@ def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, 
             yield _config("warp", (32, 32), (2, 2), **more), 1.2
     elif split:
         yield _config("warpgroup", (64, 128), (2, 1), STAGES=3, SUM_STEPS=4), 1.0
-        yield _config("warpgroup", (64, 64), (2, 1), STAGES=2, SUM_STEPS=4), 1.4
+        yield _config("warpgroup", (64, 64), (2, 1), SUM_STEPS=4), 1.3
     else:
-        pack = int(not lies_well(problem, device))
-        yield _config("warpgroup", (64, 256), (2, 1), PACK=pack), 1.0
-        yield _config("warpgroup", (64, 128), (2, 1), PACK=pack), 1.15
-        yield _config("warpgroup", (64, 64), (2, 1), PACK=pack), 1.6
+        for (block, groups), cost in WARPGROUP_TILES.items():
+            yield _config("warpgroup", block, (groups, 1)), cost
+            if lies_well(problem, device):
+                yield _config("warpgroup", block, (groups, 1), PACK=0), cost * _unpacked(problem)
+
+
+WARPGROUP_TILES = {
+    ((128, 128), 2): 1.0,
+    ((64, 192), 3): 1.01,
+    ((64, 256), 2): 1.09,
+    ((64, 192), 2): 1.07,
+    ((64, 128), 2): 1.21,
+    ((64, 64), 2): 1.6,
+}
+"""Rows and columns of a warpgroup, and how many there are: time for as much work, as measured."""
+
+
+def _unpacked(problem: GemmProblem) -> float:
+    """Return how many times as long steps take that are copied from where the matrices lie."""
+    return 1.12 if all(length % LINE_HALVES == 0 for length in row_lengths(problem)) else 1.55
 
 
 def row_lengths(problem: GemmProblem) -> tuple[int, int]:
@@ -224,7 +251,11 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
             tile_m, tile_n = tile(config)
             tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n) * problem.batch
             waves = -(-tiles // device.compute_units)
-            found.append((waves * tile_m * tile_n * cost, config))
+            steps = -(-problem.depth // step_length(config, problem.dtype))
+            time = waves * tile_m * tile_n * cost * steps
+            if config["PACK"]:
+                time += PACK_START + PACK_ROW * (problem.m + problem.n) * problem.batch * steps
+            found.append((time, config))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
