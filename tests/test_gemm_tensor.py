@@ -79,7 +79,7 @@ def test_built_in_configurations_fit_and_render(kind, gpu):
         assert ALGORITHM.search_space(problem, gpu).violation(config) is None
         plan = ALGORITHM.plan(problem, config, gpu)
         check_plan(plan, gpu)
-        _, text = (render(launch.template, launch.params).text for launch in plan.launches)
+        *_, text = (render(launch.template, launch.params).text for launch in plan.launches)
         groups = kind[0] != "float64" and gpu is HOPPER
         assert ptx.is_specific(text) == groups == ("wgmma" in text)
 
@@ -93,6 +93,36 @@ def test_search_spaces_hold_hundreds_of_points(kind):
         plan = ALGORITHM.plan(problem_of(kind), point, HOPPER)
         check_plan(plan, HOPPER)
         assert all(render(launch.template, launch.params).text for launch in plan.launches)
+
+
+def test_aligned_halves_are_read_where_they_lie():
+    """One launch and no scratch memory; where packing costs less than it gains, it is done."""
+    for sizes, launches in (((1000, 512, 256), 1), ((1001, 512, 260), 2), ((3000, 3000, 3000), 2)):
+        problem = problem_of(KINDS[0], *sizes)
+        plan = ALGORITHM.plan(problem, ALGORITHM.default_config(problem, HOPPER), HOPPER)
+        assert len(plan.launches) == launches
+        assert bool(plan.with_role("scratch")) == (launches == 2)
+    # Which rows lie along memory is what counts: 260 is no multiple of 8.
+    turned = problem_of(KINDS[0], 1000, 512, 260, trans_a=True)
+    assert ALGORITHM.default_config(turned, HOPPER)["PACK"] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "gpu"),
+    [
+        (KINDS[0], (64, 64, 60), HOPPER),
+        (KINDS[1], (64, 64, 64), HOPPER),
+        (KINDS[0], (64, 64, 64), replace(HOPPER, unified_memory=True)),
+    ],
+    ids=["odd rows", "float32", "memory of the host"],
+)
+def test_other_matrices_are_packed(kind, sizes, gpu):
+    problem = problem_of(kind, *sizes)
+    config = ALGORITHM.default_config(problem, gpu)
+    assert config["PACK"] == 1
+    assert {point["PACK"] for point in ALGORITHM.search_space(problem, gpu)} == {1}
+    with pytest.raises(InvalidConfig, match="PACK=1 packs them"):
+        ALGORITHM.plan(problem, config.replace(PACK=0), gpu)
 
 
 def test_larger_products_take_larger_tiles():
@@ -182,16 +212,18 @@ def units(queue):
 
 
 def configs(problem, queue):
-    """Return the built-in configuration, and one for warps where that is for warpgroups."""
+    """Return the built-in configuration, and others that take another way."""
     default = ALGORITHM.default_config(problem, session_of(queue).device)
     sums = {"SUM_STEPS": 2} if problem.precision == "3xtf32" else {}
-    return [None, WARPS | sums] if default["UNITS"] == "warpgroup" else [None]
+    warps = [WARPS | sums] if default["UNITS"] == "warpgroup" else []
+    packed = [] if default["PACK"] else [default.replace(PACK=1)]
+    return [None, *warps, *packed]
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
 def test_results_with_stacks_edges_and_epilogues(kind, case, rng, units):
-    for sizes in ((7, 9, 11), (130, 258, 70)):
+    for sizes in ((7, 9, 11), (130, 258, 70), (136, 264, 72)):
         problem = problem_of(kind, *sizes, **CASES[case])
         inputs = generated(rng, problem)
         right = expected(problem, inputs)

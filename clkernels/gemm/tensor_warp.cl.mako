@@ -50,6 +50,8 @@
              BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, TOGETHER"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
+<%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
 <%
     double = TYPE == "double"
@@ -67,8 +69,8 @@ ${parts.types()}\
 #define STEP ${FRAGMENTS * (16 if TYPE == "half" else 8)}
 #define STAGE_BYTES ${bytes_a + bytes_b}
 ${tensor.warp_multiply(TYPE)}\
-${tensor.bulk_copies() if BULK else tensor.async_copies()}\
-${tensor.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
+${copies.bulk_copies() if BULK else copies.async_copies()}\
+${stores.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % endif
@@ -133,23 +135,9 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
         memory_fence();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#define copy_step(stage, step) if (item == 0) { \
-    const uint to = memory + (stage) * STAGE_BYTES, bar = full + 8 * (stage); \
-    barrier_expect(bar, STAGE_BYTES); \
-    bulk_copy(to, packed_a + (step) * ${bytes_a}, ${bytes_a}, bar); \
-    bulk_copy(to + ${bytes_a}, packed_b + (step) * ${bytes_b}, ${bytes_b}, bar); \
-}
+${copies.bulk_step(bytes_a, bytes_b)}\
 % else:
-#define copy_step(stage, step) { \
-    _Pragma("unroll") \
-    for (uint x = 0; x < ${bytes_a // 16 // items}; x++) \
-        copy_16(memory + (stage) * STAGE_BYTES + (item + x * ${items}) * 16, \
-                packed_a + (step) * ${bytes_a} + (item + x * ${items}) * 16, 16); \
-    _Pragma("unroll") \
-    for (uint x = 0; x < ${bytes_b // 16 // items}; x++) \
-        copy_16(memory + (stage) * STAGE_BYTES + ${bytes_a} + (item + x * ${items}) * 16, \
-                packed_b + (step) * ${bytes_b} + (item + x * ${items}) * 16, 16); \
-}
+${copies.async_step(bytes_a, bytes_b, items)}\
 % endif
     ${total} sum[${rows}][${columns}][4];
 ${every_sum()}\
@@ -242,7 +230,7 @@ ${every_sum()}\
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${tensor.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
         }
         return;
     }
@@ -255,6 +243,6 @@ ${tensor.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
             for (uint h = 0; h < 2; h++) {
                 const index_t row = first_row + 16 * i + 8 * h;
                 const index_t column = first_column + 8 * j;
-${tensor.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", min(TOGETHER, 2))}\
             }
 }

@@ -1,17 +1,18 @@
 /*
- * Matrix product by the matrix units of warpgroups (wgmma), from packed matrices.
+ * Matrix product by the matrix units of warpgroups (wgmma), from packed matrices or halves in place.
  *
  *     result = activation(alpha * op(A) * op(B) + beta * C + bias)
  *
- *   packed A   step 0 | step 1 | ..     +------------------+
- *   packed B   step 0 | step 1 | ..     | warpgroup 0      |  BLOCK_M rows: BLOCK_M / 64 products
- *        |  bulk copies, one item       +------------------+  of 64 x BLOCK_N, sums in registers
- *        v  of the last warp            | warpgroup 1      |
+ *   A   step 0 | step 1 | ..            +------------------+
+ *   B   step 0 | step 1 | ..            | warpgroup 0      |  BLOCK_M rows: BLOCK_M / 64 products
+ *        |  copies, by the last warp    +------------------+  of 64 x BLOCK_N, sums in registers
+ *        v  or the last four            | warpgroup 1      |
  *   [ stage 0 | stage 1 | .. ]   ---->  +------------------+  TILE_M = GROUPS * BLOCK_M
  *     local memory                            BLOCK_N
  *
- * One warp copies steps ahead, STAGES of them; the others multiply. Two barriers a stage hand it
- * over: `full` counts the bytes that have come, `empty` the warps that have read it.
+ * The last warps copy steps ahead, STAGES of them; the others multiply. Two barriers a stage hand it
+ * over: `full`, where the copies arrive, and `empty`, where the warps arrive that have read it.
+ * Packed steps come as they are, by bulk copies of one item. Else 128 items copy 16 bytes each time.
  *
  * The matrix unit adds with fewer guard bits than float32 has, and cuts. With SUM_STEPS the sums
  * are taken out after so many products along k, and added in float32. Two parts of TF32 make three
@@ -22,12 +23,13 @@
  * "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical
  * peak performance", 2022. Cost: each step of a tile is read from L2 once per tile.
  *
- * The host guarantees: `gemm_tensor_pack` with LAYOUT "rows" packed the matrices; a group for each
- * tile in dimension 0, the stack in dimension 1. The program is loaded again as sm_90a.
+ * The host guarantees: with PACKED, `gemm_tensor_pack` packed the matrices, float with LAYOUT "rows", half
+ * by its own template; else their rows in memory are aligned to 16 bytes. A group for each tile in
+ * dimension 0, the stack in dimension 1. The program is loaded again as sm_90a.
  *
  * TYPE        element in memory: half or float
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m (for the plain sums)
+ * TRANS_A     whether A is stored as k rows of m
  * TRANS_B     whether B is stored as n rows of k
  * HAS_C       whether there is a C; without one, beta is not used either
  * BIAS        "row" or "column": a number for each of them, added at the end; "": none
@@ -47,6 +49,8 @@
              BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, TOGETHER"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
+<%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
 <%
     tile_m = GROUPS * BLOCK_M
     bytes_a, bytes_b = PARTS * tile_m * 128, PARTS * BLOCK_N * 128
@@ -55,7 +59,6 @@
     products = [(0, 0)] if PARTS == 1 else [(1, 0), (0, 1), (0, 0)]
     run = SUM_STEPS or 4
     copiers = 32 if PACKED else 128
-    late = STAGES - 2  # steps that may be under way when the next one is copied
     # Whether neighbours lie across k, in blocks of 64 for each k. TF32 is always packed along it.
     across_a, across_b = TYPE == "half" and TRANS_A, TYPE == "half" and not TRANS_B
 %>\
@@ -65,10 +68,10 @@ ${parts.types()}\
 #define STAGE_BYTES ${bytes_a + bytes_b}
 ${tensor.group_multiply(TYPE, BLOCK_N, (across_a, across_b))}\
 ${tensor.group_order()}\
-${tensor.bulk_copies()}\
-${tensor.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
-${tensor.lane_exchange() if TOGETHER == 8 else ""}\
-${"" if PACKED else tensor.async_copies()}\
+${copies.bulk_copies()}\
+${stores.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
+${stores.lane_exchange() if TOGETHER == 8 else ""}\
+${"" if PACKED else copies.async_copies()}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % endif
@@ -108,54 +111,9 @@ ${parts.enter("get_group_id(1)")}\
     if (warp >= ${GROUPS * 4}) {
         /* Copy steps as stages become free; the first round finds all of them free. */
 % if PACKED:
-        if (lane == 0) {
-            for (ulong step = 0; step < steps; step++) {
-                const uint to = memory + stage * STAGE_BYTES, bar = full + 8 * stage;
-                barrier_wait(empty + 8 * stage, parity ^ 1);
-                barrier_expect(bar, STAGE_BYTES);
-                bulk_copy(to, packed_a + step * ${bytes_a}, ${bytes_a}, bar);
-                bulk_copy(to + ${bytes_a}, packed_b + step * ${bytes_b}, ${bytes_b}, bar);
-                if (++stage == ${STAGES}) {
-                    stage = 0;
-                    parity ^= 1;
-                }
-            }
-        }
+${copies.packed_steps(bytes_a, bytes_b, STAGES)}\
 % else:
-        const uint line = item % 128 / 8, chunk = item % 8;
-        const uint place = line * 128 + ((chunk ^ line % 8) << 4);
-        const ulong first_a = (ulong)tile_row * ${tile_m}, first_b = (ulong)tile_column * ${BLOCK_N};
-        const uint rows_a = (uint)min((ulong)m - first_a, (ulong)${tile_m});
-        const uint rows_b = (uint)min((ulong)n - first_b, (ulong)${BLOCK_N});
-        __global const element_t *from_a = a + ${"line * (ulong)m + first_a" if across_a else "(first_a + line) * k"} + chunk * 8;
-        __global const element_t *from_b = b + ${"line * (ulong)n + first_b" if across_b else "(first_b + line) * k"} + chunk * 8;
-        uint arrived = full; /* of the stage whose copies are waited for next */
-#define copies_arrive() { \
-    memory_fence(); \
-    barrier_arrive(arrived); \
-    arrived = arrived == full + ${8 * (STAGES - 1)} ? full : arrived + 8; \
-}
-        for (ulong step = 0; step < steps; step++) {
-            const uint left = (uint)min((ulong)k - step * STEP, (ulong)STEP);
-            const uint to_a = memory + stage * STAGE_BYTES + place, to_b = to_a + ${bytes_a};
-            barrier_wait(empty + 8 * stage, parity ^ 1);
-${tensor.copy_in_place("m", tile_m, across_a, "rows_a", "left", "from_a", "to_a")}\
-${tensor.copy_in_place("n", BLOCK_N, across_b, "rows_b", "left", "from_b", "to_b")}\
-            copies_commit();
-            from_a += ${"(ulong)m * STEP" if across_a else "STEP"};
-            from_b += ${"(ulong)n * STEP" if across_b else "STEP"};
-            if (step >= ${late}) {
-                copies_wait(${late});
-                copies_arrive()
-            }
-            if (++stage == ${STAGES}) {
-                stage = 0;
-                parity ^= 1;
-            }
-        }
-        copies_wait(0);
-        for (ulong step = steps < ${late} ? 0 : steps - ${late}; step < steps; step++)
-            copies_arrive()
+${copies.steps_in_place(tile_m, BLOCK_N, across_a, across_b, STAGES)}\
 % endif
         return;
     }
@@ -246,7 +204,7 @@ ${tensor.copy_in_place("n", BLOCK_N, across_b, "rows_b", "left", "from_b", "to_b
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${tensor.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
         }
         return;
     }
@@ -263,9 +221,9 @@ ${tensor.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
             const index_t row = first_row + ${64 * block} + 8 * h;
             const index_t column = first_column + 8 * j;
 % if TOGETHER == 8:
-${tensor.store_chunk(parts, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
+${stores.store_chunk(parts, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
 % else:
-${tensor.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", min(TOGETHER, 2))}\
 % endif
         }
     }
