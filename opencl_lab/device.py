@@ -125,6 +125,15 @@ class Device:
         return self.compute_capability in DOUBLE_UNITS
 
     @property
+    def aligns_vectors(self) -> bool:
+        """Whether vectors in its memory are aligned where rows are whole vectors.
+
+        Buffers of OpenCL and parts of them are, to their largest type; what is the host's own
+        memory need not be.
+        """
+        return not (self.kind == "cpu" or self.unified_memory or self.shared_pointers)
+
+    @property
     def key(self) -> str:
         """Canonical name of device and driver, used by every cache and database."""
         parts = (self.kind, self.platform, f"{self.name} {self.compute_units}cu", self.driver)

@@ -305,11 +305,18 @@ def test_layouts_decide_how_few_is_few_on_a_gpu():
 def test_matrix_units_need_large_products_and_are_not_the_fastest_in_double_everywhere():
     half, double = np.dtype("float16"), np.dtype("float64")
     data_centre = replace(GPU, compute_capability=(9, 0))
+    units = replace(GPU.capabilities, warpgroup_matrix_units=True)
+    hopper = replace(data_centre, capabilities=units)
     for shape, dtype, device, first in (
         ((64, 4096, 4096), half, GPU, "tensor"),
         ((512, 512, 512), half, GPU, "blocked"),
+        ((512, 512, 512), half, hopper, "tensor"),
+        ((512, 516, 512), half, hopper, "blocked"),
+        ((96, 96, 8192), half, hopper, "blocked"),
         ((1000, 1000, 1000), double, data_centre, "tensor"),
         ((64, 4096, 4096), double, data_centre, "blocked"),
+        ((640, 640, 640), double, data_centre, "tensor"),
+        ((500, 500, 500), double, data_centre, "blocked"),
         ((1000, 1000, 1000), double, GPU, "blocked"),
         ((1000, 1000, 1000), double, replace(GPU, compute_capability=(8, 9)), "blocked"),
     ):

@@ -59,7 +59,7 @@ TOLERANCES = {
 ALGORITHM = Tensor()
 WARPS = {
     "UNITS": "warp", "BLOCK_M": 32, "BLOCK_N": 32, "GROUPS_M": 2, "GROUPS_N": 2, "STAGES": 3,
-    "INSTRUCTIONS": 4,
+    "INSTRUCTIONS": 4, "PACK": 1,
 }  # fmt: skip
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "buffers",
     "builtin_width",
     "index_of",
-    "is_aligned",
     "is_empty",
     "params",
     "vector_width",
@@ -68,15 +67,6 @@ def index_of(problem: GemmProblem) -> Any:
     """
     largest = max(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape)))
     return index_type(largest * (4 if problem.is_complex else 1))
-
-
-def is_aligned(device: Device) -> bool:
-    """Return whether vectors in global memory are aligned where rows are whole vectors.
-
-    Buffers of OpenCL and parts of them are, to their largest type; what is the host's own memory
-    need not be.
-    """
-    return not (device.kind == "cpu" or device.unified_memory or device.shared_pointers)
 
 
 def vector_width(problem: GemmProblem, device: Device) -> int:

@@ -10,6 +10,7 @@ Xeons of 2 and of 16 cores.
 from __future__ import annotations
 
 from opencl_lab.device import Device
+from opencl_lab.operations.gemm.in_place import lies_well
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.thin.lines import is_along, is_other_along
 
@@ -35,8 +36,10 @@ MATRIX = 1 << 12
 """Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
 TILE, HALF_TILE = 128, 64
 """Rows and columns that fill tiles of the matrix units; the same for float16."""
-UNITS = 1 << 28
-"""Multiplications from which matrix units are kept busy: packing costs a launch."""
+UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
+"""Multiplications from which matrix units are kept busy, as packing costs a launch; in float64."""
+QUARTER_TILE, UNPACKED, RESULTS = 32, 1 << 25, 1 << 17
+"""Where nothing is packed: least rows and columns, multiplications, and elements of the result."""
 SMALL = 1 << 24
 """Multiplications up to which a textbook's algorithm may be the fastest."""
 
@@ -89,8 +92,11 @@ def _most_few(problem: GemmProblem) -> int:
 
 
 def _fills_units(problem: GemmProblem, device: Device) -> bool:
-    if problem.dtype.itemsize == 8 and not device.has_double_units:
-        return False
-    if min(problem.m, problem.n) < (HALF_TILE if problem.dtype.itemsize == 2 else TILE):
-        return False
-    return problem.m * problem.n * problem.k * problem.batch >= UNITS
+    few, work = min(problem.m, problem.n), problem.m * problem.n * problem.k * problem.batch
+    if problem.dtype.itemsize == 8:
+        return device.has_double_units and few >= TILE and work >= UNITS_DOUBLE
+    if few >= (HALF_TILE if problem.dtype.itemsize == 2 else TILE) and work >= UNITS:
+        return True
+    results = problem.m * problem.n * problem.batch
+    busy = few >= QUARTER_TILE and work >= UNPACKED and results >= RESULTS
+    return busy and lies_well(problem, device)

@@ -45,7 +45,7 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
             "SHARERS": sharers,
             "WG_SIZE": group,
             "EACH": each,
-            "ALIGNED": launches.is_aligned(device),
+            "ALIGNED": device.aligns_vectors,
             "MOST": launches.builtin_width(problem, device),
         },
         global_size=(round_up(-(-pieces // each) * sharers, group),),

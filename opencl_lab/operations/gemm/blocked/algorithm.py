@@ -193,7 +193,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
         "LOAD_A": math.gcd(of_a, line_a) if problem.trans_a else of_a,
         "LOAD_B": of_b if problem.trans_b else math.gcd(of_b, line_b),
         "STORE_WIDTH": math.gcd(columns, problem.n, most),
-        "ALIGNED": launches.is_aligned(device),
+        "ALIGNED": device.aligns_vectors,
         "MOST": most,
         "UNROLL": 1
         if device.kind == "cpu"

@@ -11,16 +11,14 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.gemm import launches
+from opencl_lab.operations.gemm.in_place import ALIGNED_HALVES, lies_well, row_lengths
 from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.operations.gemm.tensor.space import (
-    ALIGNED_HALVES,
     SPACE,
     STAGE_BARRIERS,
     built_in,
     items,
-    lies_well,
     problem_space,
-    row_lengths,
     stage_bytes,
     step_length,
     tile,
@@ -149,7 +147,7 @@ _Packing: TypeAlias = tuple[str, dict[str, Any], int]
 
 def _halves(problem: GemmProblem, config: Config, device: Device) -> _Packing:
     """Pack halves, which stay in the order of memory."""
-    aligned = launches.is_aligned(device)
+    aligned = device.aligns_vectors
     params = {
         "TRANS_A": problem.trans_a,
         "TRANS_B": problem.trans_b,
@@ -210,6 +208,6 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
 
 def _together(problem: GemmProblem, device: Device, most: int) -> int:
     """Return how many elements of a row of the result are stored at once: 8 halves, or a pair."""
-    if not launches.is_aligned(device) or problem.n % 2:
+    if not device.aligns_vectors or problem.n % 2:
         return 1
     return most if problem.dtype.itemsize == 2 and problem.n % most == 0 else 2

@@ -9,19 +9,16 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import one_of, positive
-from opencl_lab.operations.gemm.launches import is_aligned
+from opencl_lab.operations.gemm.in_place import lies_well, row_lengths
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = [
-    "ALIGNED_HALVES",
     "SPACE",
     "STAGE_BARRIERS",
     "built_in",
     "items",
-    "lies_well",
     "problem_space",
-    "row_lengths",
     "stage_bytes",
     "step_length",
     "tile",
@@ -31,8 +28,6 @@ INSTRUCTIONS = 4
 """Instructions along k in a step of warpgroups, whose rows in local memory are 128 bytes."""
 STAGE_BARRIERS = 16
 """Bytes of the barriers of a stage."""
-ALIGNED_HALVES = 8
-"""Elements of float16 in 16 bytes."""
 LINE_HALVES = 64
 """Elements of float16 in a line of a cache."""
 PACK_START, PACK_ROW = 440_000, 2.7
@@ -211,25 +206,6 @@ WARPGROUP_TILES = {
 def _unpacked(problem: GemmProblem) -> float:
     """Return how many times as long steps take that are copied from where the matrices lie."""
     return 1.12 if all(length % LINE_HALVES == 0 for length in row_lengths(problem)) else 1.55
-
-
-def row_lengths(problem: GemmProblem) -> tuple[int, int]:
-    """Return the elements of a row of a and of b in memory."""
-    depth = problem.depth
-    return (problem.m if problem.trans_a else depth, depth if problem.trans_b else problem.n)
-
-
-def lies_well(problem: GemmProblem, device: Device) -> bool:
-    """Return whether warpgroups can read both matrices where they lie.
-
-    They read halves along and across their rows, 16 bytes at once.
-    """
-    return (
-        problem.dtype.itemsize == 2
-        and device.capabilities.warpgroup_matrix_units
-        and is_aligned(device)
-        and all(length % ALIGNED_HALVES == 0 for length in row_lengths(problem))
-    )
 
 
 def _local_memory(device: Device) -> int:
