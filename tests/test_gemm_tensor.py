@@ -59,7 +59,7 @@ TOLERANCES = {
 ALGORITHM = Tensor()
 WARPS = {
     "UNITS": "warp", "BLOCK_M": 32, "BLOCK_N": 32, "GROUPS_M": 2, "GROUPS_N": 2, "STAGES": 3,
-    "INSTRUCTIONS": 4, "PACK": 1,
+    "INSTRUCTIONS": 4,
 }  # fmt: skip
 
 
@@ -86,11 +86,12 @@ def test_built_in_configurations_fit_and_render(kind, gpu):
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
 def test_search_spaces_hold_hundreds_of_points(kind):
-    space = ALGORITHM.search_space(problem_of(kind), HOPPER)
-    points = list(space)
+    problem = problem_of(kind, k=304)
+    points = list(ALGORITHM.search_space(problem, HOPPER))
     assert 100 < len(points) < 1000
-    for point in points[:: len(points) // 12]:
-        plan = ALGORITHM.plan(problem_of(kind), point, HOPPER)
+    assert {point["PACK"] for point in points} == ({0, 1} if kind[0] == "float16" else {1})
+    for point in points[:: len(points) // 13]:
+        plan = ALGORITHM.plan(problem, point, HOPPER)
         check_plan(plan, HOPPER)
         assert all(render(launch.template, launch.params).text for launch in plan.launches)
 
@@ -123,6 +124,26 @@ def test_other_matrices_are_packed(kind, sizes, gpu):
     assert {point["PACK"] for point in ALGORITHM.search_space(problem, gpu)} == {1}
     with pytest.raises(InvalidConfig, match="PACK=1 packs them"):
         ALGORITHM.plan(problem, config.replace(PACK=0), gpu)
+
+
+@pytest.mark.parametrize("element", ["half", "float", "double"])
+@pytest.mark.parametrize("units", ["warp", "warpgroup"])
+def test_probes_of_matrix_units_render(units, element):
+    """The doctor's kernels use the same parts."""
+    for name in ("matrix_units", "peak_matrix"):
+        if (element == "half" and name == "matrix_units") or (units, element) == (
+            "warpgroup", "double",
+        ):  # fmt: skip
+            continue
+        text = render(f"doctor/{name}.cl.mako", {"UNITS": units, "TYPE": element}).text
+        assert ("wgmma.mma_async" in text) == (units == "warpgroup")
+
+
+def test_warps_need_no_other_parameter():
+    """A configuration for warps stands although halves in place are the default."""
+    problem = problem_of(KINDS[0], k=304)
+    config = ALGORITHM.configure(problem, HOPPER, WARPS)
+    assert len(ALGORITHM.plan(problem, config, HOPPER).launches) == 2
 
 
 def test_larger_products_take_larger_tiles():
@@ -231,6 +252,30 @@ def test_results_with_stacks_edges_and_epilogues(kind, case, rng, units):
             run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=units)
             result = run.outputs["result"]
             assert abs(result - right).max() <= TOLERANCES[kind] * abs(right).max()
+
+
+@pytest.mark.parametrize("trans", range(4))
+@pytest.mark.parametrize("depth", [64, 128, 64 * 11 + 8])
+def test_steps_go_round_in_local_memory(depth, trans, rng, units):
+    """Few and many stages, one step and several rounds, edges a chunk past a tile, both ways."""
+    device = session_of(units).device
+    if not device.capabilities.warpgroup_matrix_units:
+        pytest.skip("no warpgroups")
+    problem = problem_of(
+        KINDS[0], 264, 392, depth, trans_a=bool(trans & 1), trans_b=bool(trans & 2)
+    )
+    inputs = generated(rng, problem)
+    right = expected(problem, inputs)
+    for block_m, block_n, groups, stages in (
+        (128, 128, 2, 2), (64, 192, 3, 3), (64, 256, 2, 4), (64, 64, 1, 6)
+    ):  # fmt: skip
+        for pack in (0, 1):
+            config = ALGORITHM.default_config(problem, device).replace(
+                BLOCK_M=block_m, BLOCK_N=block_n, GROUPS_M=groups, STAGES=stages, PACK=pack
+            )
+            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=units)
+            result = run.outputs["result"]
+            assert abs(result - right).max() <= TOLERANCES[KINDS[0]] * abs(right).max(), config
 
 
 @pytest.mark.parametrize("scale", ["normal", "uniform", "wide"])

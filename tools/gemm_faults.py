@@ -9,6 +9,7 @@ __all__ = ["GEMM_FAULTS"]
 GEMM, PLANS = "clkernels/gemm", "opencl_lab/operations/gemm"
 JOINS = (f"{GEMM}/blocked_join.mako", f"{GEMM}/gemv_join.mako")
 PACK = f"{GEMM}/tensor_pack.cl.mako"
+HALVES = f"{GEMM}/tensor_pack_halves.cl.mako"
 MATRIX = "test_matrix.py -k"
 
 GEMM_FAULTS = (
@@ -198,8 +199,38 @@ GEMM_FAULTS = (
     ),
     Fault(
         "gemm tensor: as many matrices are packed as the stack of a holds",
-        f"{PLANS}/tensor", "max(_stored(problem)))", "_stored(problem)[0])",
+        f"{PLANS}/tensor", "max(stored(problem)))", "stored(problem)[0])",
         "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: chunks of halves lie in their order",
+        HALVES, "(chunk ^ line % 8)", "chunk",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: halves past the end of k are not zero",
+        HALVES, "first + l < k", "true",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: halves past the end of a row are not zero",
+        HALVES, "there + e < whole ?", "true ?",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: rows of B are taken to be aligned where those of A are",
+        HALVES, "not TRANS_B, ALIGNED_B", "not TRANS_B, ALIGNED_A",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: halves are read in place where only rows of A are aligned",
+        f"{PLANS}/in_place.py", "in row_lengths(problem))", "in row_lengths(problem)[:1])",
+        "test_gemm_tensor.py -k packed",
+    ),
+    Fault(
+        "gemm tensor: packing costs nothing",
+        f"{PLANS}/tensor", "time += PACK_START +", "time += 0 *",
+        "test_gemm_tensor.py -k aligned",
     ),
     Fault(
         "gemm tensor: a last wave of few tiles takes no time",

@@ -1,5 +1,6 @@
 <%page args="UNITS, TYPE"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
 /*
  * Probe: one product by matrix units, of a warp or of a warpgroup.
@@ -39,7 +40,7 @@ void multiply_tiles(__global const ${TYPE} *a, __global const ${TYPE} *b, __glob
 % else:
 ${tensor.group_multiply(TYPE, 8)}\
 ${tensor.group_order()}\
-${tensor.bulk_copies()}\
+${copies.bulk_copies()}\
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 void multiply_tiles(__global const float *a, __global const float *b, __global float *out)
 {
@@ -50,11 +51,11 @@ void multiply_tiles(__global const float *a, __global const float *b, __global f
         const uint row = i / 32, k = i % 32;
         tiles[row * 32 + ((k / 4 ^ row % 8) << 2) + k % 4] = row < 64 ? a[i] : b[i - 64 * 32];
     }
-    barriers_started(); /* what was stored is there for the matrix unit, too */
+    memory_fence();
     barrier(CLK_LOCAL_MEM_FENCE);
     multiply_fence();
 % for k in range(4):
-    multiply(sum, describe(memory) + ${2 * k}, describe(memory + 8192) + ${2 * k}, 1);
+    multiply(sum, describe(memory, 16) + ${2 * k}, describe(memory + 8192, 16) + ${2 * k}, 1);
 % endfor
     multiply_commit();
     multiply_wait(0);

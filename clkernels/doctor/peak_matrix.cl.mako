@@ -1,5 +1,6 @@
 <%page args="UNITS, TYPE"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
 <%
     word, ones = {
@@ -29,7 +30,7 @@ ${tensor.warp_multiply(TYPE)}\
 % else:
 ${tensor.group_multiply(TYPE, 256)}\
 ${tensor.group_order()}\
-${tensor.bulk_copies()}\
+${copies.bulk_copies()}\
 % endif
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 void multiply_tiles(__global ${total} *out, const uint rounds)
@@ -54,12 +55,12 @@ void multiply_tiles(__global ${total} *out, const uint rounds)
     const uint memory = (uint)(ulong)tiles;
     for (uint i = get_local_id(0); i < 320 * 32; i += 128)
         tiles[i] = ${ones};
-    barriers_started(); /* what was stored is there for the matrix unit, too */
+    memory_fence();
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint round = 0; round < rounds; round++) {
         multiply_fence();
 % for k in range(4):
-        multiply(sum[0], describe(memory) + ${2 * k}, describe(memory + 8192) + ${2 * k}, 1);
+        multiply(sum[0], describe(memory, 16) + ${2 * k}, describe(memory + 8192, 16) + ${2 * k}, 1);
 % endfor
         multiply_commit();
         multiply_wait(0);

@@ -5,7 +5,7 @@
 ##
 ##   async_copies()        copy_16(to, from, bytes), copies_commit, copies_wait(left)
 ##   bulk_copies()         bulk_copy, and the barriers in local memory that count its bytes
-##   bulk_step(...)        copy_step(stage, step) of packed matrices, by one item
+##   bulk_step(...)        copy_step(stage, step) of packed matrices in bulk, if `who` is this item
 ##   async_step(...)       the same by all items
 ##   packed_steps(...)     one item copies all steps of packed matrices
 ##   steps_in_place(...)   128 items copy all steps of halves from where the matrices lie
@@ -45,8 +45,8 @@
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \
         :: "r"(to), "l"((ulong)(from)), "r"(bytes), "r"(bar) : "memory")
 </%def>\
-<%def name="bulk_step(bytes_a, bytes_b)">\
-#define copy_step(stage, step) if (item == 0) { \
+<%def name="bulk_step(bytes_a, bytes_b, who='')">\
+#define copy_step(stage, step) ${who}{ \
     const uint to = memory + (stage) * STAGE_BYTES, bar = full + 8 * (stage); \
     barrier_expect(bar, STAGE_BYTES); \
     bulk_copy(to, packed_a + (step) * ${bytes_a}, ${bytes_a}, bar); \
@@ -66,13 +66,11 @@
 }
 </%def>\
 <%def name="packed_steps(bytes_a, bytes_b, stages)">\
+${bulk_step(bytes_a, bytes_b)}\
         if (lane == 0) {
             for (ulong step = 0; step < steps; step++) {
-                const uint to = memory + stage * STAGE_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity ^ 1);
-                barrier_expect(bar, STAGE_BYTES);
-                bulk_copy(to, packed_a + step * ${bytes_a}, ${bytes_a}, bar);
-                bulk_copy(to + ${bytes_a}, packed_b + step * ${bytes_b}, ${bytes_b}, bar);
+                copy_step(stage, step)
                 if (++stage == ${stages}) {
                     stage = 0;
                     parity ^= 1;
@@ -120,16 +118,23 @@ ${tile_in_place("n", tile_n, across_b, "rows_b", "left", "from_b", "to_b")}\
             copies_commit();
             from_a += ${"(ulong)m * STEP" if across_a else "STEP"};
             from_b += ${"(ulong)n * STEP" if across_b else "STEP"};
+% if late:
             if (step >= ${late}) {
                 copies_wait(${late});
                 copies_arrive()
             }
+% else:
+            copies_wait(0);
+            copies_arrive()
+% endif
             if (++stage == ${stages}) {
                 stage = 0;
                 parity ^= 1;
             }
         }
+% if late:
         copies_wait(0);
         for (ulong step = steps < ${late} ? 0 : steps - ${late}; step < steps; step++)
             copies_arrive()
+% endif
 </%def>\

@@ -13,7 +13,7 @@
  * what lies outside of X is zero. A group packs 64 rows of one step through local memory. It reads
  * along the rows of X in memory, and writes whole chunks.
  *
- * LAYOUT "rows", for wgmma: a row of 128 bytes, its 8 chunks in the order c ^ (row % 8).
+ * LAYOUT "rows", for wgmma of float: a row of 128 bytes, its 8 chunks in the order c ^ (row % 8).
  * LAYOUT "fragments", for mma.sync: what the 32 lanes of a warp hold of 16 rows, lane by lane:
  * lane 4r + c has the words of rows r and r + 8 at places c and c + 4 of k.
  *

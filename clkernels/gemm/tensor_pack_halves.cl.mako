@@ -6,7 +6,7 @@
  *      | 64 x | 64 x | .. |               | step 0 | step 1 | .. | step 0 | step 1 | ..
  *      | 64   | 64   |    |          ->   +--------+--------+-- -+--------+--------+
  *      +------+------+----+                | block of 64 lines | block | ..
- *      | ..                                 a line: 8 chunks of 16 bytes, in the order c ^ (line % 8)
+ *      | ..                                 a line: 8 chunks of 16 bytes, chunk c at c ^ (line % 8)
  *
  * These units read halves along k and across it. So neighbours in memory stay neighbours: a chunk is
  * 8 of them, and what lies outside of X is zero. A line is a row of op(X) where k is along memory,
@@ -36,10 +36,10 @@
         for (uint i = 0; i < 4; i++) {
             const uint l = line + 16 * i;
 % if across:
-            const ulong there = first_row + c * 8, whole = ${extent}, where = (first + l) * ${extent} + there;
+            const ulong there = first_row + chunk * 8, whole = ${extent}, where = (first + l) * ${extent} + there;
             const bool inside = first + l < k;
 % else:
-            const ulong there = first + c * 8, whole = k, where = (first_row + l) * k + there;
+            const ulong there = first + chunk * 8, whole = k, where = (first_row + l) * k + there;
             const bool inside = first_row + l < ${extent};
 % endif
             chunks[i] = (uint4)0;
@@ -57,7 +57,7 @@
         }
         #pragma unroll
         for (uint i = 0; i < 4; i++)
-            to[(line + 16 * i) * 8 + (c ^ line % 8)] = chunks[i];
+            to[(line + 16 * i) * 8 + (chunk ^ line % 8)] = chunks[i];
 </%def>\
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 void gemm_tensor_pack(__global const ushort *restrict a, __global const ushort *restrict b,
@@ -65,7 +65,7 @@ void gemm_tensor_pack(__global const ushort *restrict a, __global const ushort *
                       const ulong m, const ulong n, const ulong k, const uint count_a,
                       const uint count_b)
 {
-    const uint line = get_local_id(0) / 8, c = get_local_id(0) % 8;
+    const uint line = get_local_id(0) / 8, chunk = get_local_id(0) % 8;
     const uint number = get_group_id(1);
     const uint steps = (uint)((k + 63) / 64);
     const uint step = get_group_id(0) % steps;

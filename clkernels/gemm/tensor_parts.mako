@@ -6,7 +6,7 @@
 ##
 ##   shapes(type)              instruction of a warp: m16n8k8 or m16n8k16, its types
 ##   warp_multiply(type)       multiply(d, a, b): 16 x 8 sums of a warp += fragments in registers
-##   group_multiply(type, n, turned)  multiply(d, a, b, add): 64 x n sums of a warpgroup, tiles in local memory
+##   group_multiply(type, n, across)  multiply(d, a, b, add): 64 x n sums of a warpgroup, tiles in local memory
 ##   group_order()             the functions around it: multiply_fence, multiply_commit, multiply_wait
 ##   tile_of_group(...)        which tile of the result a group owns, bands of tiles together
 ##   plain_sum()               one sum by ordinary arithmetic
@@ -45,12 +45,12 @@
         : ${bound("+" + total, "d", 4)} : ${bound(word, "a", 4)}, ${bound(word, "b", 2)})
 </%def>\
 ## multiply(d, a, b, add): d[n / 2] = a * b, plus d if add; a and b describe tiles in local memory.
-## `turned` says which of them has its rows along k, and not across it; only halves may.
-<%def name="group_multiply(type, n, turned=(False, False))">\
+## `across` says for a and for b whether neighbours in memory lie across k; only halves may.
+<%def name="group_multiply(type, n, across=(False, False))">\
 <%
     sums = n // 2
     kind = f"m64n{n}k16.f32.f16.f16" if type == "half" else f"m64n{n}k8.f32.tf32.tf32"
-    sides = "".join(f", {int(side)}" for side in turned) if type == "half" else ""
+    sides = "".join(f", {int(side)}" for side in across) if type == "half" else ""
 %>\
 #define multiply(d, a, b, add) \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %${sums + 2}, 0;\n" \

@@ -44,7 +44,7 @@
  * SUM_STEPS   fragments along k after which sums leave the unit; 0: at the end
  * BAND        rows of tiles that are worked on together
  * BULK        whether one item copies whole steps (compute capability 9.0); else all do
- * TOGETHER    elements of a row of the result that are stored at once, aligned so: 1, 2
+ * TOGETHER    1 or 2: elements of a row that are stored at once; rows are aligned to as many
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, BLOCK_M,
              BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, TOGETHER"/>\
@@ -135,7 +135,7 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
         memory_fence();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-${copies.bulk_step(bytes_a, bytes_b)}\
+${copies.bulk_step(bytes_a, bytes_b, 'if (item == 0) ')}\
 % else:
 ${copies.async_step(bytes_a, bytes_b, items)}\
 % endif
@@ -230,7 +230,7 @@ ${every_sum()}\
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${stores.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, "x", "y", TOGETHER)}\
         }
         return;
     }
@@ -243,6 +243,6 @@ ${stores.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
             for (uint h = 0; h < 2; h++) {
                 const index_t row = first_row + 16 * i + 8 * h;
                 const index_t column = first_column + 8 * j;
-${stores.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", TOGETHER)}\
             }
 }

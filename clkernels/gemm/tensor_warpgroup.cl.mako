@@ -43,7 +43,7 @@
  * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
  * BAND        rows of tiles that are worked on together
  * PACKED      whether packed matrices are read; else A and B where they lie, which are halves
- * TOGETHER    elements of a row of the result that are stored at once, aligned so: 1, 2; 8 for halves
+ * TOGETHER    1, 2, or 8 halves: elements of a row that are stored at once; rows are aligned to as many
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
              BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, TOGETHER"/>\
@@ -204,7 +204,7 @@ ${copies.steps_in_place(tile_m, BLOCK_N, across_a, across_b, STAGES)}\
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${stores.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, "x", "y", TOGETHER)}\
         }
         return;
     }
@@ -223,7 +223,7 @@ ${stores.store_pair(parts, TYPE, "x", "y", min(TOGETHER, 2))}\
 % if TOGETHER == 8:
 ${stores.store_chunk(parts, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
 % else:
-${stores.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", min(TOGETHER, 2))}\
+${stores.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", TOGETHER)}\
 % endif
         }
     }

@@ -38,8 +38,10 @@ TILE, HALF_TILE = 128, 64
 """Rows and columns that fill tiles of the matrix units; the same for float16."""
 UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
 """Multiplications from which matrix units are kept busy, as packing costs a launch; in float64."""
-QUARTER_TILE, UNPACKED, RESULTS = 32, 1 << 25, 1 << 17
-"""Where nothing is packed: least rows and columns, multiplications, and elements of the result."""
+QUARTER_TILE, UNPACKED = 32, 1 << 25
+"""Least rows and columns, and multiplications, where nothing is packed."""
+RESULTS, RESULTS_HALF = 1 << 18, 1 << 17
+"""Elements of all results whose tiles keep matrix units busy; the same for float16."""
 SMALL = 1 << 24
 """Multiplications up to which a textbook's algorithm may be the fastest."""
 
@@ -92,11 +94,12 @@ def _most_few(problem: GemmProblem) -> int:
 
 
 def _fills_units(problem: GemmProblem, device: Device) -> bool:
-    few, work = min(problem.m, problem.n), problem.m * problem.n * problem.k * problem.batch
-    if problem.dtype.itemsize == 8:
-        return device.has_double_units and few >= TILE and work >= UNITS_DOUBLE
-    if few >= (HALF_TILE if problem.dtype.itemsize == 2 else TILE) and work >= UNITS:
-        return True
-    results = problem.m * problem.n * problem.batch
-    busy = few >= QUARTER_TILE and work >= UNPACKED and results >= RESULTS
-    return busy and lies_well(problem, device)
+    few, results = min(problem.m, problem.n), problem.m * problem.n * problem.batch
+    work = results * problem.k
+    if problem.dtype.itemsize == 2 and results >= RESULTS_HALF:
+        in_place = few >= QUARTER_TILE and work >= UNPACKED and lies_well(problem, device)
+        return in_place or (few >= HALF_TILE and work >= UNITS)
+    double = problem.dtype.itemsize == 8
+    if few < TILE or results < RESULTS or (double and not device.has_double_units):
+        return False
+    return work >= (UNITS_DOUBLE if double else UNITS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -17,10 +16,12 @@ from opencl_lab.operations.gemm.tensor.space import (
     SPACE,
     STAGE_BARRIERS,
     built_in,
+    is_packed,
     items,
     problem_space,
     stage_bytes,
     step_length,
+    stored,
     tile,
 )
 from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, Work, round_up
@@ -33,7 +34,7 @@ PACKED_ROWS = 64
 
 
 class Tensor(launches.Product):
-    """Matrix units, from matrices that are packed step by step in the order these units read."""
+    """Matrix units, from matrices packed in the order that they read, or from halves in place."""
 
     name = "tensor"
     templates = (
@@ -74,7 +75,7 @@ class Tensor(launches.Product):
         return problem_space(problem, device)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan to pack both matrices, where they are, and to multiply, a group a tile."""
+        """Plan a launch that multiplies, a group a tile, after one that packs both matrices."""
         units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
         if config["UNITS"] == "warpgroup" and not units:
             raise InvalidConfig(
@@ -83,7 +84,7 @@ class Tensor(launches.Product):
             )
         if problem.dtype.itemsize == 8 and config["SUM_STEPS"]:
             raise InvalidConfig("sums of float64 are exact where they are; SUM_STEPS must be 0")
-        if not config["PACK"] and not lies_well(problem, device):
+        if not is_packed(config) and not lies_well(problem, device):
             raise InvalidConfig(
                 "matrix units read matrices where they lie only if they are of float16 with rows "
                 "of whole 16 bytes; PACK=1 packs them"
@@ -91,7 +92,7 @@ class Tensor(launches.Product):
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(buffers, ())
-        if not config["PACK"]:
+        if not is_packed(config):
             return Plan(buffers, (_multiply(problem, config, device),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
         pack = [_pack(problem, config, device)] if problem.depth else []
@@ -102,11 +103,6 @@ def _parts(problem: GemmProblem) -> int:
     return 2 if problem.precision == "3xtf32" else 1
 
 
-def _stored(problem: GemmProblem) -> tuple[int, int]:
-    """Return how many matrices the arrays a and b hold."""
-    return math.prod(problem.shape_a[:-2]), math.prod(problem.shape_b[:-2])
-
-
 def _steps(problem: GemmProblem, config: Config) -> int:
     return -(-problem.depth // step_length(config, problem.dtype))
 
@@ -115,7 +111,7 @@ def _packed(name: str, problem: GemmProblem, config: Config) -> Buffer:
     side = "ab".index(name)
     rows = round_up((problem.m, problem.n)[side], tile(config)[side])
     length = _steps(problem, config) * step_length(config, problem.dtype)
-    nbytes = rows * length * problem.dtype.itemsize * _parts(problem) * _stored(problem)[side]
+    nbytes = rows * length * problem.dtype.itemsize * _parts(problem) * stored(problem)[side]
     return Buffer(f"packed_{name}", "scratch", (max(nbytes, 16),), np.dtype("uint8"))
 
 
@@ -129,13 +125,13 @@ def _pack(problem: GemmProblem, config: Config, device: Device) -> Launch:
         template=template,
         kernel="gemm_tensor_pack",
         params={**params, "TILE_M": tile_m, "TILE_N": tile_n},
-        global_size=(items * blocks * _steps(problem, config), max(_stored(problem))),
+        global_size=(items * blocks * _steps(problem, config), max(stored(problem))),
         local_size=(items, 1),
         arguments={
             **{name: name for name in ("a", "b", "packed_a", "packed_b")},
             **{name: np.uint64(getattr(problem, name)) for name in ("m", "n", "k")},
-            "count_a": np.uint32(_stored(problem)[0]),
-            "count_b": np.uint32(_stored(problem)[1]),
+            "count_a": np.uint32(stored(problem)[0]),
+            "count_b": np.uint32(stored(problem)[1]),
         },
         local_bytes=local_bytes,
     )
@@ -183,7 +179,7 @@ def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
         local_size=(items(config), 1),
         arguments={
             **launches.arguments(problem),
-            **({name: name for name in ("packed_a", "packed_b")} if config["PACK"] else {}),
+            **({name: name for name in ("packed_a", "packed_b")} if is_packed(config) else {}),
         },
         local_bytes=config.integer("STAGES")
         * (stage_bytes(config, problem.dtype, _parts(problem)) + STAGE_BARRIERS),
@@ -200,14 +196,14 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     groups = config["UNITS"] == "warpgroup"
     params["TOGETHER"] = _together(problem, device, 8 if groups else 2)
     if groups:
-        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": bool(config["PACK"])}
+        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config)}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
     bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}
 
 
 def _together(problem: GemmProblem, device: Device, most: int) -> int:
-    """Return how many elements of a row of the result are stored at once: 8 halves, or a pair."""
+    """Return how many elements of a row of the result are stored at once: 8 halves, 2, or 1."""
     if not device.aligns_vectors or problem.n % 2:
         return 1
     return most if problem.dtype.itemsize == 2 and problem.n % most == 0 else 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,10 +18,12 @@ __all__ = [
     "SPACE",
     "STAGE_BARRIERS",
     "built_in",
+    "is_packed",
     "items",
     "problem_space",
     "stage_bytes",
     "step_length",
+    "stored",
     "tile",
 ]
 
@@ -30,10 +33,23 @@ STAGE_BARRIERS = 16
 """Bytes of the barriers of a stage."""
 LINE_HALVES = 64
 """Elements of float16 in a line of a cache."""
+WARPGROUP_TILES = {
+    ((128, 128), 2): 1.0,
+    ((64, 192), 3): 1.01,
+    ((64, 256), 2): 1.09,
+    ((64, 192), 2): 1.07,
+    ((64, 128), 2): 1.21,
+    ((64, 64), 2): 1.6,
+}
+"""Rows and columns of a warpgroup, and how many there are: time for as much work, as measured in
+float16 and TF32."""
 PACK_START, PACK_ROW = 440_000, 2.7
-"""What packing takes, and each row of a step besides, in sums of a step of a tile: of an H200."""
+"""Time to pack: once, and for each row of a step. In the time that one sum of a tile takes for a
+step; fitted on an H200."""
 REGISTERS = 1 << 16
 """Registers of 32 bits of one compute unit."""
+OTHER_REGISTERS = 24
+"""Registers of an item of a warpgroup beside its sums, at least."""
 
 
 def items(config: Config) -> int:
@@ -41,13 +57,23 @@ def items(config: Config) -> int:
     owners = config.integer("GROUPS_M") * config.integer("GROUPS_N")
     if config["UNITS"] == "warp":
         return 32 * owners
-    return 128 * owners + (32 if config["PACK"] else 128)
+    return 128 * owners + (32 if is_packed(config) else 128)
+
+
+def is_packed(config: Config) -> bool:
+    """Return whether both matrices are packed first, as warps always need it."""
+    return config["UNITS"] == "warp" or bool(config["PACK"])
 
 
 def tile(config: Config) -> tuple[int, int]:
     """Return rows and columns of the result that a group owns."""
     rows = config.integer("BLOCK_M") * config.integer("GROUPS_M")
     return rows, config.integer("BLOCK_N") * config.integer("GROUPS_N")
+
+
+def stored(problem: GemmProblem) -> tuple[int, int]:
+    """Return how many matrices the arrays a and b hold."""
+    return math.prod(problem.shape_a[:-2]), math.prod(problem.shape_b[:-2])
 
 
 def step_length(config: Config, dtype: np.dtype[Any]) -> int:
@@ -87,7 +113,7 @@ SPACE = SearchSpace(
             "instructions along k until sums leave the unit; 0: at the end",
         ),
         Parameter("BAND", (4, 8, 16), "rows of tiles that are worked on together"),
-        Parameter("PACK", (1, 0), "1: both matrices are packed first; 0: copied from their places"),
+        Parameter("PACK", (1, 0), "1: matrices are packed first; 0: warpgroups read them in place"),
     ),
     (
         one_of("UNITS", ("warpgroup", "warp")),
@@ -95,10 +121,6 @@ SPACE = SearchSpace(
         one_of("INSTRUCTIONS", (2, 4)),
         one_of("SUM_STEPS", (0, 1, 2, 4)),
         one_of("PACK", (0, 1)),
-        Constraint(
-            lambda c: bool(c["PACK"]) or c["UNITS"] == "warpgroup",
-            "only warpgroups read matrices that are not packed",
-        ),
         Constraint(lambda c: c.integer("STAGES") >= 2, "a step is copied while another is read"),
         Constraint(
             lambda c: all(extent % 64 == 0 for extent in tile(c)),
@@ -122,8 +144,8 @@ SPACE = SearchSpace(
             "in steps of 4 instructions",
         ),
         Constraint(
-            lambda c: c["UNITS"] == "warp" or _sums(c) * 128 * c.integer("GROUPS_M") <= REGISTERS,
-            "sums must fit in the registers of a compute unit",
+            lambda c: c["UNITS"] == "warp" or (_sums(c) + OTHER_REGISTERS) * items(c) <= REGISTERS,
+            "sums and what else an item holds must fit in the registers of a compute unit",
         ),
         Constraint(
             lambda c: c["UNITS"] == "warp" or _sums(c) <= 160,
@@ -192,17 +214,6 @@ def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, 
                 yield _config("warpgroup", block, (groups, 1), PACK=0), cost * _unpacked(problem)
 
 
-WARPGROUP_TILES = {
-    ((128, 128), 2): 1.0,
-    ((64, 192), 3): 1.01,
-    ((64, 256), 2): 1.09,
-    ((64, 192), 2): 1.07,
-    ((64, 128), 2): 1.21,
-    ((64, 64), 2): 1.6,
-}
-"""Rows and columns of a warpgroup, and how many there are: time for as much work, as measured."""
-
-
 def _unpacked(problem: GemmProblem) -> float:
     """Return how many times as long steps take that are copied from where the matrices lie."""
     return 1.12 if all(length % LINE_HALVES == 0 for length in row_lengths(problem)) else 1.55
@@ -229,8 +240,9 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
             waves = -(-tiles // device.compute_units)
             steps = -(-problem.depth // step_length(config, problem.dtype))
             time = waves * tile_m * tile_n * cost * steps
-            if config["PACK"]:
-                time += PACK_START + PACK_ROW * (problem.m + problem.n) * problem.batch * steps
+            if is_packed(config):
+                rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
+                time += PACK_START + PACK_ROW * rows * steps
             found.append((time, config))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
