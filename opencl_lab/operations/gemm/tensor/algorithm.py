@@ -22,7 +22,7 @@ from opencl_lab.operations.gemm.tensor.space import (
     step_length,
     tile,
 )
-from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, Work, round_up
+from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, Work, ceil_divide, round_up
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["Tensor"]
@@ -99,7 +99,7 @@ def _stored(problem: GemmProblem) -> tuple[int, int]:
 
 
 def _steps(problem: GemmProblem, config: Config) -> int:
-    return -(-problem.depth // step_length(config, problem.dtype))
+    return ceil_divide(problem.depth, step_length(config, problem.dtype))
 
 
 def _packed(name: str, problem: GemmProblem, config: Config) -> Buffer:
