@@ -189,9 +189,8 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
         "ROW_WIDTH": rows,
         "LANES_M": math.gcd(NEIGHBOURS // lanes_n, tile.WG_M),
         "LANES_N": lanes_n,
-        # Where vectors are written as they are, to lines of the tile, these must be whole vectors.
-        "LOAD_A": math.gcd(of_a, line_a) if problem.trans_a else of_a,
-        "LOAD_B": of_b if problem.trans_b else math.gcd(of_b, line_b),
+        "LOAD_A": of_a,
+        "LOAD_B": of_b,
         "STORE_WIDTH": math.gcd(columns, problem.n, most),
         "ALIGNED": launches.is_aligned(device),
         "MOST": most,

@@ -167,7 +167,7 @@ def load_widths(tile: Tile, problem: GemmProblem, device: Device) -> tuple[int, 
     """Return how many elements of each factor to load at once: powers of two.
 
     A row in memory is whole vectors of them, and so are its part in the tile and the share of an
-    item.
+    item. So are the lines of the tile in local memory, whose gaps are vectors of the device.
     """
     vector, widths = vector_width(problem, device), []
     for along, length, extent in (
