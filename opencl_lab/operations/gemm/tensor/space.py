@@ -10,7 +10,6 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.kernels import one_of, positive
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import ceil_divide
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = [
@@ -189,8 +188,8 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
         )
         if need <= _local_memory(device) and items(config) <= device.capabilities.max_work_group:
             tile_m, tile_n = tile(config)
-            tiles = ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
-            waves = ceil_divide(tiles, device.compute_units)
+            tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n) * problem.batch
+            waves = -(-tiles // device.compute_units)
             found.append((waves * tile_m * tile_n * cost, config))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
