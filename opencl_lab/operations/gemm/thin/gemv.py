@@ -30,7 +30,7 @@ from opencl_lab.operations.gemm.thin.lines import (
     lines_of,
     side_of,
 )
-from opencl_lab.plan import Argument, Launch, Plan, ceil_divide, round_up
+from opencl_lab.plan import Argument, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Gemv"]
@@ -124,7 +124,7 @@ class Gemv(launches.Product):
         covered = params["BLOCK"] if alone else params["LANES"] * params["LINES"]
         results = problem.batch * problem.m * problem.n
         depth, splits = _parts(problem, config, results)
-        blocks = ceil_divide(lines_of(problem), covered)
+        blocks = -(-lines_of(problem) // covered)
         index = launches.index_of(problem)
         joined = splits > 1 and not alone and joins(device)
         if not alone:
@@ -177,8 +177,8 @@ def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int
     most = max(1, (INDEX_LIMIT - 1) // results)
     splits = min(config.integer("SPLITS"), most)
     # Parts of whole vectors of any width, so that all of them are aligned alike.
-    depth = round_up(ceil_divide(problem.depth, splits), VECTOR_WIDTHS[-1])
-    return depth, max(1, ceil_divide(problem.depth, depth) if depth else 1)
+    depth = round_up(-(-problem.depth // splits), VECTOR_WIDTHS[-1])
+    return depth, max(1, -(-problem.depth // depth) if depth else 1)
 
 
 def _alone_params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
@@ -246,11 +246,11 @@ def _alone(problem: GemmProblem, device: Device) -> Config:
         # A thread more that is woken, or a group more, costs more than a small share of work.
         matrix = lines * problem.k * problem.dtype.itemsize
         shares = 4 * units if matrix > SMALL * units else units
-        block = min(max(16, largest_power(2 * ceil_divide(lines, shares) - 1)), 256, room)
+        block = min(max(16, largest_power(2 * (-(-lines // shares)) - 1)), 256, room)
     else:
         rows = max(rows, 4 if extra <= 16 else 2)  # their sums lie in the first cache
-        block = min(max(64, largest_power(2 * ceil_divide(lines, units) - 1)), 2048, room)
-    items = ceil_divide(lines, block) * max(1, problem.batch)
+        block = min(max(64, largest_power(2 * (-(-lines // units)) - 1)), 2048, room)
+    items = -(-lines // block) * max(1, problem.batch)
     return Config(
         LANES=1,
         PIECES=1,
@@ -274,7 +274,7 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
             lanes //= 2
         else:
             pieces //= 2
-    groups = ceil_divide(lines_of(problem), lanes * rows) * max(1, problem.batch)
+    groups = -(-lines_of(problem) // (lanes * rows)) * max(1, problem.batch)
     return Config(
         LANES=lanes,
         PIECES=pieces,
@@ -304,7 +304,7 @@ def _grouped_along(problem: GemmProblem, device: Device) -> tuple[int, int, int,
         words = max(1, problem.sum_type.itemsize // 4)
         vector, rows, unroll = 1, largest_power(4, max(2, UNDER_WAY // (few * words))), 4
     limit = _group_limit(device, 256)
-    shares = ceil_divide(lines, rows) * max(1, problem.batch)
+    shares = -(-lines // rows) * max(1, problem.batch)
     pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
     while (
         2 * pieces <= min(limit, problem.depth // vector)
@@ -331,8 +331,8 @@ def _grouped_across(problem: GemmProblem, device: Device) -> tuple[int, int, int
     least = SECTOR * (2 if few == 1 else 1) // LOAD_BYTES
     if not whole:
         least = 4 * SECTOR // problem.dtype.itemsize
-    blocks = ceil_divide(lines, rows) * max(1, problem.batch)
-    lanes = max(least, 1 << max(0, ceil_divide(blocks, device.compute_units) - 1).bit_length())
+    blocks = -(-lines // rows) * max(1, problem.batch)
+    lanes = max(least, 1 << max(0, -(-blocks // device.compute_units) - 1).bit_length())
     lanes = largest_power(limit, 32, lanes, max(1, 2 * lines // rows - 1))
     pieces = largest_power(limit // lanes, max(1, problem.depth // 4))
     unroll = largest_power(8, max(2, UNDER_WAY // (words * max(rows, few))))
@@ -345,11 +345,11 @@ def _splits_of_groups(problem: GemmProblem, groups: int, items: int, device: Dev
     if items >= ENOUGH * units:
         return 1
     part = JOINED_PART if joins(device) else GPU_PART
-    splits = _splits(problem, groups, ceil_divide(WANTED * units * groups, items), part)
+    splits = _splits(problem, groups, -(-WANTED * units * groups // items), part)
     return splits if splits >= LEAST_PARTS else 1
 
 
 def _splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
     """Return in how many parts of k so many groups become as many as wanted, if that pays."""
     work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
-    return max(1, min(ceil_divide(wanted, groups), work // (groups * part)))
+    return max(1, min(-(-wanted // groups), work // (groups * part)))
