@@ -178,11 +178,10 @@ def test_items_read_inside_of_the_factors(shape, trans):
                 assert eval(line, known) >= rest or 0 <= eval(place, known) <= last
 
 
-def test_vectors_are_taken_for_aligned_where_they_are(monkeypatch):
+def test_vectors_are_taken_for_aligned_where_they_are():
     problem = GemmProblem(64, 64, 64, np.dtype("float16"), trans_a=True)
-    for aligned in (False, True):
-        monkeypatch.setattr(launches, "is_aligned", lambda device, all=aligned: all)
-        launch = BLOCKED.plan(problem, BLOCKED.configure(problem, GPU), GPU).launches[0]
+    for made, aligned in ((GPU, True), (replace(GPU, unified_memory=True), False)):
+        launch = BLOCKED.plan(problem, BLOCKED.configure(problem, made), made).launches[0]
         source = render(launch.template, launch.params).text.split("*/", 1)[1]
         assert "vload" in source and "vstore" in source
         assert ("vloada_half" in source) == ("vstorea_half" in source) == aligned
