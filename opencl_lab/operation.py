@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Complex, Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -22,7 +22,11 @@ from opencl_lab.solver import AUTO, Algorithm, Problem, Solver
 
 __all__ = ["UNLIKE", "Curves", "Difference", "Operation", "Option"]
 
-NUMBERS: dict[type, tuple[type, str]] = {int: (Integral, "whole"), float: (Real, "real")}
+NUMBERS: dict[type, tuple[type, str]] = {
+    int: (Integral, "whole number"),
+    float: (Real, "real number"),
+    complex: (Complex, "number"),
+}
 
 P = TypeVar("P", bound=Problem)
 
@@ -36,7 +40,7 @@ class Option:
     name : str
         Python keyword; the command line writes it with dashes.
     type : type
-        ``int``, ``float``, ``str`` or ``bool`` (a flag).
+        ``int``, ``float``, ``complex`` (which a real number is, too), ``str`` or ``bool`` (a flag).
     default : object
         Value when it is not given.
     help : str
@@ -236,5 +240,5 @@ class Operation(ABC, Generic[P]):
                 raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
             kind, kind_name = NUMBERS.get(known[name].type, (object, ""))
             if value is not known[name].default and not isinstance(value, kind):
-                raise InvalidProblem(f"{name} must be a {kind_name} number, not {value!r}")
+                raise InvalidProblem(f"{name} must be a {kind_name}, not {value!r}")
         return {name: options.get(name, option.default) for name, option in known.items()}

@@ -167,9 +167,14 @@ class Plan:
         return {role: tuple(b for b in self.buffers if b.role == role) for role in roles}
 
 
+def ceil_divide(value: int, divisor: int) -> int:
+    """Return how many times a positive divisor must be taken to reach a value."""
+    return -(-value // divisor)
+
+
 def round_up(value: int, multiple: int) -> int:
     """Return the least multiple of `multiple` that is not below `value`."""
-    return -(-value // multiple) * multiple
+    return ceil_divide(value, multiple) * multiple
 
 
 def _check_launch(launch: Launch, plan: Plan, device: Device) -> None:

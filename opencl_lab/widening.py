@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opencl_lab.kernels import item_launch
-from opencl_lab.plan import Argument, Launch
+from opencl_lab.plan import Argument, Launch, ceil_divide
 
 __all__ = ["WIDEN", "widening"]
 
@@ -19,4 +19,4 @@ def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
         "target": target,
         "count": np.uint64(count),
     }
-    return item_launch(WIDEN, "widen", -(-count // 8), {"WG_SIZE": wg_size}, arguments)
+    return item_launch(WIDEN, "widen", ceil_divide(count, 8), {"WG_SIZE": wg_size}, arguments)

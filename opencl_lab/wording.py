@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_of", "counted", "duration", "plain", "size_text"]
+__all__ = ["bytes_of", "counted", "duration", "number_of", "plain", "size_text"]
 
 UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -27,6 +27,17 @@ def size_text(nbytes: float) -> str:
             return f"{nbytes:.4g} {unit}"
         nbytes /= 1024
     return f"{nbytes:.4g} TiB"
+
+
+def number_of(text: str) -> complex:
+    """Return the number that a text writes: ``0.5``, ``inf``, ``1+2j``; complex if it has a j.
+
+    Raises
+    ------
+    ValueError
+        If it writes none.
+    """
+    return complex(text) if "j" in text.lower() else float(text)
 
 
 def bytes_of(text: str) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -23,6 +26,22 @@ SMALL = {
         "UNROLL": 2, "PACK_A": True, "PACK_B": "ahead", "PRODUCTS": 1, "SPLITS": 1,
     },
 }  # fmt: skip
+
+
+DECLARED = re.compile(r"__local (\w+) \w+((?:\[[\w *]+\])*)(?: __attribute__[^;]+)?;")
+"""Local memory of a kernel, and not a pointer there."""
+WORDS = {"uchar": 1, "uint": 4, "ulong": 8}
+
+
+def declared_bytes(source, problem):
+    """Return the bytes of local memory that a kernel's source declares."""
+    macros = dict(re.findall(r"^#define (\w+) (\d+)$", source, re.MULTILINE))
+    sizes = {**WORDS, "sum_t": problem.sum_type.itemsize, "real_t": problem.real_type.itemsize}
+    total = 0
+    for name, lengths in DECLARED.findall(source):
+        factors = re.findall(r"\w+", lengths)
+        total += sizes[name] * math.prod(int(macros.get(factor, factor)) for factor in factors)
+    return total
 
 
 def takes(algorithm, m, n):

@@ -1,10 +1,15 @@
-"""`oclab gemm A B -o OUT` on real files."""
+"""`oclab gemm A B -o OUT` on real files, and complex factors of gemm's commands."""
 
+import csv
 import json
 
 import numpy as np
 import pytest
 from command_line import QUICK, oclab, one_sentence
+
+from opencl_lab.comparison.stored import read_results
+from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.tuning.adopt import problem_with
 
 FAST = ("--algorithm", "naive", *QUICK)
 
@@ -131,3 +136,74 @@ def test_files_of_halves_and_complex_numbers(dtype, close, matrices, tmp_path):
     found = np.load(tmp_path / "c.npy")
     assert found.dtype == dtype
     assert abs(found - a.astype(complex) @ b.astype(complex)).max() < close
+
+
+# ------------------------------------------------------------------ complex factors
+
+FACTORS = ("--alpha", "1+2j", "--beta=-0.5J")
+SMALL = ("--m", "30", "--n", "20", "--k", "10", "--algorithm", "naive")
+
+
+def json_of(text):
+    """Return a document; a number that JSON does not have is an error."""
+    return json.loads(text, parse_constant=pytest.fail)
+
+
+def test_complex_factors_reach_the_product_and_its_json_and_csv(tmp_path):
+    how = ("--dtype", "complex64", *FACTORS, *SMALL, "--repeats", "1")
+    result = oclab("--json", "gemm", *how, "--against", "all", "--csv", tmp_path / "rows.csv")
+    assert result.returncode == 0, result.stderr
+    content = json_of(result.stdout)
+    found = problem_with(GEMM, content["problem"])
+    assert (found.alpha, found.beta) == (1 + 2j, -0.5j)
+    options = content["options"]
+    assert (complex(options["alpha"]), complex(options["beta"])) == (1 + 2j, -0.5j)
+    with (tmp_path / "rows.csv").open() as file:
+        rows = {row["implementation"]: row for row in csv.DictReader(file)}
+    assert rows["opencl:naive"]["status"] == rows["blas"]["status"] == "correct"
+    # The sequential C code has real numbers alone, and says so.
+    assert rows["c:seq"]["status"] == "unavailable" and "complex64" in rows["c:seq"]["reason"]
+
+
+def test_files_times_a_complex_factor(matrices, tmp_path):
+    a, b = (array.astype("c8") for array in matrices)
+    files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b)
+    result = oclab("gemm", *files, "-o", tmp_path / "c.npy", "--alpha", "(1+2j)", *FAST)
+    assert result.returncode == 0, result.stderr
+    assert abs(np.load(tmp_path / "c.npy") - (1 + 2j) * (a @ b)).max() < 1e-4
+
+
+def test_a_sweep_with_complex_factors_is_read_again(tmp_path):
+    how = ("--dtype", "complex64", "--alpha", "1+2j", "--beta", "inf", "--algorithm", "naive")
+    folders = [str(tmp_path / name) for name in "ab"]
+    result = oclab("bench", "gemm", "--sizes", "16,30", *how, *QUICK, "--out", folders[0])
+    assert result.returncode == 0, result.stderr
+    file = tmp_path / "a" / "results.json"
+    assert complex(json_of(file.read_text())["options"]["alpha"]) == 1 + 2j
+    assert read_results(file).options["alpha"] == "(1+2j)"
+    result = oclab("--json", "bench", "--compare", folders[0], folders[0])
+    assert result.returncode == 0 and "1+2j" in result.stdout, result.stderr
+
+
+def test_a_tuned_product_has_complex_factors():
+    result = oclab("--json", "tune", "gemm", "--dtype", "complex64", *FACTORS, *SMALL, "--budget=1")
+    assert result.returncode == 0, result.stderr
+    told = json_of(result.stdout)["problem"]
+    assert told.pop("operation") == "gemm"
+    found = problem_with(GEMM, told)
+    assert (found.alpha, found.beta) == (1 + 2j, -0.5j)
+
+
+@pytest.mark.parametrize("command", ["gemm", "tune gemm", "bench gemm --sizes 16 --out out"])
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("1+2j", "alpha must be a real number for float32, not (1+2j); complex ones are for"),
+        ("1+2i", "'1+2i' is not a valid number; complex ones are written 1+2j."),
+    ],
+)
+def test_what_is_no_factor_is_said_in_words(command, value, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = oclab(*command.split(), "--alpha", value)
+    assert result.returncode == 2 and says in result.stderr, result.stderr
+    assert result.stdout == "" and "Traceback" not in result.stderr

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -241,19 +238,3 @@ def test_a_handle_that_discovery_did_not_see(device, monkeypatch):
     unseen = device_of(device.handle)
     assert (unseen.platform_index, unseen.device_index) == (-1, -1)
     assert unseen.key == device.key
-
-
-@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("0", "0"), ("1", "1")])
-def test_workers_of_pocl_are_pinned_unless_the_user_says_otherwise(given, expected):
-    environment = {name: value for name, value in os.environ.items() if name != "POCL_AFFINITY"}
-    if given is not None:
-        environment["POCL_AFFINITY"] = given
-    program = "import os, opencl_lab as ol; ol.devices(); print(os.environ['POCL_AFFINITY'])"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.strip() == expected

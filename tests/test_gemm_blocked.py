@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import product as product_of
 
 import numpy as np
 import pyopencl.array as cl_array
 import pytest
-from gemm_checks import SMALL, assert_product, matrices
+from gemm_checks import SMALL, assert_product, declared_bytes, matrices
 from test_gemm_elements import TOLERANCES, expected, generated
 from test_gemm_plans import made_device
 
-from opencl_lab.operations.gemm import launches
+from opencl_lab.device import Device
 from opencl_lab.operations.gemm.blocked import algorithm as blocked_module
 from opencl_lab.operations.gemm.blocked.algorithm import Blocked
-from opencl_lab.operations.gemm.blocked.model import TILES, Tile, best_tiles, is_joined
+from opencl_lab.operations.gemm.blocked.model import (
+    TILES,
+    Tile,
+    _splits,
+    best_tiles,
+    is_joined,
+)
 from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.operations.gemm.sum_parts import sum_parts
@@ -50,12 +57,20 @@ def assert_close(result, problem, inputs):
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
 def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, monkeypatch):
     """Rows of whole vectors and of none, tiles inside and over the edge, rests of k."""
-    monkeypatch.setattr(launches, "is_aligned", lambda device: aligned)
+    monkeypatch.setattr(Device, "aligns_vectors", property(lambda self: aligned))
     for m, n, k in ((40, 48, 36), (8, 16, 8), (36, 20, 4), (6, 18, 10), (41, 47, 37), (1, 1, 3)):
         problem = GemmProblem(m, n, k, trans_a=trans[0], trans_b=trans[1])
         inputs = generated(rng, problem)
         given = {name: cl_array.to_device(queue, array) for name, array in inputs.items()}
         assert_close(product(problem, given, queue), problem, inputs)
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_a_row_of_the_tile_takes_several_loads_of_each_item(trans_b, rng, queue):
+    problem = GemmProblem(21, 37, 11, trans_a=not trans_b, trans_b=trans_b)
+    inputs = generated(rng, problem)
+    few = {"WORK_M": 8, "WORK_N": 16, "WG_M": 2, "WG_N": 2, "TILE_K": 4}
+    assert_close(product(problem, inputs, queue, **few), problem, inputs)
 
 
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
@@ -96,6 +111,7 @@ def test_parts_of_k_are_added_alike_each_time(shape, kind, rng, queue, monkeypat
         assert len(plan.launches) == (1 if joined else 2)
         parts = int(plan.launches[-1].arguments["splits"])
         assert splits // 2 < parts <= splits
+        assert int(plan.launches[0].arguments["share"]) % SMALL["blocked"]["TILE_K"] == 0
         area = (8, 16) if joined else shape[:2]
         tiles = -(-shape[0] // 8) * -(-shape[1] // 16) if joined else 1
         assert plan.by_name["partial"].shape == (tiles, parts, *area)
@@ -139,12 +155,44 @@ def test_loads_are_as_wide_as_rows_allow():
     assert params["LOAD_A"] == params["VECTOR_WIDTH"] == 1
 
 
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("shape", [(40, 48, 36), (41, 47, 37), (3, 5, 7)])
+def test_items_read_inside_of_the_factors(shape, trans):
+    """Also those of tiles over the edges: what the source says, worked out in Python."""
+    m, n, k = shape
+    problem = GemmProblem(m, n, k, trans_a=trans, trans_b=trans)
+    (launch,) = BLOCKED.plan(
+        problem, BLOCKED.configure(problem, GPU, SMALL["blocked"]), GPU
+    ).launches
+    source = render(launch.template, launch.params).text.replace("/", "//")
+    rest = (k - 1) % SMALL["blocked"]["TILE_K"] + 1
+    for name, size, tile, first in (("a", m, 8, "first_row"), ("b", n, 16, "first_column")):
+        texts = {word: re.search(rf"{name}_{word} = (.*);", source)[1] for word in ("far", "near")}
+        places = re.findall(rf"{name}_at_\d+ = (.*);", source)
+        lines = re.findall(rf"{name}_next_\d+ = (.*) < rest \?", source)
+        last = size * k - launch.params[f"LOAD_{name.upper()}"]
+        for begin, item in product_of(range(0, size, tile), range(16)):
+            known = {"item": item, "m": m, "n": n, "k": k, "min": min, first: begin}
+            known |= {f"{name}_{word}": eval(text, known) for word, text in texts.items()}
+            for place, line in zip(places, lines, strict=True):
+                assert eval(line, known) >= rest or 0 <= eval(place, known) <= last
+
+
+def test_vectors_are_taken_for_aligned_where_they_are():
+    problem = GemmProblem(64, 64, 64, np.dtype("float16"), trans_a=True)
+    for made, aligned in ((GPU, True), (replace(GPU, unified_memory=True), False)):
+        launch = BLOCKED.plan(problem, BLOCKED.configure(problem, made), made).launches[0]
+        source = render(launch.template, launch.params).text.split("*/", 1)[1]
+        assert "vload" in source and "vstore" in source
+        assert ("vloada_half" in source) == ("vstorea_half" in source) == aligned
+
+
 def test_host_memory_need_not_be_aligned():
     shared = made_device()
-    assert launches.is_aligned(shared)
-    assert not launches.is_aligned(made_device("cpu"))
+    assert shared.aligns_vectors
+    assert not made_device("cpu").aligns_vectors
     for field in ("unified_memory", "shared_pointers"):
-        assert not launches.is_aligned(replace(shared, **{field: True}))
+        assert not replace(shared, **{field: True}).aligns_vectors
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
@@ -189,8 +237,27 @@ def test_small_products_with_long_sums_take_one_launch_where_groups_see_what_oth
             assert device is GPU or tile.count(problem) * splits >= 0.8 * device.compute_units
         source = render(plan.launches[0].template, plan.launches[0].params).text
         assert "before_me" not in source
-    plan = BLOCKED.plan(problem, BLOCKED.default_config(problem, JOINED), JOINED)
-    assert "membar.gl" in render(plan.launches[0].template, plan.launches[0].params).text
+    (launch,) = BLOCKED.plan(problem, BLOCKED.default_config(problem, JOINED), JOINED).launches
+    source = render(launch.template, launch.params).text
+    assert "membar.gl" in source
+    assert launch.local_bytes == declared_bytes(source, problem)
+
+
+def test_parts_of_k_have_eight_steps_or_four_where_one_launch_adds_them_up():
+    for device, least in ((GPU, 8), (JOINED, 4)):
+        for depth in (100, 300, 1000, 8192):
+            for tile in TILES:
+                one, *more = _splits(tile, GemmProblem(64, 64, depth), device)
+                assert one == 1
+                assert all(2 <= splits <= depth / (least * tile.TILE_K) for splits in more)
+    assert len(list(_splits(TILES[-2], GemmProblem(64, 64, 8192), GPU))) > 2
+
+
+def test_cpus_take_the_largest_tiles_that_give_all_units_work():
+    for size, units, side in ((4000, 2, 16), (300, 2, 16), (300, 16, 8), (300, 64, 4), (3, 2, 1)):
+        made = made_device("cpu", 4096, 1 << 20, units)
+        tile, splits = best_tiles(GemmProblem(size, size, size), made)[0]
+        assert (tile.WG_M, splits) == (side, 1), (size, units)
 
 
 def test_a_sum_that_is_too_long_for_one_group_is_left_to_a_second_launch():

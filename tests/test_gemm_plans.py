@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
-from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices, skip_untaken
+from gemm_checks import (
+    ALGORITHMS,
+    SMALL,
+    assert_product,
+    declared_bytes,
+    matrices,
+    skip_untaken,
+)
 
 from opencl_lab import kernels
 from opencl_lab.device import Capabilities, Device
@@ -70,9 +75,7 @@ def test_default_plans_fit_any_device(algorithm, made):
         assert bool(problem.m * problem.n) <= len(plan.launches) <= most
         for launch in plan.launches:
             source = render(launch.template, launch.params).text
-            declared = re.findall(r"__local (?:real|sum)_t \w+\[(\d+)\](?:\[(\d+)\])?", source)
-            elements = sum(int(x) * int(y or 1) for x, y in declared)
-            assert launch.local_bytes == elements * problem.sum_type.itemsize
+            assert launch.local_bytes == declared_bytes(source, problem)
             assert launch.local_memory <= made.capabilities.local_memory
             assert ("double" in source.split("*/")[1]) == (problem.dtype == np.float64)
 

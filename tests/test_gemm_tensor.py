@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from device_records import CPU, NVIDIA
+from gemm_checks import declared_bytes
 from test_gemm_elements import CASES, expected, generated
 
 from opencl_lab.device import Capabilities
@@ -185,9 +186,22 @@ def test_empty_sums_pack_nothing():
     problem = problem_of(KINDS[0], k=0, beta=2.0)
     plan = ALGORITHM.plan(problem, ALGORITHM.default_config(problem, HOPPER), HOPPER)
     assert [launch.kernel for launch in plan.launches] == ["gemm_tensor"]
+    assert all(buffer.nbytes for buffer in plan.with_role("scratch"))  # OpenCL has no empty ones
     nothing = problem_of(KINDS[3], m=0)
     config = ALGORITHM.default_config(nothing, HOPPER)
     assert ALGORITHM.plan(nothing, config, HOPPER).launches == ()
+
+
+@pytest.mark.parametrize("gpu", [HOPPER, AMPERE], ids=["warpgroups", "warps"])
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_kernels_take_the_local_memory_that_plans_say(kind, gpu):
+    problem = problem_of(kind)
+    config = ALGORITHM.default_config(problem, gpu)
+    for launch in ALGORITHM.plan(problem, config, gpu).launches:
+        declared = declared_bytes(render(launch.template, launch.params).text, problem)
+        # Of two barriers a stage, kernels of warps have one or none.
+        more = 16 * config.integer("STAGES") if launch.kernel == "gemm_tensor" else 0
+        assert declared <= launch.local_bytes <= declared + more
 
 
 def test_marked_instructions_come_into_force():

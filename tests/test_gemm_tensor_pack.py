@@ -29,13 +29,16 @@ CASES = [
     (("float32", "3xtf32"), HOPPER, {"batch": 3, "stacks": ((3, False, True),)}),
     (("float32", "3xtf32"), AMPERE, {"trans_a": True}),
     (("float64", "native"), HOPPER, {"trans_a": True, "trans_b": True, "batch": 2}),
+    (("float64", "native"), AMPERE, {"trans_a": True, "batch": 3, "stacks": ((3, True, False),)}),
 ]  # fmt: skip
 TINY = 2.0**-136
 """The distance of TF32 numbers around zero."""
 LARGEST = (2 - 2.0**-10) * 2.0**127
 """The largest number of TF32."""
+NANS = np.uint32([0x7FFFFFFF, 0xFFFFFFFF]).view(np.float32)
+"""What is no number, and would be a zero if it were rounded as one."""
 SPECIAL = np.float32([np.inf, -np.inf, np.nan, 3.4028235e38, -3.4028235e38, LARGEST, 1e-40, -3e-39,
-                      2.0**-126, 1e-36, 0])  # fmt: skip
+                      2.0**-126, 1e-36, 0, *NANS])  # fmt: skip
 
 
 def rounded(values, how=np.rint):
@@ -52,6 +55,7 @@ def parts_of(matrix):
         high = rounded(exact)
         high = np.where(np.isfinite(exact) & (abs(high) > LARGEST), rounded(exact, np.trunc), high)
         rest = np.where(np.isfinite(exact), exact - high, 0)
+    high = np.where(np.isnan(exact), np.nan, high)
     low = np.where(abs(high) == LARGEST, rounded(rest, np.trunc), rounded(rest))
     return np.stack([high, low]).astype(np.float32)
 

@@ -14,7 +14,7 @@ from opencl_lab.device import Capabilities, Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, check_plan, round_up
+from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, ceil_divide, check_plan, round_up
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.template import render
 from opencl_lab.wording import size_text
@@ -141,6 +141,7 @@ def test_plan_finds_buffers():
 )
 def test_round_up(value, multiple, result):
     assert round_up(value, multiple) == result
+    assert ceil_divide(value, multiple) * multiple == result
 
 
 @pytest.mark.parametrize(

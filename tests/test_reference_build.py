@@ -1,105 +1,37 @@
-"""Finding a compiler, compiling, and a cache that is never trusted."""
+"""Compiling C references, and a cache that is never trusted."""
 
-import errno
-import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from reference_builds import (
+    FAIL,
+    SCALE,
+    SOURCE,
+    THREADS,
+    ScaleProblem,
+    fake_compiler,
+    libraries,
+    own_place,
+    scaled,
+)
 
 from opencl_lab.errors import BuildError, LaunchError, ReferenceUnavailable
 from opencl_lab.reference import build
 from opencl_lab.reference import compiler as compilers
 from opencl_lab.reference.build import load
-from opencl_lab.reference.compiler import compiler, describe
-from opencl_lab.reference.descriptor import CReference
+from opencl_lab.reference.compiler import compiler
 from opencl_lab.reference.execute import prepare
-
-SOURCE = """
-#include <errno.h>
-#include <stdint.h>
-int scale(const TYPE *x, TYPE *y, int64_t n, double factor) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (TYPE)(factor * (double)x[i]);
-    return 0;
-}
-int threads(int64_t *y, int64_t wanted) {
-#ifdef _OPENMP
-#pragma omp parallel num_threads((int)wanted)
-#pragma omp atomic
-    *y += 1;
-    return 0;
-#else
-    return wanted > 1 ? EINVAL : (int)(*y = 0);
-#endif
-}
-int fail(void) { return ENOMEM; }
-"""
-
-
-@dataclass(frozen=True)
-class ScaleProblem:
-    n: int
-    type: str = "float"
-
-
-def define(problem):
-    return {"TYPE": problem.type}
-
-
-def scale_arguments(problem, inputs, outputs):
-    return inputs["x"], outputs["y"], problem.n, 2.5
-
-
-SCALE = CReference("c:scale", "scale.c", "scale", define, scale_arguments)
-THREADS = CReference(
-    "c:threads", "scale.c", "threads", define, lambda p, i, o: (o["y"],), threaded=True
-)
-FAIL = CReference("c:fail", "scale.c", "fail", define, lambda p, i, o: ())
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """Give each test a cache and a folder of sources of its own; return the cache."""
-    sources = tmp_path / "csrc"
-    sources.mkdir()
-    (sources / "scale.c").write_text(SOURCE)
-    shutil.copy(build.SOURCES / "threads.c", sources)  # it binds threads, whoever asks for them
-    monkeypatch.setattr(build, "SOURCES", sources)
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "c"
-
-
-def fake_compiler(folder, script):
-    """Return a shell script that stands for a compiler; it logs its calls."""
-    path = folder / "fakecc"
-    path.write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\n{script}\nexec {real_cc()} "$@"\n')
-    path.chmod(0o755)
-    return path
-
-
-def real_cc():
-    path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if path is None:
-        pytest.skip("needs a C compiler")
-    return path
-
-
-def scaled(n=5):
-    x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
-    load(SCALE, ScaleProblem(n))(x, y, n, 2.5)
-    np.testing.assert_array_equal(y, 2.5 * x)
-
-
-def libraries(place):
-    return sorted(place.glob("*.so"))
+    """The cache of C libraries, of a test alone."""
+    return own_place(tmp_path, monkeypatch)
 
 
 def test_arrays_ints_and_floats_arrive():
@@ -118,16 +50,6 @@ def test_second_load_compiles_nothing(place, tmp_path, monkeypatch):
     calls = (tmp_path / "calls").read_text()
     scaled()
     assert (tmp_path / "calls").read_text() == calls
-
-
-def test_second_lookup_is_cheap():
-    first = compiler()
-    times = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        assert compiler() == first
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 0.01
 
 
 def test_changed_source_and_header_are_compiled_again(place):
@@ -166,33 +88,13 @@ def test_a_damaged_library_is_built_again(place, damage):
     assert rebuilt.read_bytes() == good
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{"version": "x"}',
-        '{"version": "x", "flags": 7}',
-        '{"version": 1, "flags": []}',
-        '{"version": "x", "flags": [7]}',
-    ],
-)
-def test_a_damaged_record_of_the_compiler_is_made_again(place, text):
-    first = compiler()
-    (record,) = place.glob("compiler-*.json")
-    record.write_text(text)
-    assert compiler() == first
-    assert json.loads(record.read_text())["version"] == first.version
-
-
 CHILD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from opencl_lab.reference import build
 build.SOURCES = Path({sources!r})
-import test_reference_build as t
+import reference_builds as t
 t.scaled()
 print("fine")
 """
@@ -221,77 +123,6 @@ def test_processes_build_at_once(place):
     assert [output.strip() for output in outputs] == ["fine"] * 4
     scaled()
     assert not list(place.glob(".build-*"))
-
-
-def test_missing_compiler_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setenv("CC", "/nonexistent/cc -O1")
-    with pytest.raises(ReferenceUnavailable, match=r"CC=/nonexistent/cc -O1 is not there.*apt"):
-        load(SCALE, ScaleProblem(1))
-    monkeypatch.delenv("CC")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ReferenceUnavailable, match="no cc, gcc, clang on PATH"):
-        load(SCALE, ScaleProblem(1))
-    assert describe()["compiler"] is None
-    assert "install" in describe()["problem"]
-
-
-@pytest.mark.parametrize("value", ["'", "''", "a 'b"])
-def test_malformed_cc(monkeypatch, value):
-    monkeypatch.setenv("CC", value)
-    with pytest.raises(ReferenceUnavailable, match="CC="):
-        compiler()
-
-
-def test_a_broken_compiler_is_passed_over_but_not_one_asked_for(monkeypatch, tmp_path):
-    real = real_cc()
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "cc").write_text("#!/bin/sh\necho 'fatal error: broken' >&2\nexit 1\n")
-    (folder / "cc").chmod(0o755)
-    (folder / "gcc").symlink_to(real)
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    assert compiler().command == (str(folder / "gcc"),)
-    monkeypatch.setenv("CC", "cc")
-    with pytest.raises(ReferenceUnavailable, match="fatal error: broken"):
-        compiler()
-
-
-def test_arguments_in_cc_reach_the_compiler(monkeypatch, tmp_path):
-    fake = fake_compiler(tmp_path, "")
-    monkeypatch.setenv("CC", f"{fake} -g0 '-DSPACED=a b'")
-    scaled()
-    assert compiler().command == (str(fake), "-g0", "-DSPACED=a b")
-    assert "-g0 -DSPACED=a b -O3" in (tmp_path / "calls").read_text()
-
-
-REFUSE = 'case "$*" in *{flag}*) echo "error: unknown option {flag}" >&2; exit 1;; esac'
-
-
-def test_compiler_without_openmp(place, monkeypatch, tmp_path):
-    fake = fake_compiler(tmp_path, REFUSE.format(flag="-fopenmp"))
-    monkeypatch.setenv("CC", str(fake))
-    scaled()
-    with pytest.raises(ReferenceUnavailable, match=r"c:threads needs OpenMP.*libgomp") as caught:
-        load(THREADS, ScaleProblem(1))
-    assert "unknown option -fopenmp" in str(caught.value)
-    assert describe()["openmp"] is False
-    assert "libomp" in describe()["problem"]
-    # Once it is installed it is found, although the compiler is the same.
-    assert not list(place.glob("compiler-*.json"))
-
-
-def test_compiler_without_native_code(monkeypatch, tmp_path):
-    monkeypatch.setenv("CC", str(fake_compiler(tmp_path, REFUSE.format(flag="-march"))))
-    scaled()
-    assert "-march=native" not in compiler().flags
-
-
-def test_compiler_without_half_precision(monkeypatch, tmp_path):
-    monkeypatch.setenv("CC", str(fake_compiler(tmp_path, REFUSE.format(flag="_Float16"))))
-    scaled()
-    with pytest.raises(ReferenceUnavailable, match=r"does not compile _Float16 .*unknown.*GCC"):
-        load(SCALE, ScaleProblem(5, "_Float16"))
 
 
 def test_threads_are_honoured():
@@ -381,21 +212,3 @@ def test_inputs_are_made_contiguous_and_outputs_poisoned():
     np.testing.assert_array_equal(prepared.outputs()["y"][:5], 2.5 * x)
     assert (prepared.outputs()["y"][5:].view(np.uint8) == 0xCD).all()
     prepared.close()
-
-
-def test_describe():
-    found = describe()
-    assert found["compiler"] == compiler().version
-    assert "-O3" in found["flags"]
-    assert found["problem"] == "" or "OpenMP" in found["problem"]
-    json.dumps(found)
-
-
-def test_a_full_disk_of_temporary_files_is_no_missing_compiler(monkeypatch):
-    def full(*arguments, **options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(compilers, "_probe_once", full)
-    with pytest.raises(ReferenceUnavailable, match=r"No space left.*set TMPDIR") as refused:
-        compiler()
-    assert "install" not in str(refused.value)

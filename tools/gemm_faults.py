@@ -40,6 +40,27 @@ GEMM_FAULTS = (
         "test_gemm_blocked.py",
     ),
     Fault(
+        "gemm blocked: rows past the end of the matrix are read",
+        GEMM, "min({self.first} + {e}, {self.size} - 1)", "({self.first} + {e})",
+        "test_gemm_blocked.py -k inside_of",
+    ),
+    Fault(
+        "gemm blocked: vectors past the end of a row are read",
+        GEMM, "min({self.first} + {e}, {self.size} - {self.width})", "({self.first} + {e})",
+        "test_gemm_blocked.py -k inside_of",
+    ),
+    Fault(
+        "gemm blocked: loads of an item in one row of the tile go to several rows",
+        GEMM, "rows, within = divmod(j, beside // items)",
+        "within, rows = divmod(j, beside // items)",
+        "test_gemm_blocked.py -k several_loads",
+    ),
+    Fault(
+        "gemm blocked: halves that are not aligned are stored as if they were",
+        GEMM, "if aligned and width > 1:", "if width > 1:",
+        "test_gemm_blocked.py -k vectors",
+    ),
+    Fault(
         "gemm tiled: rows past the end of a transposed A are read",
         GEMM, "first + y < k && top + x < m", "top + x < m",
         f"{MATRIX} gemm-tiled",
@@ -97,6 +118,28 @@ GEMM_FAULTS = (
         PLANS, "return ceil_divide(self.problem.depth, self.splits)",
         "return self.problem.depth // self.splits",
         "test_gemm_packed.py -k parts",
+    ),
+    Fault(
+        "gemm blocked: parts of k begin in the middle of a step",
+        f"{PLANS}/blocked",
+        'round_up(ceil_divide(problem.depth, config.integer("SPLITS")), tile.TILE_K)',
+        'ceil_divide(problem.depth, config.integer("SPLITS"))',
+        "test_gemm_blocked.py -k parts_of_k",
+    ),
+    Fault(
+        "gemm blocked: parts of k have as few steps as there are",
+        f"{PLANS}/blocked", "if 2 <= splits <= most:", "if 2 <= splits:",
+        "test_gemm_blocked.py -k parts_of_k",
+    ),
+    Fault(
+        "gemm blocked: the counter in local memory is not counted",
+        f"{PLANS}/blocked", "+ 4 * joined,", ",",
+        "test_gemm_blocked.py -k one_launch",
+    ),
+    Fault(
+        "gemm blocked: a CPU with many units gets the largest tiles",
+        f"{PLANS}/blocked", "tiles.sort(key=lambda tile: not fills(tile))", "pass",
+        "test_gemm_blocked.py -k cpus",
     ),
     Fault(
         "gemm: in a stack of stacks, products of b lie beside each other",
@@ -193,6 +236,16 @@ GEMM_FAULTS = (
         "test_gemm_tensor_pack.py",
     ),
     Fault(
+        "gemm tensor: what is no number is rounded as one",
+        PACK, "if (isnan(x))", "if (false)",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
+        "gemm tensor: a matrix more is packed than the stack of b holds",
+        PACK, "number >= count_b", "number > count_b",
+        "test_gemm_tensor_pack.py",
+    ),
+    Fault(
         "gemm tensor: rows past the end of k are not zero",
         PACK, " < ${extent} && first + p < k", " < ${extent}",
         "test_gemm_tensor_pack.py",
@@ -231,6 +284,16 @@ GEMM_FAULTS = (
         "gemm tensor: packing costs nothing",
         f"{PLANS}/tensor", "time += PACK_START +", "time += 0 *",
         "test_gemm_tensor.py -k aligned",
+    ),
+    Fault(
+        "gemm tensor: a sum of nothing has empty buffers",
+        f"{PLANS}/tensor", "max(nbytes, 16)", "nbytes",
+        "test_gemm_tensor.py -k empty",
+    ),
+    Fault(
+        "gemm tensor: packing takes less local memory than its kernel",
+        f"{PLANS}/tensor", "* (PACKED_ROWS + 1)", "* PACKED_ROWS",
+        "test_gemm_tensor.py -k local_memory",
     ),
     Fault(
         "gemm tensor: a last wave of few tiles takes no time",

@@ -17,6 +17,7 @@ from typing import Any
 
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.registry import get_operation, operations
+from opencl_lab.wording import number_of
 
 
 def made_device(kind: str) -> Device:
@@ -70,13 +71,14 @@ def main() -> None:
     parser.add_argument("--params", action="store_true", help="also what templates are given")
     given = parser.parse_args()
     operation, device = get_operation(given.operation), made_device(given.on)
-    types = {option.name: option.type for option in operation.options}
+    readers = {bool: "true".__eq__, complex: number_of}
+    types = {item.name: readers.get(item.type, item.type) for item in operation.options}
     options = {}
     for option in given.options:
         name, _, text = option.partition("=")
         if name not in types:
             parser.error(f"{given.operation} has no option {name}; it has: {', '.join(types)}")
-        options[name] = text == "true" if types[name] is bool else types[name](text)
+        options[name] = types[name](text)
     problem = operation.problem(**options)
     name = given.algorithm or ("fft" if given.operation == "dft" else "auto")
     algorithm = operation.choose(problem, device, name)

@@ -48,6 +48,7 @@ said in [studies](studies.md), how they measure in [measuring](measuring.md).
   one call was timed only.
 - `-` stands for what was not run; the answers say why. The results of all others were checked.
 - Where answers say *level within noise*, the intervals of the two times overlap.
+- All figures are of {dates}, with opencl_lab as it was then: later changes are not in them.
 """
 
 
@@ -64,7 +65,10 @@ def read_studies(folder: Path) -> dict[str, tuple[Results, Outcome]]:
 
 def page(studies: Mapping[str, tuple[Results, Outcome]]) -> str:
     """Return the page."""
-    sections = [HEAD.rstrip("\n"), _printed(studies)]
+    dates = sorted(
+        {results.mapping("environment")["started"][:10] for results, _ in studies.values()}
+    )
+    sections = [HEAD.rstrip("\n").format(dates=" and ".join(dates)), _printed(studies)]
     sections += [section(results, outcome) for results, outcome in studies.values()]
     return "\n\n".join(sections) + "\n"
 

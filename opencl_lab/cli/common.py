@@ -30,6 +30,7 @@ __all__ = [
     "add_options",
     "document",
     "global_options",
+    "json_text",
     "output_path",
     "print_json",
     "say_written",
@@ -184,17 +185,24 @@ def document(command: str, **content: Any) -> dict[str, Any]:
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print the one JSON document of a command; JSON has no infinity and no NaN."""
-    click.echo(json.dumps(_finite(content), indent=1, allow_nan=False))
+    """Print the one JSON document of a command."""
+    click.echo(json_text(content))
 
 
-def _finite(value: Any) -> Any:
-    """Return JSON-able values with None for the numbers that JSON does not have."""
+def json_text(content: Mapping[str, Any], sort_keys: bool = False) -> str:
+    """Return a JSON document; JSON has no infinity, no NaN and no complex numbers."""
+    return json.dumps(_json_values(content), indent=1, allow_nan=False, sort_keys=sort_keys)
+
+
+def _json_values(value: Any) -> Any:
+    """Return values with None for numbers that are not finite, and text for complex ones."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, complex):
+        return repr(value)
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {name: _json_values(item) for name, item in value.items()}
+    return [_json_values(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:

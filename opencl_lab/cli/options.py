@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from opencl_lab.cli.common import add_options
-from opencl_lab.cli.values import WholeNumber, variants
+from opencl_lab.cli.values import Number, WholeNumber, variants
 from opencl_lab.comparison.request import Request
 from opencl_lab.operation import Operation, Option
 
@@ -17,6 +17,9 @@ __all__ = ["RunOptions", "given_of", "problem_options", "run_options", "used_opt
 
 REPEATS, SECONDS = 5, 10.0
 """Rows of calls that a look at one problem makes, unless these take so long."""
+
+TYPES: dict[type, Any] = {int: WholeNumber(), complex: Number()}
+"""What the command line takes where it is not what Python takes."""
 
 RUN_OPTIONS = (
     click.option(
@@ -115,7 +118,7 @@ def _option(option: Option) -> Callable[[Any], Any]:
         return click.option(flag, option.name, is_flag=True, help=text, default=None)
     if option.default is not None:
         text += f"  [default: {option.default}]"
-    kind = WholeNumber() if option.type is int else option.type
+    kind = TYPES.get(option.type, option.type)
     return click.option(flag, option.name, type=kind, help=text, default=None)
 
 

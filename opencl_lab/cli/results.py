@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.cli.common import print_json, settings, write_files
+from opencl_lab.cli.common import json_text, print_json, settings, write_files
 from opencl_lab.comparison.drawing import check_plot
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import check_target, write_target
@@ -68,7 +67,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON document as a whole or not at all."""
-    write_text(path, json.dumps(content, indent=1, sort_keys=True))
+    write_text(path, json_text(content, sort_keys=True))
 
 
 def print_and_write(

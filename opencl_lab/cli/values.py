@@ -10,9 +10,17 @@ from typing import Any
 import click
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.wording import bytes_of
+from opencl_lab.wording import bytes_of, number_of
 
-__all__ = ["ByteCount", "WholeNumber", "no_nan", "parameter_values", "variants", "whole_numbers"]
+__all__ = [
+    "ByteCount",
+    "Number",
+    "WholeNumber",
+    "no_nan",
+    "parameter_values",
+    "variants",
+    "whole_numbers",
+]
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -53,6 +61,21 @@ class WholeNumber(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             return value if isinstance(value, int) else _whole(value)
         except (ValueError, OverflowError):
             self.fail(f"{value!r} is not a valid integer.", param, ctx)
+
+
+class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """The type of options that take ``0.5`` or ``1+2j``."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> complex:
+        """Return the number, or end with Click's usual message."""
+        try:
+            return number_of(str(value))
+        except ValueError:
+            self.fail(
+                f"{value!r} is not a valid number; complex ones are written 1+2j.", param, ctx
+            )
 
 
 class ByteCount(click.ParamType):  # type: ignore[type-arg,unused-ignore]

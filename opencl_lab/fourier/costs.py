@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Literal
 
 from opencl_lab.fourier.factors import pairs_of, radices_of
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["LAUNCH", "CostModel", "StepCost", "best_split", "worth_fetching"]
 
@@ -110,8 +111,8 @@ class CostModel:
     def nanoseconds(self, step: StepCost) -> float:
         """Return the estimated time of a launch of one step."""
         lanes = 1 if step.over_points else self.width
-        tasks = -(-step.count // lanes)
-        points = step.n * lanes * -(-tasks // self.units)
+        tasks = ceil_divide(step.count, lanes)
+        points = step.n * lanes * ceil_divide(tasks, self.units)
         held = 2 * step.n * lanes * (step.block + 1) * self.word  # the arrays of a task
         move = MOVE * next((factor for limit, factor in LEVELS if held <= limit), FAR)
         each = sum(FLOP * _operations(radix) + move for radix in step.radices)

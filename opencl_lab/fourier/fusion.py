@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from opencl_lab.device import Device
 from opencl_lab.fourier.splits import Limits, paired_columns, worth_fusing
 from opencl_lab.fourier.steps import Step
+from opencl_lab.plan import ceil_divide
 from opencl_lab.space import Config
 
 __all__ = ["TICKET_BYTES", "Fusion", "can_fuse", "fusion_of"]
@@ -80,7 +81,7 @@ def fusion_of(
     if config["FUSED"] == "auto":
         found = [each for each in found if worth_fusing(first, second, *each[1:])]
     cost, columns, chosen = min(found, key=lambda each: each[0], default=(math.inf, (1, 1), limits))
-    tiles = -(-first.lanes // columns[0]), -(-second.lanes // columns[1])
+    tiles = ceil_divide(first.lanes, columns[0]), ceil_divide(second.lanes, columns[1])
     look_ahead = 1 + round(device.compute_units * LOOK_AHEAD_POINTS / (first.n * first.lanes))
     countable = max(first.times, tiles[0]) * sum(tiles) < 1 << 32
     if math.isinf(cost) or first.times < LEAST_TIMES * look_ahead or not countable:

@@ -25,7 +25,7 @@ from opencl_lab.fourier.splits import Limits, columns_of, lengths_of, middle_row
 from opencl_lab.fourier.steps import Convolved, Step, StepTwiddles, steps_of
 from opencl_lab.fourier.twiddles import chirp, chirp_spectrum, local_twiddles, strided_twiddles
 from opencl_lab.kernels import c_type
-from opencl_lab.plan import Argument, Launch
+from opencl_lab.plan import Argument, Launch, ceil_divide
 
 __all__ = ["TEMPLATE", "LocalMemoryPlanner"]
 
@@ -157,7 +157,7 @@ class LocalMemoryPlanner(Planner):
             return columns_of(step.shape, limits)
         # Rows gain nothing from neighbours: as many as make a group of WG_SIZE items.
         n, least = step.layout.n, self.config.integer("WG_SIZE")
-        transforms = max(1, min(step.layout.lanes, -(-least // limits.items_of(n))))
+        transforms = max(1, min(step.layout.lanes, ceil_divide(least, limits.items_of(n))))
         while transforms > 1 and not limits.fits(n, transforms):
             transforms -= 1
         return transforms
@@ -199,7 +199,7 @@ class LocalMemoryPlanner(Planner):
             partial_group=layout.lanes % group.transforms != 0,
             tiles=tiles,
         )
-        groups = -(-layout.lanes // group.transforms) * step.times
+        groups = ceil_divide(layout.lanes, group.transforms) * step.times
         ends: dict[str, Argument] = {"source": layout.source, "target": layout.target}
         scale = builder.real.type(step.scale)
         return PlannedStep(emitted, groups, index, {**ends, **tables, **indices, "scale": scale})
@@ -281,7 +281,7 @@ def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[s
     """Add two tables of about sqrt(order) entries, whose products are all the powers."""
     order, dtype = twiddles.order, builder.dtype
     bits = order.bit_length() // 2
-    sizes = {"high": (-(-order // (1 << bits)), 1 << bits), "low": (1 << bits, 1)}
+    sizes = {"high": (ceil_divide(order, 1 << bits), 1 << bits), "low": (1 << bits, 1)}
     tables: dict[str, Argument] = {}
     for part, (count, step) in sizes.items():
         name = f"step_twiddles_{part}"

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from opencl_lab.fourier.schedule import Pass, Schedule
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["GroupSchedule", "LocalStep", "Place", "gap_of", "items_of"]
 
@@ -44,7 +45,7 @@ def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
     points of radices 32, 32 have 32 items, though `points` is 4.
     """
     most = n // max(radices)
-    return max(1, min(most, -(-n // points)))
+    return max(1, min(most, ceil_divide(n, points)))
 
 
 def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) -> int:
@@ -110,7 +111,7 @@ class GroupSchedule:
 
     def rounds(self, each: Pass) -> int:
         """Return how many butterflies of a pass an item has at most."""
-        return -(-each.butterflies // self.items)
+        return ceil_divide(each.butterflies, self.items)
 
     def fills_rounds(self, each: Pass) -> bool:
         """Return whether every item has a butterfly in every round of a pass."""
@@ -128,7 +129,7 @@ class GroupSchedule:
     @property
     def opposite_rounds(self) -> int:
         """How many pairs of opposite frequencies, k and n - k, an item has at most."""
-        return -(-(self.n // 2 + 1) // self.items)
+        return ceil_divide(self.n // 2 + 1, self.items)
 
     @property
     def padded(self) -> int:

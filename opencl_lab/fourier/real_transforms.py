@@ -22,6 +22,7 @@ from opencl_lab.fourier.layout import BatchedLayout
 from opencl_lab.fourier.planner import Planner
 from opencl_lab.fourier.rows import Arguments, over_rows, scales_of, widened
 from opencl_lab.fourier.twiddles import strided_twiddles
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["REAL", "c2r", "r2c"]
 
@@ -152,7 +153,7 @@ class _RealRows:
     @property
     def pairs(self) -> int:
         """Complex rows; of the last pair, the second row may be missing."""
-        return -(-self.batch // 2)
+        return ceil_divide(self.batch, 2)
 
     def _two_rows(self) -> tuple[str, str]:
         size = self.n * self.pairs

@@ -12,7 +12,7 @@ from opencl_lab.fourier.builder import PlanBuilder
 from opencl_lab.fourier.layout import BatchedLayout
 from opencl_lab.fourier.planner import Planner
 from opencl_lab.kernels import c_type
-from opencl_lab.plan import Argument, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Launch, Plan, ceil_divide, round_up
 from opencl_lab.widening import widening
 
 __all__ = [
@@ -158,7 +158,7 @@ def scales_of(
     most = 1 << min(8, max(5, count.bit_length() - 1))
     wg_size = _fit(most, device) if planner.cooperative else 1
     groups = GROUPS_PER_UNIT * device.compute_units
-    parts = max(1, min(-(-groups // batch), count // LEAST_PART))
+    parts = max(1, min(ceil_divide(groups, batch), count // LEAST_PART))
     if parts > 1:
         largest = builder.scratch("largest", batch * parts, builder.real)
         _weigh(builder, device, wg_size, (source, largest), count, parts, first, batch)

@@ -19,7 +19,7 @@ from opencl_lab.device import Device
 from opencl_lab.fourier.factors import radices_of
 from opencl_lab.fourier.local_schedule import GroupSchedule, gap_of, items_of
 from opencl_lab.fourier.schedule import Schedule
-from opencl_lab.plan import round_up
+from opencl_lab.plan import ceil_divide, round_up
 from opencl_lab.space import Config
 
 __all__ = [
@@ -229,7 +229,7 @@ def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
         scattered = 1 + 0.05 * short if short <= 1 else 1.5 * short
     aligned = shape.pitch * 2 * limits.word % SECTOR == 0
     crossing = 1.0 if aligned else 1 + 0.75 * short
-    groups = -(-shape.lanes // columns) * shape.times
+    groups = ceil_divide(shape.lanes, columns) * shape.times
     idle = math.sqrt(max(1.0, limits.units / groups))
     return scattered * crossing * idle * _crowded(shape.n, columns, limits)
 

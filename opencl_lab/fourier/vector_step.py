@@ -62,6 +62,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from opencl_lab.fourier.schedule import Pass, Schedule
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["Fetch", "Side", "Tail", "VectorPass", "VectorStep", "Vectors"]
 
@@ -138,7 +139,7 @@ class Vectors:
 
     def blocks(self, lanes: int) -> int:
         """Return how many tasks so many neighbouring transforms are."""
-        return -(-lanes // self.transforms)
+        return ceil_divide(lanes, self.transforms)
 
     def first_lanes(self, lanes: int) -> list[int]:
         """Return where blocks begin: the last one earlier where it would not be full."""

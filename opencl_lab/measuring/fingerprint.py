@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from opencl_lab.plan import ceil_divide
 from opencl_lab.runtime.session import session_of
 from opencl_lab.template import render
 
@@ -44,7 +45,7 @@ class Fingerprints:
     def of(self, buffer: Any) -> int:
         """Return the fingerprint of a buffer of whole words, of 4 bytes each."""
         count = buffer.size // WORD
-        sizes = np.uint64(count), np.uint64(-(-count // self._items))
+        sizes = np.uint64(count), np.uint64(ceil_divide(count, self._items))
         self._kernel(self._queue, (self._items,), None, buffer, self._device_sums, *sizes)
         cl.enqueue_copy(self._queue, self._sums, self._device_sums)
         return int(self._sums.sum())

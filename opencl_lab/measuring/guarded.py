@@ -9,6 +9,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.measuring.poison import POISON
+from opencl_lab.plan import round_up
 
 __all__ = ["Guarded"]
 
@@ -37,11 +38,11 @@ class Guarded:
         align = max(1, queue.device.mem_base_addr_align // 8)
         # As large as the array, within reason: a few rows too far are the usual mistake.
         guard = min(max(nbytes, LEAST_GUARD), MOST_GUARD)
-        self._guard = -(-guard // align) * align
+        self._guard = round_up(guard, align)
         self._end = self._guard + nbytes
         self._size = self._end + self._guard
         # Whole words, as `Fingerprints` reads them.
-        self.buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, -(-self._size // 4) * 4)
+        self.buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, round_up(self._size, 4))
         region = self.buffer.get_sub_region(self._guard, max(nbytes, 1))
         self.array = cl.array.Array(queue, shape, dtype, data=region)
 

@@ -76,10 +76,9 @@ def _device_kind(array: cl.array.Array, addresses: list[int]) -> tuple[Hashable,
         block = lease.block  # which a pool has made as a whole
     else:
         block = array.base_data
-        if type(block) not in BUFFERS or not own["size"]:
+        plain = type(block) in BUFFERS and own["size"]
+        if not plain or block.get_info(WHOLE_BUFFER):  # parts of one buffer may overlap
             raise _Unique
-        if block.get_info(WHOLE_BUFFER):
-            raise _Unique  # parts of one buffer may overlap
     addresses.append(block.int_ptr)
     queue, allocator = own["queue"], own["allocator"]
     return (
@@ -101,12 +100,14 @@ def _host_kind(array: np.ndarray[Any, Any]) -> tuple[Hashable, ...]:
 
 def _sharing(arrays: Sequence[Any], addresses: Sequence[int]) -> tuple[Hashable, ...]:
     """Return which arrays share memory: of the host, or of the device at addresses."""
+    if len(arrays) < 2 or len(set(addresses)) == len(arrays):  # most calls on the device
+        return ()
     if addresses:
         if len(addresses) < len(arrays):
             raise _Unique  # some of the host, some of the device
         same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back
         return (*map(addresses.index, addresses), *map(same.index, same))
-    if len(arrays) == 2 and not np.may_share_memory(*arrays):  # most calls
+    if len(arrays) == 2 and not np.may_share_memory(*arrays):  # most others
         return ()
     return tuple(
         np.may_share_memory(array, other)
@@ -146,9 +147,7 @@ def kinds_of(arrays: Sequence[Any], count: int) -> Hashable:
                 parts += _host_kind(array)
             else:
                 return None
-        # Most are of the device, each in memory of its own.
-        if len(arrays) > 1 and len(set(addresses)) < len(arrays):
-            parts += _sharing(arrays, addresses)
+        parts += _sharing(arrays, addresses)
         return tuple(parts)
     except _Unique:
         return None
@@ -205,7 +204,5 @@ class Signature:
                 parts.append(_plain(value))
         if not arrays:
             raise _Unique
-        # Most are of the device, each in memory of its own.
-        if len(arrays) > 1 and len(set(addresses)) < len(arrays):
-            parts += _sharing(arrays, addresses)
+        parts += _sharing(arrays, addresses)
         return tuple(parts), arrays

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyopencl as cl
 
+from opencl_lab.plan import ceil_divide, round_up
 from opencl_lab.processes import default_threads
 
 __all__ = [
@@ -285,8 +286,8 @@ class Staging:
 
     def _pieces(self, nbytes: int) -> list[slice]:
         """Return what is copied at once: a few pieces for each thread, no longer than a slot."""
-        wanted = -(-nbytes // (2 * self._threads))
-        wanted = -(-wanted // WHOLE) * WHOLE  # no element is cut
+        wanted = ceil_divide(nbytes, 2 * self._threads)
+        wanted = round_up(wanted, WHOLE)  # no element is cut
         size = min(max(wanted, min(LEAST_CHUNK, self._chunk)), self._chunk)
         return [slice(start, min(start + size, nbytes)) for start in range(0, nbytes, size)]
 

@@ -24,6 +24,7 @@ from opencl_lab.tuning.prune import Points
 from opencl_lab.tuning.result import TuningProgress
 from opencl_lab.tuning.task import TuningTask
 from opencl_lab.tuning.tuner import run_tuning
+from opencl_lab.wording import number_of
 
 __all__ = ["Adoption", "adopt", "problem_with", "task_of"]
 
@@ -128,8 +129,8 @@ def _like(default: Any, name: str, value: Any) -> Any:
             return np.dtype(value)
         if isinstance(default, bool) and isinstance(value, str):
             return {"true": True, "false": False}[value.lower()]
-        if isinstance(default, float) and "j" in str(value):
-            return complex(value)
+        if isinstance(default, float):
+            return number_of(str(value))
         return type(default)(value)
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidProblem(f"{name} cannot be {value!r}") from error

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opencl_lab.errors import InvalidConfig
-from opencl_lab.plan import round_up
+from opencl_lab.plan import ceil_divide, round_up
 
 __all__ = ["evaluate", "whole_numbers_of"]
 
@@ -28,7 +28,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
-    "ceil_div": lambda value, divisor: -(-value // divisor),
+    "ceil_div": ceil_divide,
     "round_up": round_up,
 }
 GRAMMAR = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from opencl_lab.fourier.factors import next_smooth
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["Blocks"]
 
@@ -37,15 +38,15 @@ class Blocks:
         axes = []
         for out, taps in zip(problem.result_shape[1:3], problem.filter_shape, strict=True):
             most = max(block, next_smooth(2 * taps, MULTIPLE))
-            count = max(1, -(-out // (most - taps + 1)))
-            step = -(-out // count)
+            count = max(1, ceil_divide(out, most - taps + 1))
+            step = ceil_divide(out, count)
             axes.append((count, step, next_smooth(step + taps - 1, MULTIPLE)))
         counts, steps, lengths = zip(*axes, strict=True)
         return cls(counts, steps, lengths)
 
     def pairs(self, problem: Conv2dProblem) -> int:
         """Return how many pairs of blocks there are in all."""
-        return -(-self.total(problem) // 2)
+        return ceil_divide(self.total(problem), 2)
 
     def total(self, problem: Conv2dProblem) -> int:
         """Return how many blocks there are in all."""

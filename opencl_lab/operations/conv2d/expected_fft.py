@@ -16,6 +16,7 @@ import numpy as np
 
 from opencl_lab.operations.conv2d.expected import coordinates, rounded, window_of
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["correlate", "pays"]
 
@@ -113,7 +114,7 @@ class _Plane:
         size = tuple(2 * edge for edge in edges)
         block = [min(n, edge) for n, edge in zip(taps, edges, strict=True)]
         tile = [n - b + 1 for n, b in zip(size, block, strict=True)]
-        pairs = math.prod(-(-n // b) for n, b in zip(taps, block, strict=True))
+        pairs = math.prod(ceil_divide(n, b) for n, b in zip(taps, block, strict=True))
         each = (21 * math.log2(math.prod(size)) + 10 + pairs) * UNIT
         sums, error = np.zeros(out), np.zeros(out)
         for j in range(0, taps[0], block[0]):

@@ -19,7 +19,7 @@ from opencl_lab.operations.conv2d.fft_launches import TEMPLATE, BlockKernels
 from opencl_lab.operations.conv2d.launch import Convolution
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.operations.conv2d.recheck import Recheck
-from opencl_lab.plan import Launch, Plan, Work
+from opencl_lab.plan import Launch, Plan, Work, ceil_divide
 from opencl_lab.space import Config, Parameter, SearchSpace
 
 __all__ = ["FftConvolution"]
@@ -79,7 +79,7 @@ class FftConvolution(Convolution):
         for side in SIDES:
             blocks = Blocks.of(problem, side)
             each = 4 * blocks.points * problem.sum_type.itemsize  # in two copies
-            at_once = max(1, memory // each, -(-blocks.pairs(problem) // MOST_ROUNDS))
+            at_once = max(1, memory // each, ceil_divide(blocks.pairs(problem), MOST_ROUNDS))
             group = 1 if device.kind == "cpu" else largest_power(64, limit)
             configs.append(Config(BLOCK=side, PAIRS=at_once, WG_SIZE=group))
         return min(configs, key=lambda config: self.operations(problem, config, device))

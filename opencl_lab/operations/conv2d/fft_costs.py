@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from opencl_lab.device import Device
 from opencl_lab.operations.conv2d.blocks import Blocks
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["cost_of", "direct_operations"]
 
@@ -62,6 +63,6 @@ def direct_operations(
     device : Device
     """
     pairs, cost = blocks.pairs(problem), cost_of(device)
-    launches = 5 + 7 * -(-pairs // at_once)
+    launches = 5 + 7 * ceil_divide(pairs, at_once)
     points = AROUND * blocks.points * pairs
     return cost.operation * (blocks.flops(problem) + points) + cost.launch * launches

@@ -14,6 +14,7 @@ import numpy as np
 
 from opencl_lab.operations.conv2d.blocks import Blocks
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["ERROR", "Recheck"]
 
@@ -59,8 +60,8 @@ class Recheck:
         return cls(
             lanes=lanes,
             rows=ROWS,
-            marks=total * step_y * -(-step_x // lanes),
-            tiles=total * -(-step_y // ROWS),
+            marks=total * step_y * ceil_divide(step_x, lanes),
+            tiles=total * ceil_divide(step_y, ROWS),
             share=2 * ERROR / taps,  # as a direct sum is off by taps * eps / 2 of its magnitudes
             # A quarter more or less matters little to what becomes a whole number.
             hidden=0.5 / (taps * eps) if problem.dtype.kind in "iu" else 0.0,

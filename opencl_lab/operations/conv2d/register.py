@@ -13,7 +13,7 @@ from opencl_lab.operations.conv2d.launch import Convolution
 from opencl_lab.operations.conv2d.pixels import Pass
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.operations.conv2d.strip import Strip
-from opencl_lab.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, ceil_divide, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Register", "Separable"]
@@ -80,8 +80,8 @@ class Register(Convolution):
             vector = min(64, max(32, device.native_vector_bytes)) // word
             step = 2 * vector
             steps_x = min(CPU_STEP, round_up(problem.out_width * problem.channels, step)) // step
-            columns = -(-problem.out_width * problem.channels // (steps_x * step or 1))
-            blocks = -(-problem.out_height // CPU_ROWS) * columns * problem.batch
+            columns = ceil_divide(problem.out_width * problem.channels, steps_x * step or 1)
+            blocks = ceil_divide(problem.out_height, CPU_ROWS) * columns * problem.batch
             enough = 8 * device.compute_units
             return Config(
                 WG_X=1,

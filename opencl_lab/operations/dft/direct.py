@@ -18,7 +18,7 @@ from opencl_lab.kernels import (
     vector_width,
 )
 from opencl_lab.operations.dft.problem import DftProblem, builder_of, too_many_terms
-from opencl_lab.plan import Launch, Plan
+from opencl_lab.plan import Launch, Plan, ceil_divide
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.widening import WIDEN
@@ -72,7 +72,7 @@ class _Direct(Algorithm[DftProblem]):
                 "KIND": problem.kind,
             },
             # All in the first dimension: others are short on some devices.
-            global_size=(-(-points // span) * wg_size * problem.batch,),
+            global_size=(ceil_divide(points, span) * wg_size * problem.batch,),
             local_size=(wg_size,),
             arguments={
                 "signal": signal,

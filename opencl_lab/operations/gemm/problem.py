@@ -137,7 +137,10 @@ class GemmProblem(Problem):
     def _held(self, value: complex, name: str) -> complex:
         """Return a scalar as the kernels hold it, where that is an infinity or zero."""
         if isinstance(value, complex) and not self.is_complex:
-            raise InvalidProblem(f"{name} must be a real number for {self.dtype}, not {value!r}")
+            raise InvalidProblem(
+                f"{name} must be a real number for {self.dtype}, not {value!r}; complex ones are "
+                "for complex64 and complex128"
+            )
         with np.errstate(over="ignore", under="ignore"):
             held: complex = self.sum_type.type(value).item()
         if not held or not np.isfinite(held):

@@ -10,7 +10,7 @@ from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import Buffer, Launch, round_up
+from opencl_lab.plan import Buffer, Launch, ceil_divide, round_up
 
 __all__ = ["PARTIAL", "SUM_PARTS", "joined_parts", "sum_parts"]
 
@@ -32,7 +32,7 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
     if device.kind != "cpu":
         limits = device.capabilities.max_work_group, device.max_work_items[0]
         group, each = largest_power(GROUP, *limits), 1
-        wanted = -(-SUMMING * device.compute_units // pieces)
+        wanted = ceil_divide(SUMMING * device.compute_units, pieces)
         sharers = largest_power(group, 16, wanted, splits // 4)
     names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
     common = launches.params(problem)
@@ -48,7 +48,7 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
             "ALIGNED": device.aligns_vectors,
             "MOST": launches.builtin_width(problem, device),
         },
-        global_size=(round_up(-(-pieces // each) * sharers, group),),
+        global_size=(round_up(ceil_divide(pieces, each) * sharers, group),),
         local_size=(group,),
         arguments={
             **launches.arguments(problem),

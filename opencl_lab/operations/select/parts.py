@@ -5,6 +5,7 @@ from __future__ import annotations
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.kernels import largest_power, power_of_two
+from opencl_lab.plan import ceil_divide
 from opencl_lab.space import Config, Constraint, Parameter
 
 __all__ = [
@@ -45,8 +46,8 @@ def largest_group(device: Device) -> int:
 def parts_of(n: int, rows: int, tile: int, device: Device) -> int:
     """Return into how many parts of whole tiles a row is cut."""
     groups = GROUPS.get(device.kind, OTHER_GROUPS) * device.compute_units
-    most = -(-n // tile)
-    least = -(-n // LARGEST_PART)
+    most = ceil_divide(n, tile)
+    least = ceil_divide(n, LARGEST_PART)
     return max(min(groups // max(rows, 1), most), least, 1)
 
 

@@ -10,7 +10,7 @@ from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, index_type, item_launch, positive
 from opencl_lab.operations.select.parts import largest_group
 from opencl_lab.operations.select.problem import SearchProblem
-from opencl_lab.plan import Argument, Buffer, Plan
+from opencl_lab.plan import Argument, Buffer, Plan, ceil_divide
 from opencl_lab.solver import Algorithm, Homes, Solver
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -73,7 +73,7 @@ class BinarySearch(Algorithm[SearchProblem]):
             "n": index(problem.n),
             "m": np.uint64(problem.m),
         }
-        items = -(-problem.m // config.integer("VALUES"))
+        items = ceil_divide(problem.m, config.integer("VALUES"))
         launch = item_launch(TEMPLATE, "search", items, params, arguments)
         return Plan(buffers, (launch,))
 

@@ -17,7 +17,7 @@ from opencl_lab.operations.select.parts import (
     parts_of,
 )
 from opencl_lab.operations.select.problem import TopkProblem
-from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, ceil_divide
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -152,7 +152,7 @@ class _Launches:
         problem, n, rows = self.problem, self.problem.n, self.problem.rows
         tile = self.wg_size * self.config.integer("ITEM_KEYS")
         parts = parts_of(n, rows, tile, self.device)
-        digits = -(-8 * problem.dtype.itemsize // self.config.integer("DIGIT_BITS"))
+        digits = ceil_divide(8 * problem.dtype.itemsize, self.config.integer("DIGIT_BITS"))
         capacity = n // FEW_SHARE
         words = digits * self.radix * (2 if self.params["WIDE"] else 1)
         buffers = (
@@ -188,7 +188,7 @@ def is_whole(problem: TopkProblem, device: Device) -> bool:
 
 def alike_parts(problem: TopkProblem, device: Device) -> int:
     """Return into how many parts a row is cut that are searched like rows; 0: into none."""
-    parts = -(-problem.n // PART)
+    parts = ceil_divide(problem.n, PART)
     fits = problem.n <= PARTED and parts * problem.k <= MOST_OF_PARTS
     return parts if device.kind != "cpu" and fits else 0
 

@@ -11,7 +11,7 @@ from opencl_lab.kernels import WORD_TYPES, c_type, index_type, largest_power
 from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.phases import phased_plan
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Argument, Buffer, Plan
+from opencl_lab.plan import Argument, Buffer, Plan, ceil_divide
 from opencl_lab.space import Config
 
 __all__ = ["TEMPLATE", "cpu_config", "cpu_plan"]
@@ -62,7 +62,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     if n * rows == 0:
         return Plan(tuple(buffers), ())
     tile, stretch = config.integer("TILE"), config.integer("STRETCH")
-    tiles = -(-n // tile)
+    tiles = ceil_divide(n, tile)
     merges = (tiles - 1).bit_length()
     capacity = max(tile, stretch)
     items = min(device.compute_units, rows * tiles)

@@ -8,7 +8,7 @@ from opencl_lab.device import Device
 from opencl_lab.kernels import c_type, index_type, largest_power
 from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, ceil_divide
 from opencl_lab.space import Config
 
 __all__ = ["TEMPLATE", "gpu_config", "gpu_plan"]
@@ -36,7 +36,7 @@ def _local_bytes(problem: SortProblem, tile: int) -> int:
 
 def _row_items(problem: SortProblem, wg_size: int, item_keys: int) -> int:
     """Return how many items sort a row, or the part of it that a group has."""
-    return min(wg_size, 1 << (-(-problem.n // item_keys) - 1).bit_length())
+    return min(wg_size, 1 << (ceil_divide(problem.n, item_keys) - 1).bit_length())
 
 
 def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
@@ -52,7 +52,7 @@ def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
     if problem.n <= wg_size * items:
         row_items = _row_items(problem, wg_size, items)
         # Even numbers of keys that fit better are not worth the conflicts of banks.
-        items = max(-(-problem.n // row_items) | 1, 3)
+        items = max(ceil_divide(problem.n, row_items) | 1, 3)
         while wg_size > max(row_items, 32) and problem.rows * row_items < wg_size:
             wg_size //= 2
     elif problem.rows * problem.n < device.compute_units * wg_size * items:
@@ -75,7 +75,7 @@ class _Merges:
         self.elements, self.problem = elements, elements.problem
         self.wg_size, self.item_keys = config.integer("WG_SIZE"), config.integer("ITEM_KEYS")
         self.row_items = _row_items(self.problem, self.wg_size, self.item_keys)
-        self.tiles = -(-self.problem.n // (self.row_items * self.item_keys))
+        self.tiles = ceil_divide(self.problem.n, self.row_items * self.item_keys)
         self.merges = (self.tiles - 1).bit_length()
         self.index = index_type(self.problem.n)
         self.ptx = device.capabilities.inline_ptx
@@ -121,7 +121,7 @@ class _Merges:
             arguments["width"] = np.uint32(1 << (number - 1))
         else:
             arguments["rows"] = np.uint64(problem.rows)
-            groups = -(-groups // (self.wg_size // self.row_items))
+            groups = ceil_divide(groups, self.wg_size // self.row_items)
         return Launch(
             template=TEMPLATE,
             kernel="merge_tiles" if number else "sort_tiles",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.operations.sort.codes import codes
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["Samples"]
 
@@ -40,12 +41,12 @@ class Samples:
         # Sorting all samples once then takes about as long as all windows do.
         fewest = math.isqrt(total) // (2 * len(lengths))
         self.step = max(fewest, total // MOST_SAMPLES, 1)
-        self._keys = [np.empty(-(-length // self.step), dtype) for length in lengths]
+        self._keys = [np.empty(ceil_divide(length, self.step), dtype) for length in lengths]
         self._places: list[np.ndarray[Any, Any]] = []
 
     def take(self, run: int, begin: int, keys: np.ndarray[Any, Any]) -> None:
         """Take the samples among some keys of a run, the first of which is the `begin`-th."""
-        first = -(-begin // self.step)
+        first = ceil_divide(begin, self.step)
         found = keys[first * self.step - begin :: self.step]
         self._keys[run][first : first + found.size] = found
 
@@ -90,7 +91,7 @@ class Samples:
         # No more keys lie before the m-th sample than m steps, and no fewer than m steps without
         # what may lie behind the last sample of each run.
         least = rank // self.step
-        most = -(-(rank + len(self._lengths) * (self.step - 1)) // self.step)
+        most = ceil_divide(rank + len(self._lengths) * (self.step - 1), self.step)
         below = np.array([np.searchsorted(places, least) for places in self._places])
         above = np.array([np.searchsorted(places, most) for places in self._places])
         low = np.where(below > 0, (below - 1) * self.step + 1, 0)

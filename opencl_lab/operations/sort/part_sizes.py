@@ -10,7 +10,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.operations.sort.solver import SORT_SOLVER
-from opencl_lab.plan import check_plan
+from opencl_lab.plan import ceil_divide, check_plan
 from opencl_lab.runtime.streams import SLOTS, limit_of_parts, memory_limit
 from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config
@@ -57,8 +57,8 @@ class Parts:
     def runs(self) -> int:
         """Sorted runs of a row, or batches of rows."""
         if self.merges:
-            return -(-self.whole.n // self.part.n)
-        return -(-self.whole.rows // self.part.rows)
+            return ceil_divide(self.whole.n, self.part.n)
+        return ceil_divide(self.whole.rows, self.part.rows)
 
     @property
     def steps(self) -> int:
@@ -154,14 +154,14 @@ def parts_of(
     if problem.n * item <= limit:
         rows = most(lambda count: replace(problem, rows=count), problem.rows)
     if rows:
-        rows = min(rows, max(-(-problem.rows // FEW), SHORT // max(problem.n * item, 1), 1))
-        size, count = rows * problem.n, -(-problem.rows // rows)
+        rows = min(rows, max(ceil_divide(problem.rows, FEW), SHORT // max(problem.n * item, 1), 1))
+        size, count = rows * problem.n, ceil_divide(problem.rows, rows)
         part, too_few = replace(problem, rows=rows), size < LEAST and count > MOST_PARTS
     else:
         size = most(lambda n: replace(row, n=n), min(problem.n, int(limit) // item))
-        size = min(size, max(-(-problem.n // FEW), SHORT // item))
-        count = -(-problem.n // max(size, 1))
-        part = replace(row, n=-(-problem.n // count))
+        size = min(size, max(ceil_divide(problem.n, FEW), SHORT // item))
+        count = ceil_divide(problem.n, max(size, 1))
+        part = replace(row, n=ceil_divide(problem.n, count))
         too_few = size < min(LEAST, problem.n) or count > MOST_PARTS
     if too_few:
         why = f"there would be {count:,} parts of {size:,} keys" if size else "not one would fit"

@@ -12,7 +12,7 @@ from opencl_lab.kernels import c_type, index_type
 from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.phases import phased_plan
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Argument, Buffer, Plan
+from opencl_lab.plan import Argument, Buffer, Plan, ceil_divide
 from opencl_lab.space import Config
 
 __all__ = ["TEMPLATE", "cpu_plan"]
@@ -199,7 +199,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         arguments |= {buffer.name: buffer.name for buffer in counts}
         arguments["chunks"] = np.uint32(chunks)
         local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
-        phases = 5 + 3 * -(-8 * problem.dtype.itemsize // cut.bits)
+        phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)
     params: dict[str, Any] = {
         "ELEMENT": elements.types,
         "INDEX_T": c_type(index),

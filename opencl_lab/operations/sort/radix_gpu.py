@@ -9,7 +9,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.operations.sort.elements import Elements
 from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.plan import Argument, Buffer, Launch, Plan, ceil_divide
 from opencl_lab.space import Config
 
 __all__ = [
@@ -65,7 +65,7 @@ def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
     wg_size, radix = config.integer("WG_SIZE"), 1 << config.integer("DIGIT_BITS")
     ptx = device.capabilities.inline_ptx
     index = 8 if problem.n >= WIDE else 4
-    digits = -(-problem.code_bits // config.integer("DIGIT_BITS"))
+    digits = ceil_divide(problem.code_bits, config.integer("DIGIT_BITS"))
     sums = 4 * (WARP if ptx else 2 * wg_size)
     counts = 4 * digits * radix + _histogram_bytes(config, device, digits)
     return max(_room(problem, config, device) + 8 + sums + index * radix + 64, counts)
@@ -118,8 +118,9 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
         return wg_size, most
 
     def busiest(items: int) -> tuple[int, int]:
-        tiles = -(-keys // (wg_size * items))
-        return -(-tiles // units) * items, -items  # keys per item of the unit with most tiles
+        tiles = ceil_divide(keys, wg_size * items)
+        # Keys per item of the unit with most tiles.
+        return ceil_divide(tiles, units) * items, -items
 
     return wg_size, min((i for i in ITEM_KEYS if min(FEWEST_KEYS, most) <= i <= most), key=busiest)
 
@@ -171,9 +172,9 @@ class _Passes:
     def __init__(self, elements: Elements, config: Config, device: Device, local: int) -> None:
         self.elements, self.problem = elements, elements.problem
         self.wg_size, self.local = config.integer("WG_SIZE"), local
-        self.tiles = -(-self.problem.n // (self.wg_size * config.integer("ITEM_KEYS")))
+        self.tiles = ceil_divide(self.problem.n, self.wg_size * config.integer("ITEM_KEYS"))
         self.radix = 1 << config.integer("DIGIT_BITS")
-        self.digits = -(-self.problem.code_bits // config.integer("DIGIT_BITS"))
+        self.digits = ceil_divide(self.problem.code_bits, config.integer("DIGIT_BITS"))
         self.look_back = config["FORM"] == "onesweep"
         self.wide = self.problem.n >= WIDE
         self.index: Any = np.uint64 if self.wide else np.uint32

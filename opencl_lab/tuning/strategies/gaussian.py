@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from opencl_lab.plan import ceil_divide
+
 __all__ = ["Process"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -95,7 +97,7 @@ def _some(points: Array, heights: Array, most: int) -> tuple[Array, Array]:
         return points, heights
     order = np.argsort(heights, kind="stable")
     others = order[most // 2 :]
-    kept = np.concatenate([order[: most // 2], others[:: -(-len(others) // (most // 2))]])
+    kept = np.concatenate([order[: most // 2], others[:: ceil_divide(len(others), most // 2)]])
     return points[kept], heights[kept]
 
 

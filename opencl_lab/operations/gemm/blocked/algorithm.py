@@ -15,7 +15,7 @@ from opencl_lab.operations.gemm.blocked.model import Tile, best_tiles, is_joined
 from opencl_lab.operations.gemm.launches import vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
-from opencl_lab.plan import Launch, Plan, round_up
+from opencl_lab.plan import Launch, Plan, ceil_divide, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace, Value
 
 __all__ = ["Blocked"]
@@ -119,8 +119,8 @@ class Blocked(launches.Product):
         if launches.is_empty(problem):
             return Plan(buffers, ())
         tile = _tile(config)
-        share = round_up(-(-problem.depth // config.integer("SPLITS")), tile.TILE_K)
-        splits = max(1, -(-problem.depth // max(1, share)))
+        share = round_up(ceil_divide(problem.depth, config.integer("SPLITS")), tile.TILE_K)
+        splits = max(1, ceil_divide(problem.depth, max(1, share)))
         groups = tile.count(problem) * problem.batch * splits
         arguments = launches.arguments(problem)
         joined = splits > 1 and is_joined(tile, splits, problem, device)
@@ -189,9 +189,8 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
         "ROW_WIDTH": rows,
         "LANES_M": math.gcd(NEIGHBOURS // lanes_n, tile.WG_M),
         "LANES_N": lanes_n,
-        # Where vectors are written as they are, to lines of the tile, these must be whole vectors.
-        "LOAD_A": math.gcd(of_a, line_a) if problem.trans_a else of_a,
-        "LOAD_B": of_b if problem.trans_b else math.gcd(of_b, line_b),
+        "LOAD_A": of_a,
+        "LOAD_B": of_b,
         "STORE_WIDTH": math.gcd(columns, problem.n, most),
         "ALIGNED": device.aligns_vectors,
         "MOST": most,

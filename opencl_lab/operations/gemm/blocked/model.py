@@ -22,6 +22,7 @@ from functools import lru_cache
 from opencl_lab.device import Device
 from opencl_lab.operations.gemm.launches import VECTOR_BYTES, vector_width
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.plan import ceil_divide, round_up
 
 __all__ = ["Tile", "best_tiles", "is_joined", "load_widths"]
 
@@ -109,7 +110,7 @@ class Tile:
 
     def count(self, problem: GemmProblem) -> int:
         """Return how many tiles a product has."""
-        return -(-problem.m // self.rows) * -(-problem.n // self.columns)
+        return ceil_divide(problem.m, self.rows) * ceil_divide(problem.n, self.columns)
 
     def local_bytes(self, buffers: int, gap: int, itemsize: int) -> int:
         """Return the bytes of local memory of its tiles, whose lines have a gap between them."""
@@ -166,7 +167,7 @@ def load_widths(tile: Tile, problem: GemmProblem, device: Device) -> tuple[int, 
     """Return how many elements of each factor to load at once: powers of two.
 
     A row in memory is whole vectors of them, and so are its part in the tile and the share of an
-    item.
+    item. So are the lines of the tile in local memory, whose gaps are vectors of the device.
     """
     vector, widths = vector_width(problem, device), []
     for along, length, extent in (
@@ -253,7 +254,7 @@ def _registers(tile: Tile, problem: GemmProblem, device: Device) -> int:
 
 def _groups_of_unit(tile: Tile, problem: GemmProblem, device: Device) -> int:
     """Return about how many groups a compute unit holds."""
-    items = -(-tile.items // WARP) * WARP
+    items = round_up(tile.items, WARP)
     registers = min(MOST_REGISTERS, _registers(tile, problem, device))
     local = tile.local_bytes(2, vector_width(problem, device), problem.sum_type.itemsize)
     room = int(LOCAL_MEMORIES * device.capabilities.local_memory)
@@ -301,7 +302,7 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
     units, held = device.compute_units, _groups_of_unit(tile, problem, device)
     full, rest = divmod(tile.count(problem) * problem.batch * splits, units * held)
     whole = _wave(tile, splits, held, problem, device) if full else 0.0
-    last = _wave(tile, splits, -(-rest // units), problem, device) if rest else 0.0
+    last = _wave(tile, splits, ceil_divide(rest, units), problem, device) if rest else 0.0
     if full and rest:  # units do not begin their last groups together, nor share them evenly
         last = LAST_SHARE * last + (1 - LAST_SHARE) * whole
     return full * whole + last
@@ -309,9 +310,9 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
 
 def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Device) -> float:
     """Return the clocks in which compute units do so many groups each."""
-    steps = -(-problem.depth // (splits * tile.TILE_K))
+    steps = ceil_divide(problem.depth, splits * tile.TILE_K)
     own = _step(tile, problem, device)
-    warps = -(-tile.items // WARP) * WARP / LANES
+    warps = round_up(tile.items, WARP) / LANES
     nbytes = (tile.rows + tile.columns) * tile.TILE_K * problem.dtype.itemsize
     shared = held * _together(own * warps, nbytes / CACHE_BYTES)
     step = _together(shared, own * max(1.0, warps) + WAIT_CLOCKS)
@@ -329,8 +330,8 @@ def is_joined(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> 
 def _joining(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
     """Return the clocks in which the last groups of all tiles add up their parts."""
     own = splits * tile.WORK_M * tile.WORK_N * problem.sum_type.itemsize
-    rounds = -(-tile.count(problem) * problem.batch // device.compute_units)
-    trips = -(-own // (FETCHED * VECTOR_BYTES))
+    rounds = ceil_divide(tile.count(problem) * problem.batch, device.compute_units)
+    trips = ceil_divide(own, FETCHED * VECTOR_BYTES)
     return JOIN_CLOCKS + max(trips * FETCH_CLOCKS, rounds * own * tile.items / FETCHED_BYTES)
 
 

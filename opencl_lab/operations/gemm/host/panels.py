@@ -28,7 +28,7 @@ from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.operations.gemm.launches import buffers
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
-from opencl_lab.plan import check_plan, round_up
+from opencl_lab.plan import ceil_divide, check_plan, round_up
 from opencl_lab.runtime.streams import limit_of_parts
 from opencl_lab.runtime.tile_schedule import Step, Tile
 from opencl_lab.runtime.tiles import OUT_SLOTS
@@ -91,7 +91,8 @@ class Panels:
     def counts(self) -> tuple[int, int, int]:
         """Panels along m, n and k."""
         whole = self.problem
-        return -(-whole.m // self.m), -(-whole.n // self.n), -(-whole.depth // max(self.k, 1)) or 1
+        along_k = ceil_divide(whole.depth, max(self.k, 1)) or 1
+        return ceil_divide(whole.m, self.m), ceil_divide(whole.n, self.n), along_k
 
     @property
     def tile_bytes(self) -> tuple[int, int, int]:
@@ -119,8 +120,8 @@ class Panels:
         rows, columns, depth = self.counts
         times_a, times_b = {
             "ab": (1, 1),
-            "b": (-(-columns // self.slots_b), 1),
-            "a": (1, -(-rows // self.slots_a)),
+            "b": (ceil_divide(columns, self.slots_b), 1),
+            "a": (1, ceil_divide(rows, self.slots_a)),
             "": (columns, rows),
         }[self.kept]
         return depth * (times_a * rows * a + times_b * columns * b)
@@ -203,8 +204,8 @@ def _bounds(index: int, length: int, whole: int) -> tuple[int, int]:
 
 def _even(whole: int, length: int) -> int:
     """Return the length of panels that are about as long, and of which none is much shorter."""
-    count = -(-whole // length)
-    return min(round_up(-(-whole // count), ALIGNED if length > ALIGNED else 1), whole)
+    count = ceil_divide(whole, length)
+    return min(round_up(ceil_divide(whole, count), ALIGNED if length > ALIGNED else 1), whole)
 
 
 def panels_of(
@@ -322,7 +323,7 @@ def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:
         # In float16 partial sums would be rounded.
         if problem.depth > 1 and problem.sum_type == problem.dtype and left > 0:
             k = int(left // (2 * (m + n) * problem.dtype.itemsize))
-            k = min(k, max(-(-problem.depth // FEW), length), problem.depth - 1)
+            k = min(k, max(ceil_divide(problem.depth, FEW), length), problem.depth - 1)
             k = min(k, _even(problem.depth, k)) if k else 0
             if k:
                 yield replace(whole, k=k, kept="", slots_a=2, slots_b=2)

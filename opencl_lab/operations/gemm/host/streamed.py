@@ -18,6 +18,7 @@ from opencl_lab.operations.gemm.host.panels import Panels, panels_of, plan_bytes
 from opencl_lab.operations.gemm.launches import buffers, is_empty
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.plan import ceil_divide
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.session import default_queue, session_of
 from opencl_lab.runtime.streams import limit_of_parts, memory_limit
@@ -89,7 +90,7 @@ def parts_text(
         return str(found)
     if not found:
         return "tiles of each product"
-    return f"{counted(-(-problem.dimensions[0][0] // found), 'part')} of the stack"
+    return f"{counted(ceil_divide(problem.dimensions[0][0], found), 'part')} of the stack"
 
 
 def _nbytes(problem: GemmProblem) -> int:
@@ -129,9 +130,9 @@ def _products(
     if plan_bytes(problem, device, algorithm, config or {}) <= limit:
         if device.unified_memory or count < panels.FEW:
             return None
-        return -(-count // panels.FEW)
+        return ceil_divide(count, panels.FEW)
     room = limit_of_parts(device, limit)
-    low, high = 0, -(-count // 2)
+    low, high = 0, ceil_divide(count, 2)
     while low < high:
         size = (low + high + 1) // 2
         part = _stack(problem, size)

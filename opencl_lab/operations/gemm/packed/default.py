@@ -13,8 +13,9 @@ from itertools import product
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power
-from opencl_lab.operations.gemm.packed.tiles import Form, Tasks, ceil_divide
+from opencl_lab.operations.gemm.packed.tiles import Form, Tasks
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.plan import ceil_divide, round_up
 
 __all__ = ["PAGE_BYTES", "built_in", "smallest"]
 
@@ -89,7 +90,7 @@ def _shape(m: int, vectors_n: int, device: Device) -> tuple[int, int]:
 
     def speed(shape: tuple[int, int, float]) -> float:
         rows, vectors, speed = shape
-        filled = ceil_divide(max(1, m), rows) * rows * ceil_divide(vectors_n, vectors) * vectors
+        filled = round_up(max(1, m), rows) * round_up(vectors_n, vectors)
         return speed * max(1, m) * vectors_n / filled
 
     rows, vectors, _ = max(shapes, key=speed)
@@ -138,7 +139,7 @@ def _cycles(form: Form, device: Device) -> float:
     columns = min(form.tile_n, form.panels_n * form.panel)
     tile = last = _tile_cycles(form, form.tile_m, columns, device)
     if tasks.claimed:
-        filled = ceil_divide(problem.m, form.rows) * form.rows
+        filled = round_up(problem.m, form.rows)
         whole = min(filled, tasks.down * form.tile_m)
         cycles = whole / form.tile_m * tile
         if tasks.tail_down:

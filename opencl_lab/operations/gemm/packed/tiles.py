@@ -14,18 +14,13 @@ from opencl_lab.device import Device
 from opencl_lab.kernels import INDEX_LIMIT
 from opencl_lab.operations.gemm.launches import index_of
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import round_up
+from opencl_lab.plan import ceil_divide, round_up
 from opencl_lab.space import Config
 
-__all__ = ["PIECE_ROWS", "Form", "Pieces", "Tasks", "ceil_divide"]
+__all__ = ["PIECE_ROWS", "Form", "Pieces", "Tasks"]
 
 LINE_BYTES = 64
 """Between rows of a block of A, so that they do not all lie in the same set of a cache."""
-
-
-def ceil_divide(value: int, divisor: int) -> int:
-    """Return how many times a divisor must be taken to reach a value."""
-    return -(-value // divisor)
 
 
 @dataclass(frozen=True)

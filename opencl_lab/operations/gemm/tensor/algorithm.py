@@ -24,7 +24,7 @@ from opencl_lab.operations.gemm.tensor.space import (
     stored,
     tile,
 )
-from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, Work, round_up
+from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, Work, ceil_divide, round_up
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["Tensor"]
@@ -104,7 +104,7 @@ def _parts(problem: GemmProblem) -> int:
 
 
 def _steps(problem: GemmProblem, config: Config) -> int:
-    return -(-problem.depth // step_length(config, problem.dtype))
+    return ceil_divide(problem.depth, step_length(config, problem.dtype))
 
 
 def _packed(name: str, problem: GemmProblem, config: Config) -> Buffer:

@@ -12,6 +12,7 @@ from opencl_lab.device import Device
 from opencl_lab.kernels import one_of, positive
 from opencl_lab.operations.gemm.in_place import lies_well, row_lengths
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.plan import ceil_divide
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = [
@@ -236,9 +237,9 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
         )
         if need <= _local_memory(device) and items(config) <= device.capabilities.max_work_group:
             tile_m, tile_n = tile(config)
-            tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n) * problem.batch
-            waves = -(-tiles // device.compute_units)
-            steps = -(-problem.depth // step_length(config, problem.dtype))
+            tiles = ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
+            waves = ceil_divide(tiles, device.compute_units)
+            steps = ceil_divide(problem.depth, step_length(config, problem.dtype))
             time = waves * tile_m * tile_n * cost * steps
             if is_packed(config):
                 rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]

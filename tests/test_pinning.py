@@ -1,0 +1,85 @@
+"""PoCL's workers: bound to processors where that can be done, and nowhere else."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from opencl_lab.pinning import may_pin
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity"), reason="the system binds no threads"
+)
+
+SORTED = """
+import os
+import numpy as np
+import opencl_lab as ol
+keys = np.arange(5000, dtype=np.int32)[::-1]
+assert (ol.sort(keys) == keys[::-1]).all()
+places = set().union(*(os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")))
+print(os.environ.get("POCL_AFFINITY"), *sorted(places))
+"""
+
+
+def child(program, given, first=""):
+    """Run a program in a process whose environment says nothing of PoCL but what is given."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("POCL_")}
+    folder = {"POCL_CACHE_DIR": os.environ["POCL_CACHE_DIR"]}
+    return subprocess.run(
+        [sys.executable, "-c", f"{first}{program}"],
+        env={**kept, **folder, **given},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "processors", "given", "pinned"),
+    [
+        ({0, 1}, 2, {}, True),
+        ({0}, 2, {}, False),  # taskset -c 0: PoCL counts both
+        ({1}, 1, {}, False),  # the only one of a container is not the first of the machine
+        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "2"}, True),
+        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "3"}, False),
+        ({0, 1}, 4, {"POCL_MAX_PTHREAD_COUNT": "2"}, True),
+        ({0, 1}, 4, {"POCL_CPU_MAX_CU_COUNT": "3"}, False),
+        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "4"}, False),
+        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": ""}, True),
+        ({0}, 2, {"POCL_MAX_PTHREAD_COUNT": "0"}, True),  # PoCL starts one
+    ],
+)
+def test_each_worker_needs_a_processor(monkeypatch, allowed, processors, given, pinned):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: allowed)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    assert may_pin(given) == pinned
+
+
+@pytest.mark.parametrize("given", [None, "0", "1"])
+def test_workers_are_pinned_unless_the_user_says_otherwise(given):
+    if not may_pin({}):
+        pytest.skip("this process may not use all processors")
+    program = "import os, opencl_lab as ol; ol.devices(); print(os.environ['POCL_AFFINITY'])"
+    done = child(program, {} if given is None else {"POCL_AFFINITY": given})
+    assert (done.returncode, done.stdout.strip()) == (0, given or "1"), done.stderr
+
+
+def test_more_workers_than_processors_sort(device):
+    if "PoCL" not in device.platform_version:
+        pytest.skip("not PoCL")
+    done = child(SORTED, {"POCL_MAX_PTHREAD_COUNT": str(os.cpu_count() + 2)})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == "None"
+
+
+def test_workers_stay_where_the_process_may_run(device):
+    if "PoCL" not in device.platform_version:
+        pytest.skip("not PoCL")
+    if os.cpu_count() < 2:
+        pytest.skip("needs two processors")
+    one = max(os.sched_getaffinity(0))
+    done = child(SORTED, {}, f"import os; os.sched_setaffinity(0, {{{one}}})")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["None", str(one)]
