@@ -147,6 +147,11 @@ def test_warps_need_no_other_parameter():
     assert len(ALGORITHM.plan(problem, config, HOPPER).launches) == 2
 
 
+def test_few_rows_take_low_tiles():
+    config = ALGORITHM.default_config(problem_of(KINDS[0], 64, 8192, 8192), HOPPER)
+    assert (config["BLOCK_M"], config["GROUPS_M"]) == (64, 1)
+
+
 def test_larger_products_take_larger_tiles():
     small = ALGORITHM.default_config(problem_of(KINDS[2], 1000, 1000), HOPPER)
     large = ALGORITHM.default_config(problem_of(KINDS[2], 8192, 8192), HOPPER)

@@ -40,8 +40,9 @@ UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
 """Multiplications from which matrix units are kept busy, as packing costs a launch; in float64."""
 QUARTER_TILE, UNPACKED = 32, 1 << 25
 """Least rows and columns, and multiplications, where nothing is packed."""
-RESULTS, RESULTS_HALF = 1 << 18, 1 << 17
-"""Elements of all results whose tiles keep matrix units busy; the same for float16."""
+RESULTS, RESULTS_HALF, RESULTS_SPLIT = 1 << 18, 5 << 14, 1 << 19
+"""Elements of all results whose tiles keep matrix units busy, as k is not split; the same for
+float16, and for float32 in two parts."""
 SMALL = 1 << 24
 """Multiplications up to which a textbook's algorithm may be the fastest."""
 
@@ -100,6 +101,7 @@ def _fills_units(problem: GemmProblem, device: Device) -> bool:
         in_place = few >= QUARTER_TILE and work >= UNPACKED and lies_well(problem, device)
         return in_place or (few >= HALF_TILE and work >= UNITS)
     double = problem.dtype.itemsize == 8
-    if few < TILE or results < RESULTS or (double and not device.has_double_units):
+    least = RESULTS_SPLIT if problem.precision == "3xtf32" else RESULTS
+    if few < TILE or results < least or (double and not device.has_double_units):
         return False
     return work >= (UNITS_DOUBLE if double else UNITS)

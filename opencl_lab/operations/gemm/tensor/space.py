@@ -41,6 +41,7 @@ WARPGROUP_TILES = {
     ((64, 192), 2): 1.07,
     ((64, 128), 2): 1.21,
     ((64, 64), 2): 1.6,
+    ((64, 64), 1): 2.8,
 }
 """Rows and columns of a warpgroup, and how many there are: time for as much work, as measured in
 float16 and TF32."""
