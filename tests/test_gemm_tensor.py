@@ -30,6 +30,7 @@ HOPPER = replace(
     capabilities=Capabilities(
         fp64=True,
         inline_ptx=True,
+        visible_writes=True,
         matrix_units=True,
         warpgroup_matrix_units=True,
         declared_memory=226 << 10,
@@ -145,6 +146,40 @@ def test_warps_need_no_other_parameter():
     problem = problem_of(KINDS[0], k=304)
     config = ALGORITHM.configure(problem, HOPPER, WARPS)
     assert len(ALGORITHM.plan(problem, config, HOPPER).launches) == 2
+
+
+def test_few_tiles_split_k():
+    """So that all units have a part; parts have no fewer than some steps, and no part is empty."""
+    for sizes, most in (((64, 64, 65536), 32), ((64, 4096, 4096), 4)):
+        problem = problem_of(KINDS[0], *sizes)
+        config = ALGORITHM.default_config(problem, HOPPER)
+        assert 1 < config["SPLITS"] <= most
+        plan = ALGORITHM.plan(problem, config, HOPPER)
+        (launch,) = plan.launches
+        assert launch.global_size[2] == launch.arguments["splits"]
+        assert {"partial", "arrived"} <= set(plan.by_name)
+    steps = 10
+    problem = problem_of(KINDS[0], 64, 64, 64 * steps)
+    for splits, share in ((3, 4), (4, 3), (6, 2), (16, 1)):
+        config = ALGORITHM.default_config(problem, HOPPER).replace(SPLITS=splits)
+        given = ALGORITHM.plan(problem, config, HOPPER).launches[0].arguments
+        assert given["share"] == share
+        assert given["splits"] == -(-steps // share)
+    large = problem_of(KINDS[0], 4096, 4096, 4096)
+    assert ALGORITHM.default_config(large, HOPPER)["SPLITS"] == 1
+
+
+def test_parts_need_writes_that_others_see():
+    blind = replace(HOPPER, capabilities=replace(HOPPER.capabilities, visible_writes=False))
+    problem = problem_of(KINDS[0], 64, 64, 65536)
+    config = ALGORITHM.default_config(problem, blind)
+    assert config["SPLITS"] == 1
+    with pytest.raises(InvalidConfig, match="SPLITS must be 1"):
+        ALGORITHM.plan(problem, config.replace(SPLITS=2), blind)
+    # Warps have no parts, whatever the parameter says.
+    doubles = problem_of(KINDS[3], 64, 64, 65536)
+    config = ALGORITHM.default_config(doubles, HOPPER).replace(SPLITS=8)
+    assert ALGORITHM.plan(doubles, config, HOPPER).launches[1].global_size[2] == 1
 
 
 def test_few_rows_take_low_tiles():
@@ -273,28 +308,55 @@ def test_results_with_stacks_edges_and_epilogues(kind, case, rng, units):
             assert abs(result - right).max() <= TOLERANCES[kind] * abs(right).max()
 
 
+@pytest.fixture
+def groups(units):
+    """Skip where the device has no matrix units of warpgroups; return a queue on it."""
+    if not session_of(units).device.capabilities.warpgroup_matrix_units:
+        pytest.skip("no warpgroups")
+    return units
+
+
+STAGED = [(128, 128, 2, 2), (64, 192, 3, 3), (64, 256, 2, 4), (64, 64, 1, 6)]
+"""BLOCK_M, BLOCK_N, GROUPS_M, STAGES."""
+
+
 @pytest.mark.parametrize("trans", range(4))
 @pytest.mark.parametrize("depth", [64, 128, 64 * 11 + 8])
-def test_steps_go_round_in_local_memory(depth, trans, rng, units):
+def test_steps_go_round_in_local_memory(depth, trans, rng, groups):
     """Few and many stages, one step and several rounds, edges a chunk past a tile, both ways."""
-    device = session_of(units).device
-    if not device.capabilities.warpgroup_matrix_units:
-        pytest.skip("no warpgroups")
     problem = problem_of(
         KINDS[0], 264, 392, depth, trans_a=bool(trans & 1), trans_b=bool(trans & 2)
     )
     inputs = generated(rng, problem)
     right = expected(problem, inputs)
-    for block_m, block_n, groups, stages in (
-        (128, 128, 2, 2), (64, 192, 3, 3), (64, 256, 2, 4), (64, 64, 1, 6)
-    ):  # fmt: skip
-        for pack in (0, 1):
-            config = ALGORITHM.default_config(problem, device).replace(
-                BLOCK_M=block_m, BLOCK_N=block_n, GROUPS_M=groups, STAGES=stages, PACK=pack
-            )
-            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=units)
+    default = ALGORITHM.default_config(problem, session_of(groups).device)
+    for block_m, block_n, groups_m, stages in STAGED:
+        for pack, splits in ((0, 1), (1, 1), (0, 3), (1, 5)):
+            config = default.replace(
+                BLOCK_M=block_m, BLOCK_N=block_n, GROUPS_M=groups_m, STAGES=stages, PACK=pack,
+                SPLITS=splits,
+            )  # fmt: skip
+            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=groups)
             result = run.outputs["result"]
             assert abs(result - right).max() <= TOLERANCES[KINDS[0]] * abs(right).max(), config
+
+
+@pytest.mark.parametrize("kind", KINDS[:3], ids="-".join)
+def test_parts_of_k_are_added_in_one_order(kind, rng, groups):
+    """Stacks too, with C and a bias. Each call finds counters at zero, and gives the same bits."""
+    for options in ({}, {"batch": 3, "beta": 0.5, "bias": "column", "activation": "relu"}):
+        problem = problem_of(kind, 100, 70, 2000, **options)
+        inputs = generated(rng, problem)
+        right = expected(problem, inputs)
+        results = [
+            GEMM_SOLVER.run(
+                problem, inputs, algorithm="tensor", config={"SPLITS": 7}, queue=groups
+            ).outputs["result"]
+            for _ in range(4)
+        ]
+        assert abs(results[0] - right).max() <= TOLERANCES[kind] * abs(right).max()
+        for result in results[1:]:
+            np.testing.assert_array_equal(result, results[0])
 
 
 @pytest.mark.parametrize("scale", ["normal", "uniform", "wide"])

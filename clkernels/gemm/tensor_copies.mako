@@ -68,7 +68,7 @@
 <%def name="packed_steps(bytes_a, bytes_b, stages)">\
 ${bulk_step(bytes_a, bytes_b)}\
         if (lane == 0) {
-            for (ulong step = 0; step < steps; step++) {
+            for (ulong step = first_step; step < last_step; step++) {
                 barrier_wait(empty + 8 * stage, parity ^ 1);
                 copy_step(stage, step)
                 if (++stage == ${stages}) {
@@ -103,13 +103,15 @@ ${bulk_step(bytes_a, bytes_b)}\
         const uint rows_b = (uint)min((ulong)n - first_b, (ulong)${tile_n});
         __global const element_t *from_a = a + ${"line * (ulong)m + first_a" if across_a else "(first_a + line) * k"} + chunk * 8;
         __global const element_t *from_b = b + ${"line * (ulong)n + first_b" if across_b else "(first_b + line) * k"} + chunk * 8;
-        uint arrived = full; /* of the stage whose copies are waited for next */
+        from_a += first_step * STEP${" * m" if across_a else ""};
+        from_b += first_step * STEP${" * n" if across_b else ""};
+        uint waited = full; /* of the stage whose copies are waited for next */
 #define copies_arrive() { \
     memory_fence(); \
-    barrier_arrive(arrived); \
-    arrived = arrived == full + ${8 * (stages - 1)} ? full : arrived + 8; \
+    barrier_arrive(waited); \
+    waited = waited == full + ${8 * (stages - 1)} ? full : waited + 8; \
 }
-        for (ulong step = 0; step < steps; step++) {
+        for (ulong step = first_step; step < last_step; step++) {
             const uint left = (uint)min((ulong)k - step * STEP, (ulong)STEP);
             const uint to_a = memory + stage * STAGE_BYTES + place, to_b = to_a + ${tile_m * 128};
             barrier_wait(empty + 8 * stage, parity ^ 1);
@@ -119,7 +121,7 @@ ${tile_in_place("n", tile_n, across_b, "rows_b", "left", "from_b", "to_b")}\
             from_a += ${"(ulong)m * STEP" if across_a else "STEP"};
             from_b += ${"(ulong)n * STEP" if across_b else "STEP"};
 % if late:
-            if (step >= ${late}) {
+            if (step - first_step >= ${late}) {
                 copies_wait(${late});
                 copies_arrive()
             }
@@ -134,7 +136,7 @@ ${tile_in_place("n", tile_n, across_b, "rows_b", "left", "from_b", "to_b")}\
         }
 % if late:
         copies_wait(0);
-        for (ulong step = steps < ${late} ? 0 : steps - ${late}; step < steps; step++)
+        for (uint late = (uint)min(last_step - first_step, (ulong)${late}); late > 0; late--)
             copies_arrive()
 % endif
 </%def>\

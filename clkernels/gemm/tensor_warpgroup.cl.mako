@@ -43,14 +43,20 @@
  * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
  * BAND        rows of tiles that are worked on together
  * PACKED      whether packed matrices are read; else A and B where they lie, which are halves
+ * SPLIT       whether k is split: groups in dimension 2 have `share` steps each, and the last one of
+ *             a tile to come adds up the sums of all
  * TOGETHER    1, 2, or 8 halves: elements of a row that are stored at once; rows are aligned to as many
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
-             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, TOGETHER"/>\
+             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, SPLIT, TOGETHER"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 <%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
+<%namespace name="join" file="/gemm/tensor_join.mako"/>\
+% if SPLIT:
+<%include file="/fence.cl.mako" args="PTX=True"/>\
+% endif
 <%
     tile_m = GROUPS * BLOCK_M
     bytes_a, bytes_b = PARTS * tile_m * 128, PARTS * BLOCK_N * 128
@@ -83,6 +89,13 @@ void gemm_tensor(${parts.arguments()}\
     __global const uchar *restrict packed_a,
     __global const uchar *restrict packed_b\
 % endif
+% if SPLIT:
+,
+    __global float4 *restrict partial,
+    volatile __global uint *restrict arrived,
+    const uint splits,
+    const uint share\
+% endif
 )
 {
     __local uchar stages[${STAGES} * STAGE_BYTES] __attribute__((aligned(1024)));
@@ -97,6 +110,11 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
 % else:
     const ulong steps = (k + STEP - 1) / STEP;
 ${parts.enter("get_group_id(1)")}\
+% endif
+% if SPLIT:
+    const ulong first_step = (ulong)get_group_id(2) * share, last_step = min(first_step + share, steps);
+% else:
+    const ulong first_step = 0, last_step = steps;
 % endif
 
     if (item == 0) {
@@ -132,7 +150,7 @@ ${copies.steps_in_place(tile_m, BLOCK_N, across_a, across_b, STAGES)}\
 % else:
     uint before = ${STAGES}; /* the stage whose products may still be under way */
 % endif
-    for (ulong step = 0; step < steps; step++) {
+    for (ulong step = first_step; step < last_step; step++) {
         const uint tile_a = memory + stage * STAGE_BYTES, tile_b = tile_a + ${bytes_a};
         const ulong of_a = describe(tile_a + warp / 4 * ${BLOCK_M * 128}, ${8192 if across_a else 16});
         const ulong of_b = describe(tile_b, ${8192 if across_b else 16});
@@ -184,6 +202,9 @@ ${copies.steps_in_place(tile_m, BLOCK_N, across_a, across_b, STAGES)}\
     }
 % if not SUM_STEPS:
     multiply_wait(0);
+% endif
+% if SPLIT:
+${join.parts_of_tile([f"sum{block}" for block in range(blocks)], sums, GROUPS * 128)}\
 % endif
 
     /* Lane 4r + c has rows r and r + 8 of its warp's 16, columns 2c and 2c + 1 of every 8. */

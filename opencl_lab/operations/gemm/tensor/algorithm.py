@@ -12,6 +12,7 @@ from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.in_place import ALIGNED_HALVES, lies_well, row_lengths
 from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
+from opencl_lab.operations.gemm.sum_parts import PARTIAL, joined_parts
 from opencl_lab.operations.gemm.tensor.space import (
     SPACE,
     STAGE_BARRIERS,
@@ -24,7 +25,16 @@ from opencl_lab.operations.gemm.tensor.space import (
     stored,
     tile,
 )
-from opencl_lab.plan import CUDA_GROUPS, Buffer, Launch, Plan, Work, ceil_divide, round_up
+from opencl_lab.plan import (
+    CUDA_GROUPS,
+    Argument,
+    Buffer,
+    Launch,
+    Plan,
+    Work,
+    ceil_divide,
+    round_up,
+)
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["Tensor"]
@@ -89,9 +99,15 @@ class Tensor(launches.Product):
                 "matrix units read matrices where they lie only if they are of float16 with rows "
                 "of whole 16 bytes; PACK=1 packs them"
             )
-        buffers = launches.buffers(problem)
         if launches.is_empty(problem):
-            return Plan(buffers, ())
+            return Plan(launches.buffers(problem), ())
+        _, splits = _shares(problem, config)
+        buffers = launches.buffers(problem)
+        if splits > 1:
+            if not device.capabilities.visible_writes:
+                raise InvalidConfig("groups do not see what others have written; SPLITS must be 1")
+            tiles = _tiles(problem, config) * problem.batch
+            buffers += joined_parts(problem, tiles, splits, *tile(config))
         if not is_packed(config):
             return Plan(buffers, (_multiply(problem, config, device),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
@@ -168,25 +184,44 @@ def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packin
     return "gemm/tensor_pack.cl.mako", params, local_bytes
 
 
-def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
+def _tiles(problem: GemmProblem, config: Config) -> int:
     tile_m, tile_n = tile(config)
-    groups = round_up(problem.m, tile_m) // tile_m * (round_up(problem.n, tile_n) // tile_n)
+    return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n)
+
+
+def _shares(problem: GemmProblem, config: Config) -> tuple[int, int]:
+    """Return the steps of a part of k, and how many parts there are; warps have one."""
+    steps = _steps(problem, config)
+    if config["UNITS"] == "warp" or not steps:
+        return steps, 1
+    share = ceil_divide(steps, config.integer("SPLITS"))
+    return share, ceil_divide(steps, share)
+
+
+def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
+    share, splits = _shares(problem, config)
+    parts: dict[str, Argument] = {}
+    if splits > 1:
+        parts = {"partial": PARTIAL, "arrived": "arrived"}
+        parts |= {"splits": np.uint32(splits), "share": np.uint32(share)}
     return Launch(
         template=f"gemm/tensor_{config['UNITS']}.cl.mako",
         kernel="gemm_tensor",
-        params=_params(problem, config, device),
-        global_size=(groups * items(config), problem.batch),
-        local_size=(items(config), 1),
+        params=_params(problem, config, device, splits > 1),
+        global_size=(_tiles(problem, config) * items(config), problem.batch, splits),
+        local_size=(items(config), 1, 1),
         arguments={
             **launches.arguments(problem),
             **({name: name for name in ("packed_a", "packed_b")} if is_packed(config) else {}),
+            **parts,
         },
         local_bytes=config.integer("STAGES")
-        * (stage_bytes(config, problem.dtype, _parts(problem)) + STAGE_BARRIERS),
+        * (stage_bytes(config, problem.dtype, _parts(problem)) + STAGE_BARRIERS)
+        + 4 * (splits > 1),
     )
 
 
-def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
+def _params(problem: GemmProblem, config: Config, device: Device, split: bool) -> dict[str, Any]:
     """Return the parameters of the template that multiplies."""
     names = ("TRANS_A", "TRANS_B", "TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
     shared = launches.params(problem)
@@ -196,7 +231,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     groups = config["UNITS"] == "warpgroup"
     params["TOGETHER"] = _together(problem, device, 8 if groups else 2)
     if groups:
-        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config)}
+        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config), "SPLIT": split}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
     bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}

@@ -40,14 +40,20 @@ WARPGROUP_TILES = {
     ((64, 256), 2): 1.09,
     ((64, 192), 2): 1.07,
     ((64, 128), 2): 1.21,
-    ((64, 64), 2): 1.6,
-    ((64, 64), 1): 2.8,
+    ((64, 64), 2): 1.9,
+    ((64, 256), 1): 1.67,
+    ((64, 128), 1): 2.3,
+    ((64, 64), 1): 3.4,
 }
 """Rows and columns of a warpgroup, and how many there are: time for as much work, as measured in
 float16 and TF32."""
 PACK_START, PACK_ROW = 440_000, 2.7
 """Time to pack: once, and for each row of a step. In the time that one sum of a tile takes for a
 step; fitted on an H200."""
+JOIN_START, JOIN_SUM = 130_000, 1.6
+"""Time to add up parts: once, and for each sum of a tile and part; in the same unit."""
+LEAST_STEPS, MOST_SPLITS = 4, 32
+"""Least steps of a part, and most parts."""
 REGISTERS = 1 << 16
 """Registers of 32 bits of one compute unit."""
 OTHER_REGISTERS = 24
@@ -115,14 +121,18 @@ SPACE = SearchSpace(
             "instructions along k until sums leave the unit; 0: at the end",
         ),
         Parameter("BAND", (4, 8, 16), "rows of tiles that are worked on together"),
+        Parameter(
+            "SPLITS", (1, 2, 4, 8, 16, 32), "parts of k, added up by the last group of a tile"
+        ),
         Parameter("PACK", (1, 0), "1: matrices are packed first; 0: warpgroups read them in place"),
     ),
     (
         one_of("UNITS", ("warpgroup", "warp")),
-        *map(positive, ("BLOCK_M", "BLOCK_N", "GROUPS_M", "GROUPS_N", "STAGES", "BAND")),
+        *map(positive, ("BLOCK_M", "BLOCK_N", "GROUPS_M", "GROUPS_N", "STAGES", "BAND", "SPLITS")),
         one_of("INSTRUCTIONS", (2, 4)),
         one_of("SUM_STEPS", (0, 1, 2, 4)),
         one_of("PACK", (0, 1)),
+        Constraint(lambda c: c.integer("SPLITS") <= 1024, "k is split into at most 1024 parts"),
         Constraint(lambda c: c.integer("STAGES") >= 2, "a step is copied while another is read"),
         Constraint(
             lambda c: all(extent % 64 == 0 for extent in tile(c)),
@@ -225,6 +235,14 @@ def _local_memory(device: Device) -> int:
     return max(device.capabilities.local_memory, device.capabilities.declared_memory)
 
 
+def _splits(config: Config, tiles: int, steps: int, device: Device) -> list[int]:
+    """Return into how many parts k may be split so that all units have a tile, if tiles are few."""
+    if config["UNITS"] == "warp" or not device.capabilities.visible_writes:
+        return [1]
+    most = min(device.compute_units // max(1, tiles), steps // LEAST_STEPS, MOST_SPLITS)
+    return sorted({1, max(1, most // 2), max(1, most)})
+
+
 def built_in(problem: GemmProblem, device: Device) -> Config | None:
     """Return the built-in configuration with the least time by waves of tiles; None if none fits.
 
@@ -239,14 +257,25 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
         if need <= _local_memory(device) and items(config) <= device.capabilities.max_work_group:
             tile_m, tile_n = tile(config)
             tiles = ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
-            waves = ceil_divide(tiles, device.compute_units)
             steps = ceil_divide(problem.depth, step_length(config, problem.dtype))
-            time = waves * tile_m * tile_n * cost * steps
+            packing = 0.0
             if is_packed(config):
                 rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
-                time += PACK_START + PACK_ROW * rows * steps
-            found.append((time, config))
+                packing = PACK_START + PACK_ROW * rows * steps
+            for splits in _splits(config, tiles, steps, device):
+                waves = ceil_divide(tiles * splits, device.compute_units)
+                time = waves * tile_m * tile_n * cost * ceil_divide(steps, splits)
+                if splits > 1:
+                    time += JOIN_START + JOIN_SUM * tile_m * tile_n * splits
+                found.append((time + packing, config.replace(SPLITS=splits)))
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _more_or_fewer(problem: GemmProblem, device: Device) -> tuple[int, ...]:
+    """Return parts of k that are worth a trial: one, as built in, half of it and double."""
+    default = built_in(problem, device)
+    built = 1 if default is None else default.integer("SPLITS")
+    return tuple(sorted({1, max(1, built // 2), built, *([2 * built] if built > 1 else [])}))
 
 
 def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
@@ -261,6 +290,7 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
         "BLOCK_M": (64, 128) if groups else (32, 64),
         "BLOCK_N": (64, 128, 192, 256) if groups else (32, 64),
         "PACK": (0, 1) if lies_well(problem, device) else (1,),
+        "SPLITS": _more_or_fewer(problem, device),
     }
     parts = 2 if split else 1
     limit = _local_memory(device)
