@@ -16,44 +16,46 @@
 ## items   that multiply
 <%def name="parts_of_tile(sums, count, items)">\
 <%
-    quarters = [(name, i) for name in sums for i in range(0, count, 4)]
-    apart = len(quarters) * items
+    quarter = count // 4
+    apart = len(sums) * quarter * items
 %>\
 #define multipliers_meet() asm volatile("bar.sync 1, ${items};" ::: "memory")
-    {
-        const ulong tile = (ulong)get_group_id(1) * tiles_m * tiles_n + group;
-        __global float4 *kept = partial + tile * splits * ${apart} + item;
-        __global float4 *own = kept + (ulong)get_group_id(2) * ${apart};
-% for number, (name, i) in enumerate(quarters):
-        own[${number * items}] = (float4)(${", ".join(f"{name}[{i + e}]" for e in range(4))});
+    const ulong tile_number = (ulong)get_group_id(1) * tiles_m * tiles_n + group;
+    __global float4 *kept = partial + tile_number * splits * ${apart} + item;
+    __global float4 *own = kept + (ulong)get_group_id(2) * ${apart};
+% for number, name in enumerate(sums):
+    #pragma unroll
+    for (uint i = 0; i < ${quarter}; i++)
+        own[(i + ${number * quarter}) * ${items}] =
+            (float4)(${", ".join(f"{name}[4 * i + {e}]" for e in range(4))});
 % endfor
-        __local uint before_me;
-        DEVICE_FENCE();
-        multipliers_meet();
-        if (item == 0)
-            before_me = atomic_inc(arrived + tile);
-        multipliers_meet();
-        DEVICE_FENCE();
-        if (before_me + 1 != splits)
-            return;
-        if (item == 0)
-            arrived[tile] = 0;
+    __local uint before_me;
+    DEVICE_FENCE();
+    multipliers_meet();
+    if (item == 0)
+        before_me = atomic_inc(arrived + tile_number);
+    multipliers_meet();
+    DEVICE_FENCE();
+    if (before_me + 1 != splits)
+        return;
+    if (item == 0)
+        arrived[tile_number] = 0;
 % for name in sums:
+    #pragma unroll
+    for (uint i = 0; i < ${count}; i++)
+        ${name}[i] = 0;
+% endfor
+    #pragma unroll 1
+    for (uint part = 0; part < splits; part++) {
+% for number, name in enumerate(sums):
         #pragma unroll
-        for (uint i = 0; i < ${count}; i++)
-            ${name}[i] = 0;
-% endfor
-        #pragma unroll 1
-        for (uint part = 0; part < splits; part++) {
-% for number, (name, i) in enumerate(quarters):
-            {
-                const float4 four = kept[${number * items}];
+        for (uint i = 0; i < ${quarter}; i++) {
+            const float4 four = kept[(i + ${number * quarter}) * ${items}];
 % for e in range(4):
-                ${name}[${i + e}] += four.s${e};
+            ${name}[4 * i + ${e}] += four.s${e};
 % endfor
-            }
-% endfor
-            kept += ${apart};
         }
+% endfor
+        kept += ${apart};
     }
 </%def>\
