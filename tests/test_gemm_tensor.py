@@ -150,7 +150,7 @@ def test_warps_need_no_other_parameter():
 
 def test_few_tiles_split_k():
     """So that all units have a part; parts have no fewer than some steps, and no part is empty."""
-    for sizes, most in (((64, 64, 65536), 32), ((64, 4096, 4096), 4)):
+    for sizes, most in (((64, 64, 65536), 64), ((64, 4096, 4096), 4)):
         problem = problem_of(KINDS[0], *sizes)
         config = ALGORITHM.default_config(problem, HOPPER)
         assert 1 < config["SPLITS"] <= most

@@ -38,11 +38,10 @@ TILE, HALF_TILE = 128, 64
 """Rows and columns that fill tiles of the matrix units; the same for float16."""
 UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
 """Multiplications from which matrix units are kept busy, as packing costs a launch; in float64."""
-QUARTER_TILE, UNPACKED = 32, 1 << 25
+FEW_UNPACKED, UNPACKED = 16, 1 << 25
 """Least rows and columns, and multiplications, where nothing is packed."""
-RESULTS, RESULTS_HALF, RESULTS_SPLIT = 1 << 18, 5 << 14, 1 << 19
-"""Elements of all results whose tiles keep matrix units busy, as k is not split; the same for
-float16, and for float32 in two parts."""
+RESULTS = 1 << 18
+"""Elements of all results whose tiles keep matrix units busy where k is not split."""
 SMALL = 1 << 24
 """Multiplications up to which a textbook's algorithm may be the fastest."""
 
@@ -96,12 +95,12 @@ def _most_few(problem: GemmProblem) -> int:
 
 def _fills_units(problem: GemmProblem, device: Device) -> bool:
     few, results = min(problem.m, problem.n), problem.m * problem.n * problem.batch
-    work = results * problem.k
-    if problem.dtype.itemsize == 2 and results >= RESULTS_HALF:
-        in_place = few >= QUARTER_TILE and work >= UNPACKED and lies_well(problem, device)
-        return in_place or (few >= HALF_TILE and work >= UNITS)
-    double = problem.dtype.itemsize == 8
-    least = RESULTS_SPLIT if problem.precision == "3xtf32" else RESULTS
-    if few < TILE or results < least or (double and not device.has_double_units):
+    work, size = results * problem.k, problem.dtype.itemsize
+    splits = size < 8 and device.capabilities.warpgroup_matrix_units
+    if results < RESULTS and not splits:
         return False
-    return work >= (UNITS_DOUBLE if double else UNITS)
+    if size == 8:
+        return device.has_double_units and few >= TILE and work >= UNITS_DOUBLE
+    if few >= FEW_UNPACKED and work >= UNPACKED and lies_well(problem, device):
+        return True
+    return few >= (HALF_TILE if size == 2 else TILE) and work >= UNITS

@@ -50,9 +50,9 @@ float16 and TF32."""
 PACK_START, PACK_ROW = 440_000, 2.7
 """Time to pack: once, and for each row of a step. In the time that one sum of a tile takes for a
 step; fitted on an H200."""
-JOIN_START, JOIN_SUM = 130_000, 1.6
+JOIN_START, JOIN_SUM = 130_000, 2.5
 """Time to add up parts: once, and for each sum of a tile and part; in the same unit."""
-LEAST_STEPS, MOST_SPLITS = 4, 32
+LEAST_STEPS, MOST_SPLITS = 4, 128
 """Least steps of a part, and most parts."""
 REGISTERS = 1 << 16
 """Registers of 32 bits of one compute unit."""
@@ -240,7 +240,7 @@ def _splits(config: Config, tiles: int, steps: int, device: Device) -> list[int]
     if config["UNITS"] == "warp" or not device.capabilities.visible_writes:
         return [1]
     most = min(device.compute_units // max(1, tiles), steps // LEAST_STEPS, MOST_SPLITS)
-    return sorted({1, max(1, most // 2), max(1, most)})
+    return sorted({1, *(most >> halved for halved in range(4) if most >> halved > 1)})
 
 
 def built_in(problem: GemmProblem, device: Device) -> Config | None:
