@@ -314,9 +314,9 @@ def test_matrix_units_need_large_products_and_are_not_the_fastest_in_double_ever
         ((512, 516, 512), half, hopper, "blocked"),
         ((16, 4096, 4096), half, hopper, "tensor"),
         ((16, 4095, 4095), half, hopper, "blocked"),
-        ((300, 300, 3000), half, hopper, "tensor"),
+        ((300, 300, 3000), half, GPU, "tensor"),
+        ((4096, 4096, 8), half, hopper, "blocked"),
         ((256, 256, 16384), half, hopper, "tensor"),
-        ((256, 256, 16384), half, GPU, "blocked"),
         ((256, 256, 16384), double, data_centre, "blocked"),
         ((1000, 1000, 1000), double, data_centre, "tensor"),
         ((64, 4096, 4096), double, data_centre, "blocked"),
@@ -333,6 +333,10 @@ def test_stacks_of_small_products_are_not_gemv():
     for device in (GPU, CPU):
         assert ranking.ranked(small, device)[0] != "gemv"
         assert ranking.ranked(replace(small, m=1, n=1000, k=1000), device)[0] == "gemv"
+    units = replace(GPU, capabilities=replace(GPU.capabilities, warpgroup_matrix_units=True))
+    for size, first in ((16, "blocked"), (32, "tensor")):
+        stack = GemmProblem(size, size, size, np.dtype("float16"), batch=10_000)
+        assert ranking.ranked(stack, units)[0] == first
 
 
 def test_textbooks_are_tried_where_a_product_is_small():

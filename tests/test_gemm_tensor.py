@@ -15,6 +15,7 @@ from opencl_lab.errors import BuildError, InvalidConfig
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.operations.gemm.tensor.algorithm import Tensor
+from opencl_lab.operations.gemm.tensor.space import tile
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime import ptx
 from opencl_lab.runtime.programs import Programs
@@ -73,7 +74,7 @@ def problem_of(kind, m=100, n=200, k=300, **options):
 @pytest.mark.parametrize("gpu", [HOPPER, AMPERE], ids=["warpgroups", "warps"])
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
 def test_built_in_configurations_fit_and_render(kind, gpu):
-    for sizes in ((1, 1, 1), (1000, 1000, 1000), (4096, 4096, 4096)):
+    for sizes in ((1, 1, 1), (1000, 1000, 1000), (4096, 4096, 4096), (60, 70, 16384)):
         problem = problem_of(kind, *sizes, beta=1.0, bias="row", activation="gelu", batch=2)
         assert ALGORITHM.supports(problem, gpu) is None
         config = ALGORITHM.default_config(problem, gpu)
@@ -87,10 +88,11 @@ def test_built_in_configurations_fit_and_render(kind, gpu):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
-def test_search_spaces_hold_hundreds_of_points(kind):
-    problem = problem_of(kind, k=304)
+@pytest.mark.parametrize("sizes", [(100, 200, 304), (256, 256, 16384)], ids=["one part", "parts"])
+def test_search_spaces_hold_hundreds_of_points(kind, sizes):
+    problem = problem_of(kind, *sizes)
     points = list(ALGORITHM.search_space(problem, HOPPER))
-    assert 100 < len(points) < 1000
+    assert 100 < len(points) < 2000
     assert {point["PACK"] for point in points} == ({0, 1} if kind[0] == "float16" else {1})
     for point in points[:: len(points) // 13]:
         plan = ALGORITHM.plan(problem, point, HOPPER)
@@ -157,7 +159,11 @@ def test_few_tiles_split_k():
         plan = ALGORITHM.plan(problem, config, HOPPER)
         (launch,) = plan.launches
         assert launch.global_size[2] == launch.arguments["splits"]
-        assert {"partial", "arrived"} <= set(plan.by_name)
+        tile_m, tile_n = tile(config)
+        tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n)
+        partial, arrived = plan.by_name["partial"], plan.by_name["arrived"]
+        assert partial.nbytes == 4 * tiles * config["SPLITS"] * tile_m * tile_n
+        assert (arrived.role, arrived.shape) == ("zeros", (tiles,))
     steps = 10
     problem = problem_of(KINDS[0], 64, 64, 64 * steps)
     for splits, share in ((3, 4), (4, 3), (6, 2), (16, 1)):
@@ -386,7 +392,7 @@ def test_infinities_nan_and_the_largest_numbers(rng, units):
     problem = problem_of(KINDS[2], 200, 200, 200)
     with np.errstate(all="ignore"):
         right = (a.astype(float) @ b).astype("float32")
-    for config in configs(problem, units):
+    for config in (*configs(problem, units), {"SPLITS": 3}):
         run = GEMM_SOLVER.run(
             problem, {"a": a, "b": b}, algorithm="tensor", config=config, queue=units
         )

@@ -136,7 +136,7 @@ ${tile_in_place("n", tile_n, across_b, "rows_b", "left", "from_b", "to_b")}\
         }
 % if late:
         copies_wait(0);
-        for (uint late = (uint)min(last_step - first_step, (ulong)${late}); late > 0; late--)
+        for (uint left = (uint)min(last_step - first_step, (ulong)${late}); left > 0; left--)
             copies_arrive()
 % endif
 </%def>\

@@ -7,7 +7,7 @@
 ## all parts, in their order, so that the result is the same each time. Items that copied have returned, so
 ## the others meet at a barrier of their own.
 ##
-## Source: "threadFenceReduction" of NVIDIA's CUDA samples; PTX ISA 9.0, section on bar. The caller
+## Source: "threadFenceReduction" of NVIDIA's CUDA samples; PTX ISA 9.0, section on barrier. The caller
 ## guarantees: `arrived` is zero at first; `splits` groups come to each tile. Uses DEVICE_FENCE. Cost: a
 ## write of the sums and a read.
 ##
@@ -19,7 +19,7 @@
     quarter = count // 4
     apart = len(sums) * quarter * items
 %>\
-#define multipliers_meet() asm volatile("bar.sync 1, ${items};" ::: "memory")
+#define multipliers_meet() asm volatile("barrier.sync 1, ${items};" ::: "memory")
     const ulong tile_number = (ulong)get_group_id(1) * tiles_m * tiles_n + group;
     __global float4 *kept = partial + tile_number * splits * ${apart} + item;
     __global float4 *own = kept + (ulong)get_group_id(2) * ${apart};

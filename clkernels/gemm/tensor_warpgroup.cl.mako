@@ -25,7 +25,7 @@
  *
  * The host guarantees: with PACKED, `gemm_tensor_pack` packed the matrices, float with LAYOUT "rows", half
  * by its own template; else their rows in memory are aligned to 16 bytes. A group for each tile in
- * dimension 0, the stack in dimension 1. The program is loaded again as sm_90a.
+ * dimension 0, the stack in dimension 1, with SPLIT `splits` parts in dimension 2, and `arrived` zero. The program is loaded again as sm_90a.
  *
  * TYPE        element in memory: half or float
  * INDEX_T     unsigned type that counts the elements of the largest array
@@ -91,8 +91,8 @@ void gemm_tensor(${parts.arguments()}\
 % endif
 % if SPLIT:
 ,
-    __global float4 *restrict partial,
-    volatile __global uint *restrict arrived,
+    __global float4 *partial, /* others write what this group reads: no restrict */
+    volatile __global uint *arrived,
     const uint splits,
     const uint share\
 % endif

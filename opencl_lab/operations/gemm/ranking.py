@@ -38,10 +38,10 @@ TILE, HALF_TILE = 128, 64
 """Rows and columns that fill tiles of the matrix units; the same for float16."""
 UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
 """Multiplications from which matrix units are kept busy, as packing costs a launch; in float64."""
-FEW_UNPACKED, UNPACKED = 16, 1 << 25
-"""Least rows and columns, and multiplications, where nothing is packed."""
-RESULTS = 1 << 18
-"""Elements of all results whose tiles keep matrix units busy where k is not split."""
+FEW_UNPACKED, FEW_OF_STACKS, LEAST_DEPTH, UNPACKED = 16, 32, 32, 1 << 25
+"""Least rows and columns, of stacks too, least k, and multiplications, where nothing is packed."""
+RESULTS_DOUBLE = 1 << 18
+"""Elements of all results whose tiles keep matrix units busy in float64, where k is not split."""
 SMALL = 1 << 24
 """Multiplications up to which a textbook's algorithm may be the fastest."""
 
@@ -96,11 +96,11 @@ def _most_few(problem: GemmProblem) -> int:
 def _fills_units(problem: GemmProblem, device: Device) -> bool:
     few, results = min(problem.m, problem.n), problem.m * problem.n * problem.batch
     work, size = results * problem.k, problem.dtype.itemsize
-    splits = size < 8 and device.capabilities.warpgroup_matrix_units
-    if results < RESULTS and not splits:
-        return False
     if size == 8:
-        return device.has_double_units and few >= TILE and work >= UNITS_DOUBLE
-    if few >= FEW_UNPACKED and work >= UNPACKED and lies_well(problem, device):
+        enough = work >= UNITS_DOUBLE and results >= RESULTS_DOUBLE
+        return device.has_double_units and few >= TILE and enough
+    least = FEW_UNPACKED if problem.batch == 1 else FEW_OF_STACKS
+    in_place = few >= least and problem.k >= LEAST_DEPTH and work >= UNPACKED
+    if in_place and lies_well(problem, device):
         return True
     return few >= (HALF_TILE if size == 2 else TILE) and work >= UNITS

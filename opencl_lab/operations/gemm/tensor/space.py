@@ -235,6 +235,11 @@ def _local_memory(device: Device) -> int:
     return max(device.capabilities.local_memory, device.capabilities.declared_memory)
 
 
+def _tiles(config: Config, problem: GemmProblem) -> int:
+    tile_m, tile_n = tile(config)
+    return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
+
+
 def _splits(config: Config, tiles: int, steps: int, device: Device) -> list[int]:
     """Return into how many parts k may be split so that all units have a tile, if tiles are few."""
     if config["UNITS"] == "warp" or not device.capabilities.visible_writes:
@@ -256,7 +261,7 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
         )
         if need <= _local_memory(device) and items(config) <= device.capabilities.max_work_group:
             tile_m, tile_n = tile(config)
-            tiles = ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
+            tiles = _tiles(config, problem)
             steps = ceil_divide(problem.depth, step_length(config, problem.dtype))
             packing = 0.0
             if is_packed(config):
@@ -272,7 +277,7 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
 
 
 def _more_or_fewer(problem: GemmProblem, device: Device) -> tuple[int, ...]:
-    """Return parts of k that are worth a trial: one, as built in, half of it and double."""
+    """Return parts of k that are worth a trial: as many as built in, half, double, and one."""
     default = built_in(problem, device)
     built = 1 if default is None else default.integer("SPLITS")
     return tuple(sorted({1, max(1, built // 2), built, *([2 * built] if built > 1 else [])}))
@@ -293,7 +298,7 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
         "SPLITS": _more_or_fewer(problem, device),
     }
     parts = 2 if split else 1
-    limit = _local_memory(device)
+    limit, most = _local_memory(device), 2 * device.compute_units
     return SearchSpace(
         tuple(
             Parameter(parameter.name, kept.get(parameter.name, parameter.values), parameter.meaning)
@@ -307,6 +312,10 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
                     <= limit
                 ),
                 "the steps must fit in local memory",
+            ),
+            Constraint(
+                lambda c: c["SPLITS"] == 1 or _tiles(c, problem) * c.integer("SPLITS") <= most,
+                "k is split where tiles are too few for all compute units",
             ),
         ),
     )
