@@ -239,6 +239,15 @@ def test_threads_have_long_rows_of_a_matrix_across_k_and_share_k():
     assert GEMV.default_config(GemmProblem(1, 8192, 8192), unseen)["BLOCK"] == 2048
 
 
+def test_items_are_small_where_they_copy_nothing():
+    for shape, trans_b, block in (
+        ((3001, 1, 4097), False, 16), ((8192, 1, 1000), False, 64), ((100, 1, 100), False, 16),
+        ((3001, 4, 4097), True, 16), ((3001, 4, 4097), False, 64),
+    ):  # fmt: skip
+        config = GEMV.default_config(GemmProblem(*shape, trans_b=trans_b), CPU)
+        assert config["BLOCK"] == block
+
+
 def test_parts_of_k_are_few_where_they_would_not_pay():
     """A group for each unit has enough loads under way, and a short dot product is soon read."""
     for shape in ((1, 1024, 1024), (1, 4096, 4096), (1024, 1, 1024), (1, 1, 8192)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from opencl_lab.device import Device
 from opencl_lab.kernels import largest_power
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.thin.lines import few_of, is_along, lines_of
+from opencl_lab.operations.gemm.thin.lines import few_of, is_along, is_other_along, lines_of
 from opencl_lab.operations.gemm.thin.parts import joins, worth_splits
 from opencl_lab.space import Config
 
@@ -24,6 +24,8 @@ ROW_SUMS = 32 << 10
 PART_K, LONG_PART_K = 256, 1024
 """Values of k of a part of such rows that are worth it to add up a row of sums more: so that each
 thread of a CPU has a part, and that it has several."""
+LINES = 1 << 18
+"""Bytes of the matrix lines of an item, where these lie along k and so do the few vectors."""
 SMALL = 1 << 19
 """Bytes of a matrix for each thread of a CPU, up to which one item has all of them."""
 
@@ -55,8 +57,14 @@ def _along(problem: GemmProblem, device: Device, room: int) -> tuple[int, int, i
     # A thread more that is woken, or a group more, costs more than a small share of work.
     matrix = lines * problem.k * problem.dtype.itemsize
     shares = 4 * units if matrix > SMALL * units else units
-    block = min(max(16, largest_power(2 * (-(-lines // shares)) - 1)), 256, room)
-    return largest_power(8, registers // (few_of(problem) * problem.parts)), block, 0
+    most, rows = 256, 8
+    if is_other_along(problem) and problem.dtype.kind == "f" and problem.dtype.itemsize > 2:
+        # The vectors are read in place, so that no item copies them. Threads whose items are small
+        # read memory near to each other: 3,001 lines of 4,097 numbers take 0.9 of the time.
+        line = max(1, problem.k) * problem.dtype.itemsize
+        most, rows = min(256, largest_power(max(16, LINES // line))), 4
+    block = min(max(16, largest_power(2 * (-(-lines // shares)) - 1)), most, room)
+    return largest_power(rows, registers // (few_of(problem) * problem.parts)), block, 0
 
 
 def _across(problem: GemmProblem, device: Device, room: int) -> tuple[int, int, int]:
