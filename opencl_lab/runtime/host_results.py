@@ -50,12 +50,17 @@ class _Owner(np.ndarray):
 
 
 def _new_pages(nbytes: int) -> Any:
+    """Return new memory and where its first whole line begins, with room for so many bytes."""
     try:
         pages = _Pages(nbytes + LINE_BYTES, np.uint8)
     except MemoryError:
         free_kept()
         pages = _Pages(nbytes + LINE_BYTES, np.uint8)
-    first = -pages.__array_interface__["data"][0] % LINE_BYTES
+    return pages, -pages.__array_interface__["data"][0] % LINE_BYTES
+
+
+def _new_block(nbytes: int) -> Any:
+    pages, first = _new_pages(nbytes)
     return pages[first : first + nbytes]
 
 
@@ -69,7 +74,7 @@ class HostResults(Pool):
     """
 
     def __init__(self, most_idle: float):
-        super().__init__(_new_pages, min(most_idle, MOST_IDLE))
+        super().__init__(_new_block, min(most_idle, MOST_IDLE))
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """Return a new array of any contents, as `numpy.empty` does.
@@ -85,7 +90,7 @@ class HostResults(Pool):
         if nbytes < LEAST or nbytes > self._most_idle:
             if nbytes < ALIGNED:
                 return np.empty(shape, dtype)
-            return np.ndarray(shape, dtype, buffer=_new_pages(nbytes))
+            return np.ndarray(shape, dtype, *_new_pages(nbytes))
         block = self.take(nbytes)
         owner = block.view(_Owner)
         owner.pool, owner.block = self, block
