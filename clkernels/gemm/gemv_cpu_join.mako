@@ -26,7 +26,7 @@
         for (uint i = 0; i < ${used}; ++i)
             own[e * ${length} + i] = mine[e * ${length} + i];
     mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */
-    if (atomic_inc(&arrived[get_global_id(0)]) + 1 < all)
+    if (atomic_inc(&arrived[get_global_id(0)]) + 1 != all)
         return;
     mem_fence(CLK_GLOBAL_MEM_FENCE);
     atomic_xchg(&arrived[get_global_id(0)], 0);
