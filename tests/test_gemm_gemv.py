@@ -28,6 +28,7 @@ FORMS = {
     "alone-split": {"VECTOR": 8, "ROWS": 4, "BLOCK": 16, "STEP_K": 32, "SPLITS": 3},
     "group": {"LANES": 4, "PIECES": 4, "VECTOR": 4, "ROWS": 2, "UNROLL": 2},
     "group-split": {"LANES": 2, "PIECES": 8, "VECTOR": 2, "ROWS": 4, "UNROLL": 1, "SPLITS": 3},
+    "alone-joined": {"VECTOR": 4, "ROWS": 4, "BLOCK": 16, "STEP_K": 16, "SPLITS": 3},
 }
 CASES = [
     {},
@@ -55,7 +56,9 @@ def is_close(problem, inputs, result):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue):
+def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue, monkeypatch):
+    if form == "alone-split":  # a second launch adds up the parts
+        monkeypatch.setattr(module, "joins", lambda device: False)
     if dtype in ("float64", "complex128") and not queue.device.double_fp_config:
         pytest.skip("no double precision")
     # All layouts once by items alone and once by groups. What else there is differs by little: a
@@ -78,9 +81,13 @@ def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue):
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_groups_add_up_parts_of_k_themselves_or_in_a_second_launch(joined, rng, queue, monkeypatch):
-    """With several items to a result, one, and several results to an item; twice, for counters."""
+    """With several items to a result, one, and several results to an item; twice, for counters.
+
+    And by items alone, which add up whole rows of sums.
+    """
     monkeypatch.setattr(module, "joins", lambda device: joined)
     for config, shape in (
+        ({"ROWS": 2, "BLOCK": 16, "STEP_K": 16, "SPLITS": 5}, (2, 45, 301)),
         ({"LANES": 2, "PIECES": 16, "ROWS": 2, "UNROLL": 4, "SPLITS": 7}, (3, 10, 1001)),
         ({"LANES": 4, "PIECES": 4, "ROWS": 1, "UNROLL": 8, "SPLITS": 60}, (1, 30, 1000)),
         ({"LANES": 8, "PIECES": 1, "ROWS": 4, "UNROLL": 2, "SPLITS": 3}, (64, 2, 100)),
@@ -93,7 +100,8 @@ def test_groups_add_up_parts_of_k_themselves_or_in_a_second_launch(joined, rng, 
             inputs = generated(rng, problem)
             how = {"algorithm": "gemv", "config": {"VECTOR": 4, **config}, "queue": queue}
             runs = [GEMM_SOLVER.run(problem, inputs, **how) for _ in range(2)]
-            plan = GEMV.plan(problem, GEMV.configure(problem, GPU, how["config"]), GPU)
+            device = GPU if "PIECES" in config else CPU
+            plan = GEMV.plan(problem, GEMV.configure(problem, device, how["config"]), device)
             assert len(plan.launches) == (1 if joined else 2)
             for run in runs:
                 assert is_close(problem, inputs, run.outputs["result"])
@@ -209,6 +217,38 @@ def test_groups_that_see_what_others_wrote_take_one_launch_and_share_k():
         assert "membar.gl" in render(launch.template, launch.params).text
         assert len(plan.with_role("zeros")) == 1
         assert groups_of(problem, JOINED) >= 8
+
+
+def test_threads_have_long_rows_of_a_matrix_across_k_and_share_k():
+    """Where a row of sums stays in the first cache, and parts of k are long."""
+    sees = made_device("cpu", 4096, 1 << 20, 2, visible_writes=True)
+    for shape, splits in (
+        ((1, 1000, 1000), 2), ((1, 8192, 8192), 8), ((4, 1000, 3001), 2), ((3001, 1, 4097), 4),
+    ):  # fmt: skip
+        problem = GemmProblem(*shape, trans_a=shape[1] == 1)
+        config = GEMV.default_config(problem, sees)
+        assert config.integer("BLOCK") >= max(shape[:2]) and config["SPLITS"] == splits
+        plan = GEMV.plan(problem, config, sees)
+        check_plan(plan, sees)
+        (launch,) = plan.launches
+        assert launch.params["JOIN"] and launch.global_size == (1, splits)
+    for shape in ((1, 512, 512), (1, 4096, 256), (8, 4096, 4096)):
+        assert GEMV.default_config(GemmProblem(*shape), sees).integer("BLOCK") < max(shape)
+    wide = GEMV.default_config(GemmProblem(1, 50_000, 1000), sees)
+    assert (wide["BLOCK"], wide["SPLITS"]) == (8192, 2)
+    many = GEMV.default_config(GemmProblem(1, 1000, 1000, batch=9), sees)
+    assert many["SPLITS"] == 1  # each thread has products of its own
+    unseen = replace(sees, capabilities=replace(sees.capabilities, visible_writes=False))
+    assert GEMV.default_config(GemmProblem(1, 8192, 8192), unseen)["BLOCK"] == 2048
+
+
+def test_items_are_small_where_they_copy_nothing():
+    for shape, trans_b, block in (
+        ((3001, 1, 4097), False, 16), ((8192, 1, 1000), False, 64), ((100, 1, 100), False, 16),
+        ((3001, 4, 4097), True, 16), ((3001, 4, 4097), False, 64),
+    ):  # fmt: skip
+        config = GEMV.default_config(GemmProblem(*shape, trans_b=trans_b), CPU)
+        assert config["BLOCK"] == block
 
 
 def test_parts_of_k_are_few_where_they_would_not_pay():

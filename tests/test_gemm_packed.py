@@ -286,3 +286,13 @@ def test_panels_that_no_index_reaches_are_not_packed_ahead():
     wide = {**PLAIN, "VECTORS": 4, "VECTOR_WIDTH": 16, "PACK_B": "ahead"}
     for k, packed in ((1 << 25, "ahead"), (1 << 26, "panel"), (1 << 27, "ahead")):
         assert Form.of(GemmProblem(16, 17, k), Config(wide)).pack_b == packed
+
+
+def test_blocks_of_sums_fill_the_columns_that_there_are(rng, queue):
+    """Five vectors of columns are computed as five, not as six or eight."""
+    for n, shape in ((80, (5, 5)), (400, (5, 5)), (1000, (8, 3)), (64, (6, 4)), (96, (8, 3))):
+        form = built_in(GemmProblem(4000, n, 300), cpu())
+        assert (form.rows, form.vectors) == shape
+    assert built_in(GemmProblem(4000, 40, 300), cpu(vector_bytes=32)).vectors <= 3
+    problem = GemmProblem(13, 77, 19)
+    assert_right(problem, {"ROWS": 5, "VECTORS": 5, "VECTOR_WIDTH": 16}, rng, queue)

@@ -66,6 +66,21 @@ def test_small_results_own_their_memory_and_pools_are_bounded():
     assert HostResults(float(1 << 40))._most_idle == host_results.MOST_IDLE
 
 
+def test_large_results_begin_with_a_line_of_a_cache():
+    pool = HostResults(8 << 20)
+    sizes = (1 << 20, (1 << 20) + 4, 5 << 20, 9 << 20)  # the last one is not kept
+    for least in (4096, 32 << 20):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(host_results, "LEAST", least)
+            held = [pool.empty((nbytes // 4,), INT32) for nbytes in sizes]
+        for array, nbytes in zip(held, sizes, strict=True):
+            array[:] = nbytes
+            assert address(array) % 64 == 0 and array.nbytes == nbytes
+            assert array.flags.writeable and array.flags.c_contiguous
+        assert all((array == nbytes).all() for array, nbytes in zip(held, sizes, strict=True))
+    assert pool.empty((1000,), INT32).flags.owndata
+
+
 def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
     freed = []
     monkeypatch.setattr(host_results, "free_kept", lambda: freed.append(True))

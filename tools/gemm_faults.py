@@ -82,6 +82,17 @@ GEMM_FAULTS = (
         "test_gemm_gemv.py -k complex128-alone-split",
     ),
     Fault(
+        "gemm gemv, CPU: the last to come counts its own part twice",
+        f"{GEMM}/gemv_cpu_join.mako", "(part ? mine[e * ${length} + i] : 0)",
+        "mine[e * ${length} + i]",
+        "test_gemm_gemv.py -k alone-joined",
+    ),
+    Fault(
+        "gemm gemv, CPU: the next call finds parts counted",
+        f"{GEMM}/gemv_cpu_join.mako", "atomic_xchg(&arrived[get_global_id(0)], 0);", "",
+        "test_gemm_gemv.py -k themselves",
+    ),
+    Fault(
         "gemm gemv, CPU: the last line is left out",
         f"{GEMM}/gemv_cpu.cl.mako", "for (; line < count; ++line) {",
         "for (; line + 1 < count; ++line) {",

@@ -31,6 +31,7 @@
  * SIDE        "a" or "b": which factor is the matrix
  * FEW         lines of the other one
  * SPLIT       whether sums of a part of k are stored in `partial`, and not results
+ * JOIN        whether the last item to come adds these up, and stores results: gemv_cpu_join.mako
  * VECTOR      real numbers of a vector
  * LOAD        real numbers that a built-in function takes at once
  * ROWS        rows of the matrix, as it is stored, that are read together
@@ -38,9 +39,10 @@
  * STEP_K      values of k a trip, for lines along k
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
-             SIDE, FEW, SPLIT, VECTOR, LOAD, ROWS, BLOCK, STEP_K"/>\
+             SIDE, FEW, SPLIT, JOIN, VECTOR, LOAD, ROWS, BLOCK, STEP_K"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="gemv" file="/gemm/gemv.mako"/>\
+<%namespace name="join" file="/gemm/gemv_cpu_join.mako"/>\
 <%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
 <%
     complex = TYPE in ("float2", "double2")
@@ -181,7 +183,10 @@ ${reduced(f"sum_{r}_{e}")}\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemv_cpu(${parts.arguments()},
 % if SPLIT:
-    __global sum_t *restrict partial,
+    __global sum_t *${"" if JOIN else "restrict "}partial,
+% endif
+% if JOIN:
+    volatile __global uint *arrived,
 % endif
     const index_t blocks,
     const index_t depth)
@@ -246,6 +251,11 @@ ${add(1)}\
         }
     }
 % endif
+% if JOIN and along:
+${join.begin(1, BLOCK * FEW * PARTS, f"count * {FEW * PARTS}")}\
+% elif JOIN:
+${join.begin(EXTRA, BLOCK * PARTS, f"count * {PARTS}")}\
+% endif
     /* Store the sums of the block, in the order of the result. */
 <% outer, inner = ("line", "f") if SIDE == "a" else ("f", "line") %>\
     for (uint ${outer} = 0; ${outer} < ${"count" if outer == "line" else FEW}; ++${outer}) {
@@ -259,7 +269,11 @@ ${add(1)}\
 % else:
             sum_t sum = sums[f][line];
 % endif
+% if JOIN:
+${gemv.result("sum", "first + line", "f")}\
+% else:
 ${gemv.keep("sum", "first + line", "f", "number * get_num_groups(1) + get_group_id(1)")}\
+% endif
         }
     }
 }

@@ -5,6 +5,9 @@ into being when it is first written, cleared by the system: 4 to 9 of the 40 ms 
 million keys are sorted. Here the memory of a result that nobody has any more, views included,
 serves the next result of the same size. Calls on host arrays wait for their end, so that no
 command uses it then.
+
+Large results begin with a line of a cache. NumPy's begin 16 bytes after one, so that each vector of
+64 bytes that is stored touches two lines: products of few k take 3 to 18 % more processor time.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ __all__ = ["HostResults"]
 
 LEAST = 32 << 20
 """Bytes from which glibc, whatever it has seen, takes each block from the system."""
+ALIGNED = 1 << 20
+"""Bytes from which results begin with a line of a cache."""
+LINE_BYTES = 64
 MOST_IDLE = 512 << 20
 """Bytes that are kept at most."""
 
@@ -44,11 +50,18 @@ class _Owner(np.ndarray):
 
 
 def _new_pages(nbytes: int) -> Any:
+    """Return new memory and where its first whole line begins, with room for so many bytes."""
     try:
-        return _Pages(nbytes, np.uint8)
+        pages = _Pages(nbytes + LINE_BYTES, np.uint8)
     except MemoryError:
         free_kept()
-        return _Pages(nbytes, np.uint8)
+        pages = _Pages(nbytes + LINE_BYTES, np.uint8)
+    return pages, -pages.__array_interface__["data"][0] % LINE_BYTES
+
+
+def _new_block(nbytes: int) -> Any:
+    pages, first = _new_pages(nbytes)
+    return pages[first : first + nbytes]
 
 
 class HostResults(Pool):
@@ -61,12 +74,13 @@ class HostResults(Pool):
     """
 
     def __init__(self, most_idle: float):
-        super().__init__(_new_pages, min(most_idle, MOST_IDLE))
+        super().__init__(_new_block, min(most_idle, MOST_IDLE))
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """Return a new array of any contents, as `numpy.empty` does.
 
-        Large ones do not own their memory: their base gives it back to the pool.
+        Those of a megabyte and more do not own their memory: the base of large ones gives it back
+        to the pool.
 
         Raises
         ------
@@ -74,7 +88,9 @@ class HostResults(Pool):
         """
         nbytes = math.prod(shape) * dtype.itemsize
         if nbytes < LEAST or nbytes > self._most_idle:
-            return np.empty(shape, dtype)
+            if nbytes < ALIGNED:
+                return np.empty(shape, dtype)
+            return np.ndarray(shape, dtype, *_new_pages(nbytes))
         block = self.take(nbytes)
         owner = block.view(_Owner)
         owner.pool, owner.block = self, block

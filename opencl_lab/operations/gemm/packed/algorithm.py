@@ -52,8 +52,8 @@ class Packed(launches.Product):
     synchronises = False
     space = SearchSpace(
         (
-            Parameter("ROWS", (2, 4, 6, 8, 10, 12, 14), "rows of sums in registers"),
-            Parameter("VECTORS", (1, 2, 3, 4), "vectors of sums beside each other"),
+            Parameter("ROWS", (2, 4, 5, 6, 8, 10, 12, 14), "rows of sums in registers"),
+            Parameter("VECTORS", (1, 2, 3, 4, 5), "vectors of sums beside each other"),
             Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "real numbers in a vector"),
             Parameter("PANELS_M", (1, 2, 4, 8, 12, 16), "times ROWS: rows of a tile"),
             Parameter("PANELS_N", (1, 2, 4, 8, 16, 32, 64), "times the vectors: columns of a tile"),
@@ -105,8 +105,10 @@ class Packed(launches.Product):
         form = built_in(problem, device)
         registers = 32 if device.native_vector_bytes >= 64 else 16
         chosen: dict[str, tuple[Value, ...]] = {
-            "ROWS": (4, 6, 8, 12, 14) if problem.m >= 8 else (form.rows,),
-            "VECTORS": (1, 2, 3, 4) if form.panels_n > 1 else (form.vectors,),
+            "ROWS": tuple(sorted({4, 6, 8, 12, 14, form.rows})) if problem.m >= 8 else (form.rows,),
+            "VECTORS": tuple(sorted({1, 2, 3, 4, form.vectors}))
+            if form.panels_n > 1
+            else (form.vectors,),
             "VECTOR_WIDTH": (form.width,),
             "PANELS_M": _around(form.panels_tile_m),
             "PANELS_N": _around(form.panels_tile_n),

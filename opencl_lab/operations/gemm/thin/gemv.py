@@ -23,6 +23,7 @@ from opencl_lab.kernels import (
 from opencl_lab.operations.gemm import launches
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
+from opencl_lab.operations.gemm.thin import alone
 from opencl_lab.operations.gemm.thin.lines import (
     few_of,
     is_along,
@@ -30,6 +31,7 @@ from opencl_lab.operations.gemm.thin.lines import (
     lines_of,
     side_of,
 )
+from opencl_lab.operations.gemm.thin.parts import joins, worth_splits
 from opencl_lab.plan import Argument, Launch, Plan, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
@@ -39,15 +41,11 @@ LOAD_BYTES = 16
 """Bytes that an item of a GPU loads at once."""
 MOST_FEW = 16
 """Most vectors at once: their sums live in registers."""
-SUMS = 16 << 10
-"""Bytes of sums, or of x, that leave room in a CPU's first cache."""
 STACK = 128 << 10
 """Bytes of such an array that fit the stack of a CPU's threads anywhere."""
-CPU_PART, GPU_PART, JOINED_PART = 2 << 20, 1 << 18, 32 << 10
-"""Bytes of both factors that make an item, or a group, more worth a second launch; that make a
-group more worth it where the last one adds up."""
-SMALL = 1 << 19
-"""Bytes of a matrix for each thread of a CPU, up to which one item has all of them."""
+GPU_PART, JOINED_PART = 1 << 18, 32 << 10
+"""Bytes of both factors that make a group more worth a second launch; that make it worth it where
+the last one adds up."""
 TURNED = range(4, MOST_FEW + 1, 2)
 """So many vectors that lie across k: items that have several values of k each would read numbers of
 them that lie far apart, and these are often in the same bank of a cache."""
@@ -75,7 +73,9 @@ class Gemv(launches.Product):
             Parameter("ROWS", (1, 2, 4, 8), "rows read together; lines of an item of a group"),
             Parameter("UNROLL", (1, 2, 4, 8), "loads along k before their use, in groups"),
             Parameter(
-                "BLOCK", (16, 64, 128, 256, 512, 1024, 2048), "lines of an item without a group"
+                "BLOCK",
+                (16, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
+                "lines of an item without a group",
             ),
             Parameter("STEP_K", (256, 512, 1024, 2048), "values of k a trip, without a group"),
             Parameter("SPLITS", (1, 2, 4, 8, 16, 32, 64, 128), "parts of k, added in a pass"),
@@ -104,7 +104,7 @@ class Gemv(launches.Product):
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
         """Return items on their own for CPUs, and groups that share the sums elsewhere."""
-        form = _alone if device.kind == "cpu" else _grouped
+        form = alone.built_in if device.kind == "cpu" else _grouped
         return form(problem, device)
 
     def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
@@ -119,21 +119,22 @@ class Gemv(launches.Product):
         if launches.is_empty(problem):
             return Plan(buffers, ())
         items = config.integer("LANES") * config.integer("PIECES")
-        alone = device.kind == "cpu" and items == 1
-        params = (_alone_params if alone else _group_params)(problem, config, device)
-        covered = params["BLOCK"] if alone else params["LANES"] * params["LINES"]
+        is_alone = device.kind == "cpu" and items == 1
+        params = (_alone_params if is_alone else _group_params)(problem, config, device)
+        covered = params["BLOCK"] if is_alone else params["LANES"] * params["LINES"]
         results = problem.batch * problem.m * problem.n
         depth, splits = _parts(problem, config, results)
         blocks = -(-lines_of(problem) // covered)
         index = launches.index_of(problem)
-        joined = splits > 1 and not alone and joins(device)
-        if not alone:
-            params |= {"JOIN": joined, "PTX": joined and device.capabilities.inline_ptx}
+        joined = splits > 1 and joins(device)
+        params["JOIN"] = joined
+        if not is_alone:
+            params["PTX"] = joined and device.capabilities.inline_ptx
         partial: dict[str, Argument] = {"partial": PARTIAL} if splits > 1 else {}
         partial |= {"arrived": "arrived"} if joined else {}
         launch = Launch(
-            template=self.templates[0 if alone else 1],
-            kernel="gemv_cpu" if alone else "gemv_gpu",
+            template=self.templates[0 if is_alone else 1],
+            kernel="gemv_cpu" if is_alone else "gemv_gpu",
             params={
                 **_layout(problem),
                 "SIDE": side_of(problem),
@@ -149,13 +150,15 @@ class Gemv(launches.Product):
                 "blocks": index(blocks),
                 "depth": index(depth),
             },
-            local_bytes=0 if alone else _tree(config, problem) + 4 * joined,
+            local_bytes=0 if is_alone else _tree(config, problem) + 4 * joined,
         )
         if splits == 1:
             return Plan(buffers, (launch,))
         if joined:
             groups = blocks * problem.batch
-            kept = joined_parts(problem, groups, splits, covered * few_of(problem))
+            # Real and imaginary parts of the matrix are added up apart where its lines lie across.
+            apart = problem.parts if is_alone and not is_along(problem) else 1
+            kept = joined_parts(problem, groups, splits, covered * few_of(problem) * apart)
             return Plan((*buffers, *kept), (launch,))
         sums, adding = sum_parts(problem, device, splits)
         return Plan((*buffers, sums), (launch, adding))
@@ -165,11 +168,6 @@ def _layout(problem: GemmProblem) -> dict[str, Any]:
     """Return the parameters of all templates; a matrix of one line lies along k either way."""
     along = {"TRANS_A": False, "TRANS_B": True} if lines_of(problem) == 1 else {}
     return {**launches.params(problem), **along}
-
-
-def joins(device: Device) -> bool:
-    """Return whether groups add up their sums themselves: if they see what others have written."""
-    return device.capabilities.visible_writes
 
 
 def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
@@ -232,35 +230,6 @@ def _tree(config: Config, problem: GemmProblem) -> int:
         return 0
     sums = config.integer("ROWS") * few_of(problem) * problem.sum_type.itemsize
     return sums * config.integer("LANES") * config.integer("PIECES")
-
-
-def _alone(problem: GemmProblem, device: Device) -> Config:
-    """Return the built-in configuration of items on their own."""
-    real, along = problem.real_type.itemsize, is_along(problem)
-    extra = few_of(problem) * problem.parts
-    room = largest_power(SUMS // (extra * real))
-    registers = 24 if device.native_vector_bytes >= 64 else 12
-    lines, units = lines_of(problem), device.compute_units
-    rows = largest_power(8, registers // extra)
-    if along:
-        # A thread more that is woken, or a group more, costs more than a small share of work.
-        matrix = lines * problem.k * problem.dtype.itemsize
-        shares = 4 * units if matrix > SMALL * units else units
-        block = min(max(16, largest_power(2 * (-(-lines // shares)) - 1)), 256, room)
-    else:
-        rows = max(rows, 4 if extra <= 16 else 2)  # their sums lie in the first cache
-        block = min(max(64, largest_power(2 * (-(-lines // units)) - 1)), 2048, room)
-    items = -(-lines // block) * max(1, problem.batch)
-    return Config(
-        LANES=1,
-        PIECES=1,
-        VECTOR=largest_power(16, device.native_vector_bytes // real),
-        ROWS=rows,
-        UNROLL=1,
-        BLOCK=block,
-        STEP_K=min(2048, room),
-        SPLITS=_splits(problem, items, 4 * units, CPU_PART),
-    )
 
 
 def _grouped(problem: GemmProblem, device: Device) -> Config:
@@ -345,11 +314,5 @@ def _splits_of_groups(problem: GemmProblem, groups: int, items: int, device: Dev
     if items >= ENOUGH * units:
         return 1
     part = JOINED_PART if joins(device) else GPU_PART
-    splits = _splits(problem, groups, -(-WANTED * units * groups // items), part)
+    splits = worth_splits(problem, groups, -(-WANTED * units * groups // items), part)
     return splits if splits >= LEAST_PARTS else 1
-
-
-def _splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
-    """Return in how many parts of k so many groups become as many as wanted, if that pays."""
-    work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
-    return max(1, min(-(-wanted // groups), work // (groups * part)))
