@@ -11,6 +11,7 @@ from opencl_lab.kernels import largest_power
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.thin.lines import few_of, is_along, is_other_along, lines_of
 from opencl_lab.operations.gemm.thin.parts import joins, worth_splits
+from opencl_lab.plan import ceil_divide
 from opencl_lab.space import Config
 
 __all__ = ["built_in"]
@@ -36,7 +37,7 @@ def built_in(problem: GemmProblem, device: Device) -> Config:
     room = largest_power(SUMS // (extra * real))
     form = _along if is_along(problem) else _across
     rows, block, shares = form(problem, device, room)
-    items = -(-lines_of(problem) // block) * max(1, problem.batch)
+    items = ceil_divide(lines_of(problem), block) * max(1, problem.batch)
     few = worth_splits(problem, items, 4 * device.compute_units, PART)
     return Config(
         LANES=1,
@@ -46,7 +47,7 @@ def built_in(problem: GemmProblem, device: Device) -> Config:
         UNROLL=1,
         BLOCK=block,
         STEP_K=min(2048, room),
-        SPLITS=-(-shares // items) if shares else few,
+        SPLITS=ceil_divide(shares, items) if shares else few,
     )
 
 
@@ -63,7 +64,7 @@ def _along(problem: GemmProblem, device: Device, room: int) -> tuple[int, int, i
         # read memory near to each other: 3,001 lines of 4,097 numbers take 0.9 of the time.
         line = max(1, problem.k) * problem.dtype.itemsize
         most, rows = min(256, largest_power(max(16, LINES // line))), 4
-    block = min(max(16, largest_power(2 * (-(-lines // shares)) - 1)), most, room)
+    block = min(max(16, largest_power(2 * ceil_divide(lines, shares) - 1)), most, room)
     return largest_power(rows, registers // (few_of(problem) * problem.parts)), block, 0
 
 
@@ -75,7 +76,7 @@ def _across(problem: GemmProblem, device: Device, room: int) -> tuple[int, int, 
     if not _has_long_rows(problem, device):
         registers = 24 if device.native_vector_bytes >= 64 else 12
         rows = max(rows, largest_power(8, registers // extra))  # their sums lie in the first cache
-        return rows, min(max(64, largest_power(2 * (-(-lines // units)) - 1)), 2048, room), 0
+        return rows, min(max(64, largest_power(2 * ceil_divide(lines, units) - 1)), 2048, room), 0
     most = largest_power(ROW_SUMS // (extra * real))
     if lines > most:
         return rows, most, 4 * units

@@ -32,7 +32,7 @@ from opencl_lab.operations.gemm.thin.lines import (
     side_of,
 )
 from opencl_lab.operations.gemm.thin.parts import joins, worth_splits
-from opencl_lab.plan import Argument, Launch, Plan, round_up
+from opencl_lab.plan import Argument, Launch, Plan, ceil_divide, round_up
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = ["Gemv"]
@@ -124,7 +124,7 @@ class Gemv(launches.Product):
         covered = params["BLOCK"] if is_alone else params["LANES"] * params["LINES"]
         results = problem.batch * problem.m * problem.n
         depth, splits = _parts(problem, config, results)
-        blocks = -(-lines_of(problem) // covered)
+        blocks = ceil_divide(lines_of(problem), covered)
         index = launches.index_of(problem)
         joined = splits > 1 and joins(device)
         params["JOIN"] = joined
@@ -175,8 +175,8 @@ def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int
     most = max(1, (INDEX_LIMIT - 1) // results)
     splits = min(config.integer("SPLITS"), most)
     # Parts of whole vectors of any width, so that all of them are aligned alike.
-    depth = round_up(-(-problem.depth // splits), VECTOR_WIDTHS[-1])
-    return depth, max(1, -(-problem.depth // depth) if depth else 1)
+    depth = round_up(ceil_divide(problem.depth, splits), VECTOR_WIDTHS[-1])
+    return depth, max(1, ceil_divide(problem.depth, depth) if depth else 1)
 
 
 def _alone_params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
             lanes //= 2
         else:
             pieces //= 2
-    groups = -(-lines_of(problem) // (lanes * rows)) * max(1, problem.batch)
+    groups = ceil_divide(lines_of(problem), lanes * rows) * max(1, problem.batch)
     return Config(
         LANES=lanes,
         PIECES=pieces,
@@ -273,7 +273,7 @@ def _grouped_along(problem: GemmProblem, device: Device) -> tuple[int, int, int,
         words = max(1, problem.sum_type.itemsize // 4)
         vector, rows, unroll = 1, largest_power(4, max(2, UNDER_WAY // (few * words))), 4
     limit = _group_limit(device, 256)
-    shares = -(-lines // rows) * max(1, problem.batch)
+    shares = ceil_divide(lines, rows) * max(1, problem.batch)
     pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
     while (
         2 * pieces <= min(limit, problem.depth // vector)
@@ -300,8 +300,8 @@ def _grouped_across(problem: GemmProblem, device: Device) -> tuple[int, int, int
     least = SECTOR * (2 if few == 1 else 1) // LOAD_BYTES
     if not whole:
         least = 4 * SECTOR // problem.dtype.itemsize
-    blocks = -(-lines // rows) * max(1, problem.batch)
-    lanes = max(least, 1 << max(0, -(-blocks // device.compute_units) - 1).bit_length())
+    blocks = ceil_divide(lines, rows) * max(1, problem.batch)
+    lanes = max(least, 1 << max(0, ceil_divide(blocks, device.compute_units) - 1).bit_length())
     lanes = largest_power(limit, 32, lanes, max(1, 2 * lines // rows - 1))
     pieces = largest_power(limit // lanes, max(1, problem.depth // 4))
     unroll = largest_power(8, max(2, UNDER_WAY // (words * max(rows, few))))
@@ -314,5 +314,5 @@ def _splits_of_groups(problem: GemmProblem, groups: int, items: int, device: Dev
     if items >= ENOUGH * units:
         return 1
     part = JOINED_PART if joins(device) else GPU_PART
-    splits = worth_splits(problem, groups, -(-WANTED * units * groups // items), part)
+    splits = worth_splits(problem, groups, ceil_divide(WANTED * units * groups, items), part)
     return splits if splits >= LEAST_PARTS else 1

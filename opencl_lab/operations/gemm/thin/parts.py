@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opencl_lab.device import Device
 from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.plan import ceil_divide
 
 __all__ = ["joins", "worth_splits"]
 
@@ -16,4 +17,4 @@ def joins(device: Device) -> bool:
 def worth_splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
     """Return in how many parts of k so many groups become as many as wanted, if that pays."""
     work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
-    return max(1, min(-(-wanted // groups), work // (groups * part)))
+    return max(1, min(ceil_divide(wanted, groups), work // (groups * part)))
