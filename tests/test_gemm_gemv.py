@@ -238,6 +238,8 @@ def test_threads_have_long_rows_of_a_matrix_across_k_and_share_k():
     assert (wide["BLOCK"], wide["SPLITS"]) == (8192, 2)
     many = GEMV.default_config(GemmProblem(1, 1000, 1000, batch=9), sees)
     assert many["SPLITS"] == 1  # each thread has products of its own
+    threads = replace(sees, compute_units=16)
+    assert GEMV.default_config(GemmProblem(1, 8192, 8192), threads)["BLOCK"] < 8192
     unseen = replace(sees, capabilities=replace(sees.capabilities, visible_writes=False))
     assert GEMV.default_config(GemmProblem(1, 8192, 8192), unseen)["BLOCK"] == 2048
 
@@ -304,7 +306,7 @@ EXPECTED = {
         ((1, 4096, 4096), "gemv"), ((4096, 6, 4096), "gemv"), ((4096, 8, 4096), "blocked"),
         ((2048, 8, 2048), "gemv"), ((2048, 11, 2048), "blocked"),
         ((4, 4096, 4096), "gemv"), ((5, 4096, 4096), "blocked"), ((8, 1024, 1024), "gemv"),
-        ((5, 2048, 2048), "gemv"), ((7, 2048, 2048), "blocked"),
+        ((8, 2048, 2048), "gemv"), ((9, 2048, 2048), "blocked"),
         ((1000, 1000, 1000), "tensor"), ((127, 4096, 4096), "blocked"), ((8, 8, 8192), "gemv"),
         ((500, 500, 500), "blocked"), ((17, 17, 4096), "blocked"),
     ],
@@ -336,6 +338,8 @@ def test_layouts_decide_how_few_is_few_on_a_gpu():
     def first(shape, trans_a, trans_b):
         return ranking.ranked(GemmProblem(*shape, trans_a=trans_a, trans_b=trans_b), GPU)[0]
 
+    assert first((8, 2048, 2048), False, False) == first((5, 2600, 2600), False, False) == "gemv"
+    assert first((9, 2048, 2048), False, False) == first((6, 2600, 2600), False, False) == "blocked"
     assert first((10, 4096, 4096), False, True) == first((4096, 10, 4096), False, True) == "gemv"
     assert first((8, 4096, 4096), True, True) == first((4096, 5, 4096), True, True) == "blocked"
     assert first((1, 4096, 4096), True, False) == first((2, 2048, 2048), True, False) == "gemv"

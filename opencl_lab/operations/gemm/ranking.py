@@ -24,6 +24,8 @@ FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 10, 5
 so that numbers of the other factor are read from few banks of a cache; where they lie across k."""
 FEW_TURNED_LARGE, FEW_ACROSS_LARGE, FEW_ACROSS_TURNED_LARGE = 7, 4, 1
 """The same for a matrix that no cache keeps; the last one where no lines lie along k."""
+MEDIUM, FEW_ACROSS_MEDIUM = 1 << 22, 8
+"""Elements of a matrix that caches of a GPU keep well: the same, if the few lines lie along k."""
 SHORT = 1 << 20
 """Elements of a matrix that one launch of a GPU reads at once, however few groups have a part."""
 CACHED, FEW_OF_CACHED = 1 << 19, 4
@@ -84,10 +86,13 @@ def _is_few(problem: GemmProblem, device: Device) -> bool:
 
 def _most_few(problem: GemmProblem) -> int:
     """Return with how many rows or columns one read of the matrix is the fastest on a GPU."""
-    large = max(problem.m, problem.n) * problem.k >= LARGE
+    matrix = max(problem.m, problem.n) * problem.k
+    large = matrix >= LARGE
     if not is_along(problem):
-        of_large = FEW_ACROSS_LARGE if is_other_along(problem) else FEW_ACROSS_TURNED_LARGE
-        return of_large if large else FEW_ACROSS
+        other = is_other_along(problem)
+        if large:
+            return FEW_ACROSS_LARGE if other else FEW_ACROSS_TURNED_LARGE
+        return FEW_ACROSS_MEDIUM if other and matrix <= MEDIUM else FEW_ACROSS
     if is_other_along(problem):
         return FEW_ALONG
     return FEW_TURNED_LARGE if large else FEW_TURNED

@@ -25,6 +25,9 @@ ROW_SUMS = 32 << 10
 PART_K, LONG_PART_K = 256, 1024
 """Values of k of a part of such rows that are worth it to add up a row of sums more: so that each
 thread of a CPU has a part, and that it has several."""
+LONG_UNITS = 4
+"""Threads that gain by long rows: with 16 of them, a vector times 8192 x 8192 takes 1.1 to 1.4 times
+as long."""
 LINES = 1 << 18
 """Bytes of the matrix lines of an item, where these lie along k and so do the few vectors."""
 SMALL = 1 << 19
@@ -88,15 +91,16 @@ def _has_long_rows(problem: GemmProblem, device: Device) -> bool:
     """Return whether items of a CPU have long rows of a matrix across k, each a part of k.
 
     A processor follows one long stream of memory better than short pieces of many rows: of 8192 x
-    8192 numbers, whole rows take 0.83 of the time. Sums of one or two vectors may fill most of the
-    first cache; of more, only whole rows of few sums are better. To add up a row of sums more for
-    each thread has to be worth it.
+    8192 numbers, whole rows take two threads 0.83 of the time. Sums of one or two vectors may fill
+    most of the first cache; of more, only whole rows of few sums are better. To add up a row of
+    sums more for each thread has to be worth it.
     """
     extra, units = few_of(problem) * problem.parts, device.compute_units
     row = lines_of(problem) * extra * problem.real_type.itemsize
     matrix = lines_of(problem) * problem.k * problem.dtype.itemsize
     return (
         joins(device)
+        and units <= LONG_UNITS
         and (extra <= 2 or row <= SUMS)
         and matrix > SMALL * units
         and problem.k >= PART_K * units
