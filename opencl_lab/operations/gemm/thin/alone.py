@@ -26,8 +26,8 @@ PART_K, LONG_PART_K = 256, 1024
 """Values of k of a part of such rows that are worth it to add up a row of sums more: so that each
 thread of a CPU has a part, and that it has several."""
 LONG_UNITS = 4
-"""Threads that gain by long rows: with 16 of them, a vector times 8192 x 8192 takes 1.1 to 1.4 times
-as long."""
+"""Threads that gain by long rows: with 16 of them, a vector times 8192 x 8192 takes 1.1 to 1.4
+times as long."""
 LINES = 1 << 18
 """Bytes of the matrix lines of an item, where these lie along k and so do the few vectors."""
 SMALL = 1 << 19
