@@ -11,13 +11,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab._version import __version__ as __version__
-from opencl_lab.pinning import may_pin
+from opencl_lab.pinning import pin
 from opencl_lab.wheel import awaits_registration
 
 # Without it PoCL's workers often share one core and run at half speed. PoCL
 # reads it once, at the first OpenCL call of the process.
-if may_pin(os.environ):
-    os.environ.setdefault("POCL_AFFINITY", "1")
+pin(os.environ)
 # pyopencl's own caches fail for good at a damaged file or a folder they cannot
 # write to; PoCL and NVIDIA, where building takes long, keep caches of their own.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")

@@ -30,7 +30,7 @@ from opencl_lab.operations.gemm.problem import GemmProblem
         ({"beta": 0.5}, "beta is 0.5, so c is needed"),
         ({"c": np.ones((4, 2), np.float32)}, r"c must have the shape of the result, \(2, 4\)"),
         ({"precision": "fp8"}, "no precision 'fp8' for gemm; there is: native, 3xtf32, tf32"),
-        ({"alpha": 1j}, "alpha must be a real number, not 1j"),
+        ({"alpha": 1j}, "alpha must be a real number for float32, not 1j"),
         ({"beta": "much"}, "beta must be a real number"),
         ({"alpha": np.complex64(2)}, "alpha must be a real number"),
         ({"trans_a": "yes"}, "trans_a must be True or False, or N, T or C as in BLAS, not 'yes'"),

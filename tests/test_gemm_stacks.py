@@ -269,7 +269,7 @@ def floats(*shape):
         ({"activation": "tanh"}, "there is no activation 'tanh' for gemm; there is: relu, gelu"),
         ({"b": floats(3)}, "b has 1 dimension, not 2; reshape a vector"),
         ({"a": floats(5, 2, 3), "out": floats(2, 4)}, r"out must have shape \(5, 2, 4\)"),
-        ({"alpha": 1j}, "alpha must be a real number, not 1j"),
+        ({"alpha": 1j}, "alpha must be a real number for float32, not 1j"),
         ({"precision": "tf32", "a": np.ones((2, 3)), "b": np.ones((3, 4))}, "is for float32, not"),
     ],
 )
@@ -283,7 +283,7 @@ def test_what_complex_matrices_are_refused(queue):
     a = np.ones((2, 2), np.complex64)
     for wrong, message in (
         ({"activation": "relu"}, "for real numbers only"),
-        ({"alpha": "1j"}, "alpha must be a real number, not '1j'"),
+        ({"alpha": "1j"}, "alpha must be a number, not '1j'"),
         ({"beta": [1j, 2], "c": a}, "beta must be a number, not"),
         ({"bias": np.ones(2, np.float32)}, "a is complex64, b is complex64, bias is float32"),
     ):

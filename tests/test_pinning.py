@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from opencl_lab.pinning import may_pin
+from opencl_lab.pinning import may_pin, pin
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity"), reason="the system binds no threads"
@@ -45,7 +45,13 @@ def child(program, given, first=""):
         ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "2"}, True),
         ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "3"}, False),
         ({0, 1}, 4, {"POCL_MAX_PTHREAD_COUNT": "2"}, True),
-        ({0, 1}, 4, {"POCL_CPU_MAX_CU_COUNT": "3"}, False),
+        ({0, 1}, 2, {"POCL_CPU_MAX_CU_COUNT": "3"}, False),
+        ({0}, 2, {"POCL_CPU_MAX_CU_COUNT": "1"}, False),  # PoCL 3 does not know it
+        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": " +3.5"}, False),
+        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": " 2nd"}, True),
+        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "-1"}, False),
+        ({0}, 2, {"OMP_PROC_BIND": "true"}, True),  # OpenMP has bound this thread alone
+        ({0}, 2, {"OMP_PROC_BIND": "false"}, False),
         ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "4"}, False),
         ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": ""}, True),
         ({0}, 2, {"POCL_MAX_PTHREAD_COUNT": "0"}, True),  # PoCL starts one
@@ -53,8 +59,24 @@ def child(program, given, first=""):
 )
 def test_each_worker_needs_a_processor(monkeypatch, allowed, processors, given, pinned):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: allowed)
-    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(os, "sysconf", lambda name: processors)
     assert may_pin(given) == pinned
+
+
+def test_children_decide_again(monkeypatch):
+    monkeypatch.setattr(os, "sysconf", lambda name: 2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    ours, theirs = {}, {"POCL_AFFINITY": "1"}
+    for environment in (ours, theirs):
+        pin(environment)
+        assert environment["POCL_AFFINITY"] == "1"
+    more = {"POCL_MAX_PTHREAD_COUNT": "4"}
+    for inherited, kept in ((ours | more, {}), (theirs | more, theirs)):
+        pin(inherited)
+        assert inherited == kept | more
+    off = ours | {"POCL_AFFINITY": "0"}
+    pin(off)
+    assert off == {"POCL_AFFINITY": "0"}
 
 
 @pytest.mark.parametrize("given", [None, "0", "1"])

@@ -155,7 +155,7 @@ def run_host(
     plan, session = executable.plan, session_of(queue)
     for spec in plan.with_role("out"):
         if spec.name not in out:
-            out[spec.name] = np.empty(spec.shape, spec.dtype)
+            out[spec.name] = session.host_results.empty(spec.shape, spec.dtype)
     memory = HostMemory(session, queue)
     try:
         buffers = {

@@ -88,13 +88,13 @@ def _common_type(arrays: Mapping[str, AnyArray]) -> str:
 
 
 def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
-    """Return alpha or beta: a real number, or for complex matrices also a complex one."""
-    if dtype.kind != "c" or not np.iscomplexobj(value):
-        return real_number(value, name)
+    """Return alpha or beta: a real number, or a complex one, which the problem may refuse."""
     try:
-        return complex(value)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"{name} must be a number, not {value!r}") from error
+        return complex(value) if np.iscomplexobj(value) else real_number(value, name)
+    except (TypeError, ValueError, InvalidProblem) as error:
+        if dtype.kind == "c":
+            raise InvalidProblem(f"{name} must be a number, not {value!r}") from error
+        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
 
 
 def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tuple[bool, ...]]:

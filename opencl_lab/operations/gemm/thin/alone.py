@@ -23,8 +23,7 @@ PART = 2 << 20
 ROW_SUMS = 32 << 10
 """Bytes of sums of an item of a CPU that has long rows of a matrix across k."""
 PART_K, LONG_PART_K = 256, 1024
-"""Values of k of a part of such rows that are worth it to add up a row of sums more: so that each
-thread of a CPU has a part, and that it has several."""
+"""Least values of k of a part of such rows: where each thread has one, and where it has several."""
 LONG_UNITS = 4
 """Threads that gain by long rows: with 16 of them, a vector times 8192 x 8192 takes 1.1 to 1.4
 times as long."""
