@@ -15,15 +15,17 @@ from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, joined_parts
 from opencl_lab.operations.gemm.tensor.space import (
     SPACE,
-    STAGE_BARRIERS,
     built_in,
     is_packed,
     items,
+    number_parts,
     problem_space,
-    stage_bytes,
+    stages_bytes,
     step_length,
+    steps_of,
     stored,
     tile,
+    tiles_of,
 )
 from opencl_lab.plan import (
     CUDA_GROUPS,
@@ -106,8 +108,7 @@ class Tensor(launches.Product):
         if splits > 1:
             if not device.capabilities.visible_writes:
                 raise InvalidConfig("groups do not see what others have written; SPLITS must be 1")
-            tiles = _tiles(problem, config) * problem.batch
-            buffers += joined_parts(problem, tiles, splits, *tile(config))
+            buffers += joined_parts(problem, tiles_of(config, problem), splits, *tile(config))
         if not is_packed(config):
             return Plan(buffers, (_multiply(problem, config, device),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
@@ -115,19 +116,11 @@ class Tensor(launches.Product):
         return Plan(buffers + packed, (*pack, _multiply(problem, config, device)))
 
 
-def _parts(problem: GemmProblem) -> int:
-    return 2 if problem.precision == "3xtf32" else 1
-
-
-def _steps(problem: GemmProblem, config: Config) -> int:
-    return ceil_divide(problem.depth, step_length(config, problem.dtype))
-
-
 def _packed(name: str, problem: GemmProblem, config: Config) -> Buffer:
     side = "ab".index(name)
     rows = round_up((problem.m, problem.n)[side], tile(config)[side])
-    length = _steps(problem, config) * step_length(config, problem.dtype)
-    nbytes = rows * length * problem.dtype.itemsize * _parts(problem) * stored(problem)[side]
+    length = steps_of(config, problem) * step_length(config, problem.dtype)
+    nbytes = rows * length * problem.dtype.itemsize * number_parts(problem) * stored(problem)[side]
     return Buffer(f"packed_{name}", "scratch", (max(nbytes, 16),), np.dtype("uint8"))
 
 
@@ -141,7 +134,7 @@ def _pack(problem: GemmProblem, config: Config, device: Device) -> Launch:
         template=template,
         kernel="gemm_tensor_pack",
         params={**params, "TILE_M": tile_m, "TILE_N": tile_n},
-        global_size=(items * blocks * _steps(problem, config), max(stored(problem))),
+        global_size=(items * blocks * steps_of(config, problem), max(stored(problem))),
         local_size=(items, 1),
         arguments={
             **{name: name for name in ("a", "b", "packed_a", "packed_b")},
@@ -176,7 +169,7 @@ def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packin
     step = step_length(config, problem.dtype)
     params = {
         **{name: launches.params(problem)[name] for name in ("TYPE", "TRANS_A", "TRANS_B")},
-        "PARTS": _parts(problem),
+        "PARTS": number_parts(problem),
         "LAYOUT": "rows" if config["UNITS"] == "warpgroup" else "fragments",
         "STEP": step,
     }
@@ -184,14 +177,9 @@ def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packin
     return "gemm/tensor_pack.cl.mako", params, local_bytes
 
 
-def _tiles(problem: GemmProblem, config: Config) -> int:
-    tile_m, tile_n = tile(config)
-    return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n)
-
-
 def _shares(problem: GemmProblem, config: Config) -> tuple[int, int]:
     """Return the steps of a part of k, and how many parts there are; warps have one."""
-    steps = _steps(problem, config)
+    steps = steps_of(config, problem)
     if config["UNITS"] == "warp" or not steps:
         return steps, 1
     share = ceil_divide(steps, config.integer("SPLITS"))
@@ -200,6 +188,7 @@ def _shares(problem: GemmProblem, config: Config) -> tuple[int, int]:
 
 def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
     share, splits = _shares(problem, config)
+    tiles = tiles_of(config, problem) // problem.batch
     parts: dict[str, Argument] = {}
     if splits > 1:
         parts = {"partial": PARTIAL, "arrived": "arrived"}
@@ -208,16 +197,14 @@ def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
         template=f"gemm/tensor_{config['UNITS']}.cl.mako",
         kernel="gemm_tensor",
         params=_params(problem, config, device, splits > 1),
-        global_size=(_tiles(problem, config) * items(config), problem.batch, splits),
+        global_size=(tiles * items(config), problem.batch, splits),
         local_size=(items(config), 1, 1),
         arguments={
             **launches.arguments(problem),
             **({name: name for name in ("packed_a", "packed_b")} if is_packed(config) else {}),
             **parts,
         },
-        local_bytes=config.integer("STAGES")
-        * (stage_bytes(config, problem.dtype, _parts(problem)) + STAGE_BARRIERS)
-        + 4 * (splits > 1),
+        local_bytes=stages_bytes(config, problem) + 4 * (splits > 1),
     )
 
 
@@ -227,7 +214,7 @@ def _params(problem: GemmProblem, config: Config, device: Device, split: bool) -
     shared = launches.params(problem)
     params = {name: shared[name] for name in names}
     params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
-    params["PARTS"] = _parts(problem)
+    params["PARTS"] = number_parts(problem)
     groups = config["UNITS"] == "warpgroup"
     params["TOGETHER"] = _together(problem, device, 8 if groups else 2)
     if groups:

@@ -17,15 +17,17 @@ from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 __all__ = [
     "SPACE",
-    "STAGE_BARRIERS",
     "built_in",
     "is_packed",
     "items",
+    "number_parts",
     "problem_space",
-    "stage_bytes",
+    "stages_bytes",
     "step_length",
+    "steps_of",
     "stored",
     "tile",
+    "tiles_of",
 ]
 
 INSTRUCTIONS = 4
@@ -89,9 +91,26 @@ def step_length(config: Config, dtype: np.dtype[Any]) -> int:
     return config.integer("INSTRUCTIONS") * (16 if dtype.itemsize == 2 else 8)
 
 
-def stage_bytes(config: Config, dtype: np.dtype[Any], parts: int) -> int:
-    """Return the bytes of a step of both tiles."""
-    return sum(tile(config)) * step_length(config, dtype) * dtype.itemsize * parts
+def steps_of(config: Config, problem: GemmProblem) -> int:
+    """Return in how many steps k is gone through."""
+    return ceil_divide(problem.depth, step_length(config, problem.dtype))
+
+
+def tiles_of(config: Config, problem: GemmProblem) -> int:
+    """Return how many tiles all results of the stack have."""
+    tile_m, tile_n = tile(config)
+    return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
+
+
+def number_parts(problem: GemmProblem) -> int:
+    """Return how many parts of TF32 or of its own type each number is split into."""
+    return 2 if problem.precision == "3xtf32" else 1
+
+
+def stages_bytes(config: Config, problem: GemmProblem) -> int:
+    """Return the bytes of local memory of all stages: steps of both tiles, and their barriers."""
+    step = sum(tile(config)) * step_length(config, problem.dtype) * problem.dtype.itemsize
+    return config.integer("STAGES") * (step * number_parts(problem) + STAGE_BARRIERS)
 
 
 def _is_even(config: Config) -> bool:
@@ -235,44 +254,41 @@ def _local_memory(device: Device) -> int:
     return max(device.capabilities.local_memory, device.capabilities.declared_memory)
 
 
-def _tiles(config: Config, problem: GemmProblem) -> int:
-    tile_m, tile_n = tile(config)
-    return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
-
-
-def _splits(config: Config, tiles: int, steps: int, device: Device) -> list[int]:
+def _splits(problem: GemmProblem, config: Config, device: Device) -> list[int]:
     """Return into how many parts k may be split so that all units have a tile, if tiles are few."""
     if config["UNITS"] == "warp" or not device.capabilities.visible_writes:
         return [1]
-    most = min(device.compute_units // max(1, tiles), steps // LEAST_STEPS, MOST_SPLITS)
+    tiles, steps = max(1, tiles_of(config, problem)), steps_of(config, problem)
+    most = min(device.compute_units // tiles, steps // LEAST_STEPS, MOST_SPLITS)
     return sorted({1, *(most >> halved for halved in range(4) if most >> halved > 1)})
 
 
-def built_in(problem: GemmProblem, device: Device) -> Config | None:
-    """Return the built-in configuration with the least time by waves of tiles; None if none fits.
+def _time(problem: GemmProblem, config: Config, cost: float, splits: int, device: Device) -> float:
+    """Return the time that is expected, by waves of tiles.
 
     All compute units start a tile together, so that the last few tiles take as long as many.
     """
-    parts = 2 if problem.precision == "3xtf32" else 1
-    found: list[tuple[float, Config]] = []
-    for config, cost in _candidates(problem, device):
-        need = config.integer("STAGES") * (
-            stage_bytes(config, problem.dtype, parts) + STAGE_BARRIERS
-        )
-        if need <= _local_memory(device) and items(config) <= device.capabilities.max_work_group:
-            tile_m, tile_n = tile(config)
-            tiles = _tiles(config, problem)
-            steps = ceil_divide(problem.depth, step_length(config, problem.dtype))
-            packing = 0.0
-            if is_packed(config):
-                rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
-                packing = PACK_START + PACK_ROW * rows * steps
-            for splits in _splits(config, tiles, steps, device):
-                waves = ceil_divide(tiles * splits, device.compute_units)
-                time = waves * tile_m * tile_n * cost * ceil_divide(steps, splits)
-                if splits > 1:
-                    time += JOIN_START + JOIN_SUM * tile_m * tile_n * splits
-                found.append((time + packing, config.replace(SPLITS=splits)))
+    tile_m, tile_n = tile(config)
+    steps = steps_of(config, problem)
+    waves = ceil_divide(tiles_of(config, problem) * splits, device.compute_units)
+    time = waves * tile_m * tile_n * cost * ceil_divide(steps, splits)
+    if splits > 1:
+        time += JOIN_START + JOIN_SUM * tile_m * tile_n * splits
+    if is_packed(config):
+        rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
+        time += PACK_START + PACK_ROW * rows * steps
+    return time
+
+
+def built_in(problem: GemmProblem, device: Device) -> Config | None:
+    """Return the built-in configuration with the least expected time; None if none fits."""
+    found = [
+        (_time(problem, config, cost, splits, device), config.replace(SPLITS=splits))
+        for config, cost in _candidates(problem, device)
+        if stages_bytes(config, problem) <= _local_memory(device)
+        and items(config) <= device.capabilities.max_work_group
+        for splits in _splits(problem, config, device)
+    ]
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
@@ -297,7 +313,6 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
         "PACK": (0, 1) if lies_well(problem, device) else (1,),
         "SPLITS": _more_or_fewer(problem, device),
     }
-    parts = 2 if split else 1
     limit, most = _local_memory(device), 2 * device.compute_units
     return SearchSpace(
         tuple(
@@ -307,14 +322,11 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
         (
             *SPACE.constraints,
             Constraint(
-                lambda c: (
-                    c.integer("STAGES") * (stage_bytes(c, problem.dtype, parts) + STAGE_BARRIERS)
-                    <= limit
-                ),
+                lambda c: stages_bytes(c, problem) <= limit,
                 "the steps must fit in local memory",
             ),
             Constraint(
-                lambda c: c["SPLITS"] == 1 or _tiles(c, problem) * c.integer("SPLITS") <= most,
+                lambda c: c["SPLITS"] == 1 or tiles_of(c, problem) * c.integer("SPLITS") <= most,
                 "k is split where tiles are too few for all compute units",
             ),
         ),
