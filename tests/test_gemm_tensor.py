@@ -116,10 +116,11 @@ def test_aligned_halves_are_read_where_they_lie():
     ("kind", "sizes", "gpu"),
     [
         (KINDS[0], (64, 64, 60), HOPPER),
+        (KINDS[0], (64, 60, 64), HOPPER),
         (KINDS[1], (64, 64, 64), HOPPER),
         (KINDS[0], (64, 64, 64), replace(HOPPER, unified_memory=True)),
     ],
-    ids=["odd rows", "float32", "memory of the host"],
+    ids=["odd rows of a", "odd rows of b", "float32", "memory of the host"],
 )
 def test_other_matrices_are_packed(kind, sizes, gpu):
     problem = problem_of(kind, *sizes)
@@ -229,10 +230,13 @@ def test_warpgroups_are_refused_where_the_device_or_the_type_has_none():
 
 
 def test_empty_sums_pack_nothing():
-    problem = problem_of(KINDS[0], k=0, beta=2.0)
-    plan = ALGORITHM.plan(problem, ALGORITHM.default_config(problem, HOPPER), HOPPER)
-    assert [launch.kernel for launch in plan.launches] == ["gemm_tensor"]
-    assert all(buffer.nbytes for buffer in plan.with_role("scratch"))  # OpenCL has no empty ones
+    for kind in KINDS:
+        problem = problem_of(kind, k=0, beta=2.0)
+        plan = ALGORITHM.plan(problem, ALGORITHM.default_config(problem, HOPPER), HOPPER)
+        assert [launch.kernel for launch in plan.launches] == ["gemm_tensor"]
+        scratch = plan.with_role("scratch")
+        assert bool(scratch) == (kind != KINDS[0])  # halves are read in place
+        assert all(buffer.nbytes for buffer in scratch)  # OpenCL has no empty ones
     nothing = problem_of(KINDS[3], m=0)
     config = ALGORITHM.default_config(nothing, HOPPER)
     assert ALGORITHM.plan(nothing, config, HOPPER).launches == ()
