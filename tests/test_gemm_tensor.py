@@ -82,6 +82,7 @@ def test_built_in_configurations_fit_and_render(kind, gpu):
         assert ALGORITHM.search_space(problem, gpu).violation(config) is None
         plan = ALGORITHM.plan(problem, config, gpu)
         check_plan(plan, gpu)
+        assert plan.launches[-1].global_size[1] == problem.batch
         *_, text = (render(launch.template, launch.params).text for launch in plan.launches)
         groups = kind[0] != "float64" and gpu is HOPPER
         assert ptx.is_specific(text) == groups == ("wgmma" in text)

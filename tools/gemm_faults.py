@@ -292,6 +292,11 @@ GEMM_FAULTS = (
         "test_gemm_tensor.py -k packed",
     ),
     Fault(
+        "gemm tensor: only the first product of a stack has groups",
+        f"{PLANS}/tensor", "* items(config), problem.batch,", "* items(config), 1,",
+        "test_gemm_tensor.py -k built_in",
+    ),
+    Fault(
         "gemm tensor: packing costs nothing",
         f"{PLANS}/tensor", "time += PACK_START +", "time += 0 *",
         "test_gemm_tensor.py -k aligned",
