@@ -8,18 +8,15 @@ import numpy as np
 import pytest
 from device_records import CPU, NVIDIA
 from gemm_checks import declared_bytes
-from test_gemm_elements import CASES, expected, generated
 
 from opencl_lab.device import Capabilities
 from opencl_lab.errors import BuildError, InvalidConfig
 from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 from opencl_lab.operations.gemm.tensor.algorithm import Tensor
 from opencl_lab.operations.gemm.tensor.space import tile
 from opencl_lab.plan import check_plan
 from opencl_lab.runtime import ptx
 from opencl_lab.runtime.programs import Programs
-from opencl_lab.runtime.session import session_of
 from opencl_lab.template import render
 
 HOPPER = replace(
@@ -53,12 +50,6 @@ KINDS = [
     ("float32", "3xtf32"),
     ("float64", "native"),
 ]
-TOLERANCES = {
-    ("float16", "native"): 2e-3,
-    ("float32", "tf32"): 2e-3,
-    ("float32", "3xtf32"): 2e-6,
-    ("float64", "native"): 1e-14,
-}
 ALGORITHM = Tensor()
 WARPS = {
     "UNITS": "warp", "BLOCK_M": 32, "BLOCK_N": 32, "GROUPS_M": 2, "GROUPS_N": 2, "STAGES": 3,
@@ -287,126 +278,3 @@ def test_programs_with_marked_instructions_are_loaded_again(monkeypatch):
     assert again.what == (["device"], [b".target sm_90a\nwgmma.y;\n"])
     assert programs._built("plain text of a kernel", []) is made[2]
     assert not ptx.is_specific("plain text of a kernel")
-
-
-@pytest.fixture
-def units(queue):
-    """Skip where the device has no matrix units; return a queue on it."""
-    if not session_of(queue).device.capabilities.matrix_units:
-        pytest.skip("no matrix units")
-    return queue
-
-
-def configs(problem, queue):
-    """Return the built-in configuration, and others that take another way."""
-    default = ALGORITHM.default_config(problem, session_of(queue).device)
-    sums = {"SUM_STEPS": 2} if problem.precision == "3xtf32" else {}
-    warps = [WARPS | sums] if default["UNITS"] == "warpgroup" else []
-    packed = [] if default["PACK"] else [default.replace(PACK=1)]
-    return [None, *warps, *packed]
-
-
-@pytest.mark.parametrize("case", range(len(CASES)))
-@pytest.mark.parametrize("kind", KINDS, ids="-".join)
-def test_results_with_stacks_edges_and_epilogues(kind, case, rng, units):
-    for sizes in ((7, 9, 11), (130, 258, 70), (136, 264, 72)):
-        problem = problem_of(kind, *sizes, **CASES[case])
-        inputs = generated(rng, problem)
-        right = expected(problem, inputs)
-        for config in configs(problem, units):
-            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=units)
-            result = run.outputs["result"]
-            assert abs(result - right).max() <= TOLERANCES[kind] * abs(right).max()
-
-
-@pytest.fixture
-def groups(units):
-    """Skip where the device has no matrix units of warpgroups; return a queue on it."""
-    if not session_of(units).device.capabilities.warpgroup_matrix_units:
-        pytest.skip("no warpgroups")
-    return units
-
-
-STAGED = [(128, 128, 2, 2), (64, 192, 3, 3), (64, 256, 2, 4), (64, 64, 1, 6)]
-"""BLOCK_M, BLOCK_N, GROUPS_M, STAGES."""
-
-
-@pytest.mark.parametrize("trans", range(4))
-@pytest.mark.parametrize("depth", [64, 128, 64 * 11 + 8])
-def test_steps_go_round_in_local_memory(depth, trans, rng, groups):
-    """Few and many stages, one step and several rounds, edges a chunk past a tile, both ways."""
-    problem = problem_of(
-        KINDS[0], 264, 392, depth, trans_a=bool(trans & 1), trans_b=bool(trans & 2)
-    )
-    inputs = generated(rng, problem)
-    right = expected(problem, inputs)
-    default = ALGORITHM.default_config(problem, session_of(groups).device)
-    for block_m, block_n, groups_m, stages in STAGED:
-        for pack, splits in ((0, 1), (1, 1), (0, 3), (1, 5)):
-            config = default.replace(
-                BLOCK_M=block_m, BLOCK_N=block_n, GROUPS_M=groups_m, STAGES=stages, PACK=pack,
-                SPLITS=splits,
-            )  # fmt: skip
-            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=groups)
-            result = run.outputs["result"]
-            assert abs(result - right).max() <= TOLERANCES[KINDS[0]] * abs(right).max(), config
-
-
-@pytest.mark.parametrize("kind", KINDS[:3], ids="-".join)
-def test_parts_of_k_are_added_in_one_order(kind, rng, groups):
-    """Stacks too, with C and a bias. Each call finds counters at zero, and gives the same bits."""
-    for options in ({}, {"batch": 3, "beta": 0.5, "bias": "column", "activation": "relu"}):
-        problem = problem_of(kind, 100, 70, 2000, **options)
-        inputs = generated(rng, problem)
-        right = expected(problem, inputs)
-        results = [
-            GEMM_SOLVER.run(
-                problem, inputs, algorithm="tensor", config={"SPLITS": 7}, queue=groups
-            ).outputs["result"]
-            for _ in range(4)
-        ]
-        assert abs(results[0] - right).max() <= TOLERANCES[kind] * abs(right).max()
-        for result in results[1:]:
-            np.testing.assert_array_equal(result, results[0])
-
-
-@pytest.mark.parametrize("scale", ["normal", "uniform", "wide"])
-def test_three_parts_are_as_exact_as_float32(scale, rng, units):
-    a, b = (rng.standard_normal((600, 600)) for _ in range(2))
-    if scale == "uniform":
-        a, b = (rng.uniform(0, 1, (600, 600)) for _ in range(2))
-    if scale == "wide":
-        a, b = (matrix * 10.0 ** rng.uniform(-8, 8, (600, 600)) for matrix in (a, b))
-    a, b = a.astype("float32"), b.astype("float32")
-    problem = problem_of(KINDS[2], 600, 600, 600)
-    right = a.astype(float) @ b
-    for config in configs(problem, units):
-        run = GEMM_SOLVER.run(
-            problem, {"a": a, "b": b}, algorithm="tensor", config=config, queue=units
-        )
-        error = np.linalg.norm(run.outputs["result"] - right) / np.linalg.norm(right)
-        assert error < 6e-7
-
-
-def test_infinities_nan_and_the_largest_numbers(rng, units):
-    a, b = (rng.uniform(0.5, 1, (200, 200)).astype("float32") for _ in range(2))
-    a[3, 5], a[70, 9], a[130, 7] = np.inf, np.nan, -np.inf
-    a[140, 0], b[:, 20] = 3.4e38, 1.0
-    a[141], b[0, 21] = 0.0, 3.4028235e38
-    a[141, 0] = 1.0
-    problem = problem_of(KINDS[2], 200, 200, 200)
-    with np.errstate(all="ignore"):
-        right = (a.astype(float) @ b).astype("float32")
-    for config in (*configs(problem, units), {"SPLITS": 3}):
-        run = GEMM_SOLVER.run(
-            problem, {"a": a, "b": b}, algorithm="tensor", config=config, queue=units
-        )
-        np.testing.assert_allclose(run.outputs["result"], right, rtol=1e-5)
-
-
-def test_a_sum_of_nothing_is_beta_c(rng, units):
-    for kind in KINDS:
-        problem = problem_of(kind, 70, 80, 0, beta=2.0)
-        inputs = generated(rng, problem)
-        run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", queue=units)
-        np.testing.assert_allclose(run.outputs["result"], 2 * inputs["c"], rtol=1e-3)
