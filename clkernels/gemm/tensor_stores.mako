@@ -10,12 +10,12 @@
 ## Source: own; PTX ISA 9.0, sections on cvt and shfl.sync. A tile of 128 x 256 took
 ## 13 us longer on an H200 where its elements were stored one by one.
 ##
-## Store sums `x` and `y` of columns `column` and `column + 1`, where the result has them, `together` if 2.
-<%def name="store_pair(parts, type, x, y, together)">\
+## Store sums `x` and `y` of columns `column` and `column + 1`, where the result has them, at once if `width` is 2.
+<%def name="store_pair(parts, type, x, y, width)">\
             if (row < m && column + 1 < n) {
                 ${parts.module.sum_type(type)}2 pair = (${parts.module.sum_type(type)}2)(${x}, ${y});
 ${parts.finish("pair", "row", "column", 2, 2)}\
-% if together == 1:
+% if width == 1:
                 ${" ".join(parts.module.store(type, "pair", "result + (row * n + column)", 2, 2))}
 % elif type == "half":
                 *(__global uint *)(result + row * n + column) = halves(pair.x, pair.y);

@@ -44,10 +44,10 @@
  * SUM_STEPS   fragments along k after which sums leave the unit; 0: at the end
  * BAND        rows of tiles that are worked on together
  * BULK        whether one item copies whole steps (compute capability 9.0); else all do
- * TOGETHER    1 or 2: elements of a row that are stored at once; rows are aligned to as many
+ * STORE_WIDTH    1 or 2: elements of a row that are stored at once; rows are aligned to as many
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, BLOCK_M,
-             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, TOGETHER"/>\
+             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, STORE_WIDTH"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
@@ -70,7 +70,7 @@ ${parts.types()}\
 #define STAGE_BYTES ${bytes_a + bytes_b}
 ${tensor.warp_multiply(TYPE)}\
 ${copies.bulk_copies() if BULK else copies.async_copies()}\
-${stores.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
+${stores.halves() if TYPE == "half" and STORE_WIDTH > 1 else ""}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 % endif
@@ -230,7 +230,7 @@ ${every_sum()}\
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${stores.store_pair(parts, TYPE, "x", "y", TOGETHER)}\
+${stores.store_pair(parts, TYPE, "x", "y", STORE_WIDTH)}\
         }
         return;
     }
@@ -243,6 +243,6 @@ ${stores.store_pair(parts, TYPE, "x", "y", TOGETHER)}\
             for (uint h = 0; h < 2; h++) {
                 const index_t row = first_row + 16 * i + 8 * h;
                 const index_t column = first_column + 8 * j;
-${stores.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", TOGETHER)}\
+${stores.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", STORE_WIDTH)}\
             }
 }

@@ -45,10 +45,10 @@
  * PACKED      whether packed matrices are read; else A and B where they lie, which are halves
  * SPLIT       whether k is split: groups in dimension 2 have `share` steps each, and the last one of
  *             a tile to come adds up the sums of all
- * TOGETHER    1, 2, or 8 halves: elements of a row that are stored at once; rows are aligned to as many
+ * STORE_WIDTH 1, 2, or 8 halves: elements of a row that are stored at once; rows are aligned to as many
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
-             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, SPLIT, TOGETHER"/>\
+             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, SPLIT, STORE_WIDTH"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
@@ -75,8 +75,8 @@ ${parts.types()}\
 ${tensor.group_multiply(TYPE, BLOCK_N, (across_a, across_b))}\
 ${tensor.group_order()}\
 ${copies.bulk_copies()}\
-${stores.halves() if TYPE == "half" and TOGETHER > 1 else ""}\
-${stores.lane_exchange() if TOGETHER == 8 else ""}\
+${stores.halves() if TYPE == "half" and STORE_WIDTH > 1 else ""}\
+${stores.lane_exchange() if STORE_WIDTH == 8 else ""}\
 ${"" if PACKED else copies.async_copies()}\
 % if PARTS == 2:
 ${tensor.plain_sum(TRANS_A, TRANS_B)}\
@@ -225,14 +225,14 @@ ${join.parts_of_tile([f"sum{block}" for block in range(blocks)], sums, GROUPS * 
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${stores.store_pair(parts, TYPE, "x", "y", TOGETHER)}\
+${stores.store_pair(parts, TYPE, "x", "y", STORE_WIDTH)}\
         }
         return;
     }
 % endif
 % for block in range(blocks):
     #pragma unroll
-% if TOGETHER == 8:
+% if STORE_WIDTH == 8:
     for (uint j = 0; j < ${BLOCK_N // 8}; j += 4) {
 % else:
     for (uint j = 0; j < ${BLOCK_N // 8}; j++) {
@@ -241,10 +241,10 @@ ${stores.store_pair(parts, TYPE, "x", "y", TOGETHER)}\
         for (uint h = 0; h < 2; h++) {
             const index_t row = first_row + ${64 * block} + 8 * h;
             const index_t column = first_column + 8 * j;
-% if TOGETHER == 8:
+% if STORE_WIDTH == 8:
 ${stores.store_chunk(parts, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
 % else:
-${stores.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", TOGETHER)}\
+${stores.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", STORE_WIDTH)}\
 % endif
         }
     }

@@ -92,9 +92,8 @@ def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
     try:
         return complex(value) if np.iscomplexobj(value) else real_number(value, name)
     except (TypeError, ValueError, InvalidProblem) as error:
-        if dtype.kind == "c":
-            raise InvalidProblem(f"{name} must be a number, not {value!r}") from error
-        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
+        kind = "number" if dtype.kind == "c" else "real number"
+        raise InvalidProblem(f"{name} must be a {kind}, not {value!r}") from error
 
 
 def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tuple[bool, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opencl_lab.device import Device
 from opencl_lab.operations.gemm.problem import GemmProblem
 
-__all__ = ["ALIGNED_HALVES", "lies_well", "row_lengths"]
+__all__ = ["ALIGNED_HALVES", "reads_in_place", "row_lengths"]
 
 ALIGNED_HALVES = 8
 """Elements of float16 in 16 bytes."""
@@ -17,7 +17,7 @@ def row_lengths(problem: GemmProblem) -> tuple[int, int]:
     return (problem.m if problem.trans_a else depth, depth if problem.trans_b else problem.n)
 
 
-def lies_well(problem: GemmProblem, device: Device) -> bool:
+def reads_in_place(problem: GemmProblem, device: Device) -> bool:
     """Return whether warpgroups can read both matrices where they lie.
 
     They read halves along and across their rows, 16 bytes at once.

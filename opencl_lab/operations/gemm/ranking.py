@@ -10,7 +10,7 @@ Xeons of 2 and of 16 cores.
 from __future__ import annotations
 
 from opencl_lab.device import Device
-from opencl_lab.operations.gemm.in_place import lies_well
+from opencl_lab.operations.gemm.in_place import reads_in_place
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.operations.gemm.thin.lines import is_along, is_other_along
 
@@ -106,6 +106,6 @@ def _fills_units(problem: GemmProblem, device: Device) -> bool:
         return device.has_double_units and few >= TILE and enough
     least = FEW_UNPACKED if problem.batch == 1 else FEW_OF_STACKS
     in_place = few >= least and problem.k >= LEAST_DEPTH and work >= UNPACKED
-    if in_place and lies_well(problem, device):
+    if in_place and reads_in_place(problem, device):
         return True
     return few >= (HALF_TILE if size == 2 else TILE) and work >= UNITS

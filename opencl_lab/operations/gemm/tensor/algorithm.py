@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig
 from opencl_lab.operations.gemm import launches
-from opencl_lab.operations.gemm.in_place import ALIGNED_HALVES, lies_well, row_lengths
+from opencl_lab.operations.gemm.in_place import ALIGNED_HALVES, reads_in_place, row_lengths
 from opencl_lab.operations.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.operations.gemm.sum_parts import PARTIAL, joined_parts
 from opencl_lab.operations.gemm.tensor.space import (
@@ -96,7 +96,7 @@ class Tensor(launches.Product):
             )
         if problem.dtype.itemsize == 8 and config["SUM_STEPS"]:
             raise InvalidConfig("sums of float64 are exact where they are; SUM_STEPS must be 0")
-        if not is_packed(config) and not lies_well(problem, device):
+        if not is_packed(config) and not reads_in_place(problem, device):
             raise InvalidConfig(
                 "matrix units read matrices where they lie only if they are of float16 with rows "
                 "of whole 16 bytes; PACK=1 packs them"
@@ -216,7 +216,7 @@ def _params(problem: GemmProblem, config: Config, device: Device, split: bool) -
     params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
     params["PARTS"] = number_parts(problem)
     groups = config["UNITS"] == "warpgroup"
-    params["TOGETHER"] = _together(problem, device, 8 if groups else 2)
+    params["STORE_WIDTH"] = _store_width(problem, device, 8 if groups else 2)
     if groups:
         return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config), "SPLIT": split}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
@@ -224,7 +224,7 @@ def _params(problem: GemmProblem, config: Config, device: Device, split: bool) -
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}
 
 
-def _together(problem: GemmProblem, device: Device, most: int) -> int:
+def _store_width(problem: GemmProblem, device: Device, most: int) -> int:
     """Return how many elements of a row of the result are stored at once: 8 halves, 2, or 1."""
     if not device.aligns_vectors or problem.n % 2:
         return 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.kernels import one_of, positive
-from opencl_lab.operations.gemm.in_place import lies_well, row_lengths
+from opencl_lab.operations.gemm.in_place import reads_in_place, row_lengths
 from opencl_lab.operations.gemm.problem import GemmProblem
 from opencl_lab.plan import ceil_divide
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
@@ -241,7 +241,7 @@ def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, 
     else:
         for (block, groups), cost in WARPGROUP_TILES.items():
             yield _config("warpgroup", block, (groups, 1)), cost
-            if lies_well(problem, device):
+            if reads_in_place(problem, device):
                 yield _config("warpgroup", block, (groups, 1), PACK=0), cost * _unpacked(problem)
 
 
@@ -310,7 +310,7 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
         "INSTRUCTIONS": (4,) if groups else (2, 4),
         "BLOCK_M": (64, 128) if groups else (32, 64),
         "BLOCK_N": (64, 128, 192, 256) if groups else (32, 64),
-        "PACK": (0, 1) if lies_well(problem, device) else (1,),
+        "PACK": (0, 1) if reads_in_place(problem, device) else (1,),
         "SPLITS": _more_or_fewer(problem, device),
     }
     limit, most = _local_memory(device), 2 * device.compute_units
