@@ -29,6 +29,7 @@ __all__ = [
     "choose_device",
     "device_of",
     "devices",
+    "is_forked",
     "probe_file",
     "select_device",
 ]
@@ -224,6 +225,11 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def is_forked() -> bool:
+    """Return whether this process was forked after OpenCL had started: drivers fail in it."""
+    return _forked
 
 
 def check_fork() -> None:
