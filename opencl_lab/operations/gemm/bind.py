@@ -85,14 +85,14 @@ def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
     names = {name: array.dtype.name for name, array in arrays.items()}
     known = {*ELEMENT_TYPES, *INTEGER_TYPES}
     if not set(names.values()) <= known or len(set(names.values())) > 1:
-        refuse_types(arrays)
+        refuse_types(arrays, " or all integers of one type")
 
 
-def refuse_types(arrays: Mapping[str, AnyArray]) -> NoReturn:
-    """Raise `InvalidProblem` for the types of arrays."""
+def refuse_types(arrays: Mapping[str, AnyArray], more: str = "") -> NoReturn:
+    """Raise `InvalidProblem` for the types of arrays; `more` types may be known to the caller."""
     found = ", ".join(f"{name} is {array.dtype.name}" for name, array in arrays.items())
     raise InvalidProblem(
-        f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}: {found}; convert with "
+        f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}{more}: {found}; convert with "
         f"astype (on the command line: --dtype {_common_type(arrays)}), nothing is converted "
         "silently"
     )
