@@ -8,9 +8,10 @@ in different registers: LLVM crashes, hangs, or computes wrong values. LLVM 14 n
 compiler refuses the name ``generic`` that it gives (PoCL issues 512 and 1049). It also names
 processors by their model, whatever a hypervisor has taken away.
 
-PoCL 5 compiles for the processor of the library. Here the earlier ones are made to do the same.
-They read no setting for that, so the pointer to the processor's name is changed, in the structure
-that PoCL has of its device.
+PoCL 5 compiles for the processor of the library, and so does Debian's PoCL 3.1, which has the
+library's name beside the triple. Here the others are made to do the same. They read no setting
+for that, so the pointer to the processor's name is changed, in the structure that PoCL has of
+its device.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ from pathlib import Path
 __all__ = ["TARGETS", "library_target", "repair_target", "set_target"]
 
 TARGETS = {
-    "x86-64": {"sse2"},
-    "core2": {"ssse3", "cx16"},
-    "penryn": {"sse4_1", "cx16"},
-    "sandybridge": {"avx", "cx16", "popcnt"},
-    "ivybridge": {"avx", "cx16", "popcnt", "f16c"},
-    "bdver1": {"avx", "cx16", "popcnt", "xop", "fma4"},
-    "haswell": {"avx", "avx2", "cx16", "popcnt", "abm", "f16c", "fma", "bmi1", "bmi2"},
-    "skylake-avx512": {"avx512f"},
+    "x86-64": ("sse2", {"sse2"}),
+    "core2": ("ssse3", {"ssse3", "cx16"}),
+    "penryn": ("sse41", {"sse4_1", "cx16"}),
+    "sandybridge": ("avx", {"avx", "cx16", "popcnt"}),
+    "ivybridge": ("avx_f16c", {"avx", "cx16", "popcnt", "f16c"}),
+    "bdver1": ("avx_fma4", {"avx", "cx16", "popcnt", "xop", "fma4"}),
+    "haswell": ("avx2", {"avx2", "cx16", "popcnt", "abm", "f16c", "fma", "bmi1", "bmi2"}),
+    "skylake-avx512": ("avx512", {"avx512f"}),
 }
-"""What PoCL's libraries were compiled for, and which flags each asks for. The last one counts."""
+"""The processor of each library, its name, and which flags it asks for. The last one counts."""
+LIBRARIES = {library.encode() for library, _ in TARGETS.values()}
 TRIPLE, NAME = re.compile(rb"x86_64-[a-z0-9_-]+"), re.compile(rb"[a-z0-9_+.-]+")
 STRUCTURE_BYTES = 1024  # beyond both pointers, which PoCL 3.0 has at 632 and 640
 TEXT_BYTES = 64
@@ -60,7 +62,7 @@ def library_target(flags: set[str] | None = None) -> str | None:
         if platform.system() != "Linux" or platform.machine() != "x86_64":
             return None
         flags = _flags()
-    return next((name for name in reversed(TARGETS) if flags >= TARGETS[name]), None)
+    return next((name for name in reversed(TARGETS) if flags >= TARGETS[name][1]), None)
 
 
 @cache
@@ -121,7 +123,7 @@ def _names_in(memory: FileIO, device_pointer: int) -> Iterator[tuple[int, bytes]
     structure = memory.read(STRUCTURE_BYTES)
     texts = [_text(memory, address) for (address,) in POINTER.iter_unpack(structure)]
     for index, (triple, name) in enumerate(pairwise(texts), start=1):
-        if TRIPLE.fullmatch(triple) and NAME.fullmatch(name):
+        if TRIPLE.fullmatch(triple) and NAME.fullmatch(name) and name not in LIBRARIES:
             yield device_pointer + POINTER.size * index, name
 
 
