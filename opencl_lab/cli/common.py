@@ -98,7 +98,8 @@ class Settings:
         from rich.console import Console
 
         width = None if sys.stdout.isatty() else FALLBACK_WIDTH
-        return Console(quiet=self.quiet or self.json, width=width, highlight=False)
+        quiet = self.quiet or self.json
+        return Console(quiet=quiet, width=width, highlight=False, emoji=False)
 
     def show(self, table: Table, optional: Sequence[str] = ()) -> None:
         """Print a table, on a narrow terminal without the `optional` columns, in this order."""
