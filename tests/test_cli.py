@@ -7,8 +7,12 @@ import click
 import numpy as np
 import pytest
 from command_line import QUICK, oclab, oclab_process
+from rich.table import Table
+from rich.text import Text
 
+from opencl_lab.cli.common import Settings
 from opencl_lab.cli.options import RunOptions, run_options
+from opencl_lab.cli.tables import markdown
 from opencl_lab.comparison.measure import COLUMNS
 
 ROW_KEYS = {
@@ -115,3 +119,31 @@ def test_a_time_limit_leaves_the_first_rows_of_all(tmp_path):
         assert rows[0]["kernel_times"] is None or rows[0]["kernel_times"]["runs"] == 1
     calls = oclab("bench", "sort", "--calls", "--sizes", 20, "--time-limit", "1e-9", "--json")
     assert calls.returncode == 0, calls.stderr
+
+
+def test_tables_in_markdown_have_all_columns(tmp_path):
+    result = oclab("sort", "--n", 2000, "--markdown", *QUICK)
+    lines = result.stdout.splitlines()
+    at = lines.index("**sort: 2,000 int32 keys**")
+    heads, ends, row = (line.strip("| ").split(" | ") for line in lines[at + 2 : at + 5])
+    assert heads[:2] == ["implementation", "kernel ms"] and heads[-2:] == ["error/bound", "result"]
+    assert ends == ["---", *["---:"] * (len(heads) - 2), "---"] and len(row) == len(heads)
+    assert row[0].startswith("opencl:") and row[-1] == "ok"
+    assert lines[at + 1] == lines[at + 5] == "" and "\u2502" not in result.stdout
+    for command in (["devices"], ["tuning", "list"], ["study", "list"]):
+        printed = oclab(*command, "--markdown").stdout
+        assert "\n| --- | --- |" in printed and "\u2502" not in printed
+    refused = oclab("--markdown", "devices", "--json")
+    assert refused.returncode == 2 and "take --json or --markdown" in refused.stderr
+
+
+def test_characters_that_mean_something_in_markdown():
+    table = Table(title="[b]a title[/b]", caption=Text(">100 %\nof [x]"))
+    table.add_column("m*n", justify="right")
+    table.add_column(Text("[k]"))
+    table.add_row("1", Text("a|b\nc"))
+    table.add_row(":b:", "[bold]d[/]")
+    assert markdown(table, Settings().console).split("\n") == [
+        "", "**a title**", "", r"| m\*n | [k] |", "| ---: | --- |", r"| 1 | a\|b<br>c |",
+        "| :b: | d |", "", r"\>100 %  ", "of [x]", "",
+    ]  # fmt: skip
