@@ -6,11 +6,13 @@ import json
 import click
 import numpy as np
 import pytest
+from click.shell_completion import ShellComplete
 from command_line import QUICK, oclab, oclab_process
 from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.cli.common import Settings
+from opencl_lab.cli.main import cli
 from opencl_lab.cli.options import RunOptions, run_options
 from opencl_lab.cli.tables import markdown
 from opencl_lab.comparison.measure import COLUMNS
@@ -147,3 +149,30 @@ def test_characters_that_mean_something_in_markdown():
         "", "**a title**", "", r"| m\*n | [k] |", "| ---: | --- |", r"| 1 | a\|b<br>c |",
         "| :b: | d |", "", r"\>100 %  ", "of [x]", "",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("sort --dtype float", ["float16", "float32", "float64"]),
+        ("bench sort --order r", ["random", "reversed"]),
+        ("sort --algorithm merge-path,odd", ["merge-path,odd-even-merge"]),
+        ("tune gemm --algorithm pa", ["packed"]),
+        ("dft --against sc", ["scipy"]),
+        ("conv2d --weights w", ["file:w"]),
+        ("gemm A.n", ["file:A.n"]),
+        ("bench sort --out r", ["dir:r"]),
+        ("tune my.c", ["file:my.c"]),
+        ("tune so", ["sort"]),
+    ],
+)
+def test_shells_complete_words_and_files(words, found):
+    *before, begun = words.split()
+    complete = ShellComplete(cli, {}, "oclab", "_OCLAB_COMPLETE").get_completions(before, begun)
+    kinds = {"plain": "", "file": "file:", "dir": "dir:"}
+    assert [kinds[item.type] + item.value for item in complete] == found
+
+
+def test_a_shell_asks_the_command_itself():
+    asked = {"_OCLAB_COMPLETE": "bash_complete", "COMP_WORDS": "oclab ca", "COMP_CWORD": "1"}
+    assert oclab_process(**asked).stdout == "plain,cache\n"

@@ -13,6 +13,7 @@ import click
 
 from opencl_lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.cli.common import global_options, settings
+from opencl_lab.cli.completion import files, folders
 from opencl_lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.cli.options import RunOptions, given_of, problem_options, run_options
 from opencl_lab.cli.points import Sweep, SweepPoint, patience_of, sweep_of
@@ -45,7 +46,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         metavar="A,B,C",
         help=f"Values of {chosen.size_option}; with --crossover the least and the greatest.",
     )
-    @click.option("--out", metavar="DIR", help="Folder for the results.")
+    @click.option("--out", metavar="DIR", shell_complete=folders, help="Folder for the results.")
     @click.option(
         "--fresh",
         is_flag=True,
@@ -86,6 +87,7 @@ def _with_shapes(chosen: Operation[Any], command: click.Command) -> click.Comman
     option = click.option(
         "--shapes",
         metavar="FILE|standard",
+        shell_complete=files,
         help=f"Instead of --sizes: the lines {names} of a file, or the {len(chosen.shapes)} shapes "
         "that come with the operation; what auto takes beside the best other library, and beside "
         "each --algorithm, the worst shapes last. --time-limit is 1 s a shape by default.",
