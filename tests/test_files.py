@@ -330,16 +330,18 @@ def test_parts_of_files_are_read_by_their_names(parted, name, values, names):
         ("table.csv:city", "line 2, field 2 is not a number: 'Bonn, DE'"),
         ("table.csv:x", "it has no column 'x'; it has: day, city, price"),
         ("twice.csv:a", "it has several columns 'a'"),
-        ("bare.csv:3", "its first line holds numbers, not the names of columns"),
+        ("bare.csv:3", "it does not begin with a line of names"),
         ("ragged.csv:a", "line 3 has 3 fields, and there are 2 names"),
         ("gap.csv:b", "line 2, field 2 is empty"),
         ("one.npy:a", "it holds a single array without a name"),
+        ("empty.csv:a", "it does not begin with a line of names"),
         ("none.csv:a", "No such file"),
         ("no:such.csv", "No such file"),
     ],
 )
 def test_parts_that_are_not_there_or_no_numbers_are_refused(parted, name, reason):
     texts = {"twice": "a,a\n1,2", "bare": "3,4\n1,2", "ragged": "a,b\n1,2\n1,2,3", "gap": "a,b\n1,"}
+    texts["empty"] = ""
     for stem, text in texts.items():
         Path(f"{stem}.csv").write_text(text)
     np.save("one.npy", [1])

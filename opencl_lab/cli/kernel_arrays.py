@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import FORMATS, read_array, without_part
+from opencl_lab.files import FORMATS, read_array, split_part
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.signature import Argument
 
@@ -55,7 +55,7 @@ def _array(
     argument: Argument, text: str, names: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[str, np.ndarray[Any, Any]]:
     """Return an array and how it begins: ``out``, ``file``, ``random``, ``zeros`` or ''."""
-    if Path(without_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
+    if Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
         return _array_of_file(argument, text)
     *before, size = text.split(":")
     how = before.pop(0) if before and before[0] in ("out", "random", "zeros") else ""
@@ -81,7 +81,7 @@ def _array(
 def _array_of_file(argument: Argument, text: str) -> tuple[str, np.ndarray[Any, Any]]:
     """Return what a file holds, and ``file`` or ``out``."""
     name = text if Path(text).exists() else text.removeprefix("out:")
-    file, _ = without_part(name, FORMATS)
+    file, _ = split_part(name, FORMATS)
     if ":" in file and not Path(file).exists():
         raise InvalidProblem(
             f"--arg {argument.name} takes a file, or out: and a file, not {text!r}"

@@ -15,7 +15,7 @@ from opencl_lab.files.blocks import NpyFile, scratch_file
 from opencl_lab.files.convert import convert
 from opencl_lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.files.sound import read_sound
-from opencl_lab.files.source import DEVICE, STDIN, standard_input, without_part
+from opencl_lab.files.source import DEVICE, STDIN, split_part, standard_input
 from opencl_lab.files.text import check_text, read_columns, read_text, write_columns, write_text
 from opencl_lab.paths import check_target, write_target
 from opencl_lab.wording import counted
@@ -33,8 +33,8 @@ __all__ = [
     "read_array",
     "read_stored",
     "scratch_file",
+    "split_part",
     "summary",
-    "without_part",
     "write_array",
 ]
 
@@ -106,7 +106,7 @@ def read_stored(name: str | Path, formats: tuple[str, ...] = FORMATS) -> Stored:
         If the file or its part is missing, unreadable, of another format, not numeric, or
         holds Python objects.
     """
-    file, part = without_part(name, formats)
+    file, part = split_part(name, formats)
     if file == DEVICE or name == STDIN:
         return _read(standard_input(), part, formats, DEVICE)
     return _read(Path(file), part, formats)

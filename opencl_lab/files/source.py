@@ -11,19 +11,19 @@ from typing import Any, TextIO
 
 from opencl_lab.errors import InvalidProblem
 
-__all__ = ["DEVICE", "STDIN", "standard_input", "without_part"]
+__all__ = ["DEVICE", "STDIN", "split_part", "standard_input"]
 
 STDIN = "-"
 DEVICE = "/dev/stdin"  # the same, and of this one parts can be named
 BEGINNINGS = {
-    b"\x93NUMPY": ".npy", b"PK": ".npz", b"RIFF": ".wav", b"\x89PNG": ".png",
+    b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"RIFF": ".wav", b"\x89PNG": ".png",
     b"\xff\xd8\xff": ".jpg", b"P2\n": ".pgm", b"P5\n": ".pgm", b"P3\n": ".ppm", b"P6\n": ".ppm",
 }  # fmt: skip
 """How files of each format begin; what begins otherwise is text."""
 HEAD = 1 << 16
 
 
-def without_part(name: str | Path, formats: tuple[str, ...]) -> tuple[str, str]:
+def split_part(name: str | Path, formats: tuple[str, ...]) -> tuple[str, str]:
     """Return what ``data.npz:member`` or ``table.csv:column`` names: a file, and a part of it.
 
     The part is empty where the whole file is meant, as where the file's own name has the colon.

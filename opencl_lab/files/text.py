@@ -90,7 +90,7 @@ def read_columns(path: Path, wanted: str) -> Table:
     delimiter = _delimiter(path, line)
     names = _fields(line, delimiter, spaces=True)
     if all(map(_is_number, names)):
-        raise ValueError("its first line holds numbers, not the names of columns")
+        raise ValueError("it does not begin with a line of names")
     chosen = [wanted] if wanted in names else [name.strip() for name in wanted.split(",")]
     for name in chosen:
         if names.count(name) != 1:
@@ -138,9 +138,10 @@ def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarra
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines that are neither empty nor comments, each after its number."""
+    around = " \r\n" if path.suffix.lower() == ".csv" else None
     with path.open(encoding=ENCODING) as file:
         for number, line in enumerate(file, 1):
-            content = line.strip(" \r\n" if path.suffix.lower() == ".csv" else None)
+            content = line.strip(around)
             if content.strip() and not content.lstrip().startswith(COMMENT):
                 yield number, content
 
