@@ -79,13 +79,21 @@ class Ahead:
         Whether nothing may be built while something is measured.
     timeout : float, optional
         Seconds for each build; by default ten times as long as usual.
+    longest : float
+        Seconds that no build may exceed.
     """
 
     def __init__(
-        self, message: bytes, count: int, *, alternate: bool, timeout: float | None = None
+        self,
+        message: bytes,
+        count: int,
+        *,
+        alternate: bool,
+        timeout: float | None = None,
+        longest: float = math.inf,
     ):
         self._message, self._count = message, count
-        self._alternate, self._timeout = alternate, timeout
+        self._alternate, self._timeout, self._longest = alternate, timeout, longest
         # A Condition's own `with` runs Python, in which Ctrl-C would leave the lock taken for ever.
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
@@ -320,4 +328,5 @@ class Ahead:
         if self._timeout is not None:
             return self._timeout
         times = [item.build_ms / 1e3 for item in list(self._answers.values()) if not item.reason]
-        return max(LEAST_BUILD, BUILD_FACTOR * median(times)) if times else GENEROUS
+        usual = max(LEAST_BUILD, BUILD_FACTOR * median(times)) if times else GENEROUS
+        return min(usual, self._longest)
