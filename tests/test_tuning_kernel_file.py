@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from opencl_lab.tuning.kernel_file import kernel_file
 from opencl_lab.tuning.kernel_text import KernelText
 from opencl_lab.tuning.signature import signature
 from opencl_lab.tuning.tuner import make_task
+
+HISTOGRAM = Path(__file__).parents[1] / "docs" / "examples" / "histogram.cl"
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -185,7 +188,7 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
     np.testing.assert_array_equal(told.expected(problem, {})["doubled"], 2 * X)
     for fault, words in (
         ("syntax", "did not build: .*error.*undeclared"),
-        ("lazy", "leaves 1 elements of 'doubled' unwritten"),
+        ("lazy", r"leaves 1 element unwritten, the first of them doubled\[3000\]"),
         ("after", "writes outside the array 'doubled'"),
     ):
         operation = planted(device, (fault,))
@@ -236,3 +239,27 @@ def test_a_kernel_without_inputs(device, tmp_path):
         1: "correct",
         2: "correctness",
     }
+
+
+def test_a_kernel_that_adds_to_its_output_is_tuned(device):
+    values = np.random.default_rng(3).integers(0, 256, 5003).astype(np.uint8)
+    before = np.arange(256, dtype=np.uint32)
+    counts = before + np.bincount(values, minlength=256)
+
+    def tuned(**changes):
+        return ol.tune_kernel(
+            HISTOGRAM, {"WG_SIZE": (8, 16), "WORK": (4,)},
+            {"values": values, "counts": before, "n": values.size}, "ceil_div(n, WORK)",
+            inout=["counts"], strategy="exhaustive", budget=2, device=device, **changes,
+        )  # fmt: skip
+
+    for changes in ({"expected": counts}, {}):
+        result = tuned(**changes)
+        assert [item.status for item in result.evaluations] == ["correct"] * 2
+        assert result.best is not None and len(result.best.times_ms) > 3
+    (wrong, _) = tuned(expected=counts - (before == 7)).evaluations
+    assert f"counts[7] is {counts[7]}, not {counts[7] - 1}" in wrong.reason
+    for inout, words in ((["values"], "is const"), (["n"], "only arrays"), (["m"], "argument m")):
+        with pytest.raises(InvalidProblem, match=words):
+            ol.tune_kernel(HISTOGRAM, {"WG_SIZE": (8,)}, {"values": values, "counts": before,
+                           "n": 1}, 1, fixed={"WORK": 1}, inout=inout)  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,10 +28,11 @@ from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.tuning.custom import KernelOperation
+from opencl_lab.tuning.custom import KernelOperation, place_text
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
 from opencl_lab.tuning.kernel_text import KernelText
+from opencl_lab.wording import counted
 
 __all__ = ["KernelFile", "kernel_file"]
 
@@ -88,6 +89,7 @@ class KernelFile(KernelOperation[KernelProblem]):
 
     def __init__(self, description: _Description):
         self._description = description
+        self._results = description.expected
         text = description.text
         parameters = (
             Parameter(name, tuple(values), f"parameter of {text.path.name}")
@@ -144,7 +146,8 @@ class KernelFile(KernelOperation[KernelProblem]):
     def _contents(self) -> str:
         """Digest of what results depend on beside the kernel and its sizes."""
         about = self._description
-        digest = hashlib.sha256(repr((about.tolerance, about.expected is None)).encode())
+        parts = about.tolerance, about.expected is None, about.bound.inout
+        digest = hashlib.sha256(repr(parts).encode())
         for array in (*about.bound.data.values(), *(about.expected or {}).values()):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:16]
@@ -215,58 +218,65 @@ class KernelFile(KernelOperation[KernelProblem]):
         return Plan(about.bound.buffers, (launch,))
 
     def _right(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
-        expected = self._description.expected
-        return self._first_result if expected is None else expected
+        if self._results is None:
+            self.make_reference(lambda phase: None)
+        assert self._results is not None
+        return self._results
 
-    @cached_property
-    def _first_result(self) -> Arrays:
-        """What the first configuration gives, on the device that is tuned."""
-        device = select_device(self._description.device)
+    def make_reference(self, say: Callable[[str], None]) -> None:
+        """Run the first configuration, where no right result is given."""
+        if self._results is not None:
+            return
+        about = self._description
+        device = select_device(about.device)
         queue = default_queue(device, profiling=True)
         problem = self.problem()
         config = self._first(problem, device)
-        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._description.bound.buffers}
-        arrays = {name: guarded.array for name, guarded in placed.items()}
-        inputs = {name: arrays.pop(name) for name in self._description.bound.data}
+        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in about.bound.buffers}
+        out = {name: placed[name].array for name in about.bound.written}
+        inputs = {name: item.array for name, item in placed.items() if name not in out}
         what = f"the first configuration {config}, with which all others are compared,"
 
         def results(pattern: int) -> Arrays:
-            for guarded in placed.values():
+            for name, guarded in placed.items():
                 guarded.poison(pattern)
-            for name, array in self._description.bound.data.items():
-                placed[name].set(array)
+                if name in about.bound.data:
+                    guarded.set(about.bound.data[name])
+            say("launching")
             try:
-                self.run(problem, inputs, config=config, queue=queue, out=arrays)
+                self.run(problem, inputs, config=config, queue=queue, out=out)
+                queue.finish()
             except BuildError as error:
                 reason = f"{self.name}: {what} did not build{error.first_error}"
                 raise BuildError(reason, **vars(error)) from error
             except OclabError as error:
                 raise type(error)(f"{what} does not run: {error.sentence}") from error
+            say("checking")
             for name, guarded in placed.items():
                 damage = guarded.damage()
                 if damage is not None:
                     raise LaunchError(f"{what} writes outside the array {name!r}: {damage}")
-            return {name: placed[name].get() for name in arrays}
+            return {name: placed[name].get() for name in out}
 
         # An element that keeps both patterns is not written; one that merely differs depends
         # on what was there.
         first, second = results(POISON), results(OTHER_POISON)
-        counted = {name: self._counted(name, first[name]) for name in first}
-        for name, result in counted.items():
-            other = self._counted(name, second[name])
-            missed = int((_holds(result, POISON) & _holds(other, OTHER_POISON)).sum())
-            if missed:
+        for name in set(first) - set(about.bound.inout):
+            result, other = self._counted(name, first[name]), self._counted(name, second[name])
+            missed = _holds(result, POISON) & _holds(other, OTHER_POISON)
+            if missed.any():
+                place = place_text(name, np.flatnonzero(missed)[0], result.shape)
                 raise LaunchError(
-                    f"{what} leaves {missed} elements of {name!r} unwritten; if it is only read, "
-                    "declare it const, give its data, or leave it out of the outputs"
+                    f"{what} leaves {counted(int(missed.sum()), 'element')} unwritten, the first "
+                    f"of them {place}; if the array is only read, declare it const or give its "
+                    f"data; {_in_place(name)}"
                 )
-        if not self.compare(problem, self._description.bound.data, first, second).ok:
+        difference = self.compare(problem, about.bound.data, first, second)
+        if not difference.ok:
             raise LaunchError(
-                "a kernel that reads what it writes cannot be tuned, as each run would find other "
-                f"data: {what} gives another result where {' and '.join(first)} held other "
-                "values before; let it write to an array of its own"
+                f"{what} gives another result each time ({difference}); {_in_place(*first)}"
             )
-        return first
+        self._results = first
 
     def compare(
         self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
@@ -301,6 +311,15 @@ class _Named(Mapping[str, Any]):
         return len(self._constants) + len(self._config)
 
 
+def _in_place(*names: str) -> str:
+    """Say what to do if a kernel reads arrays that it writes."""
+    options = " ".join(f"--arg {name}=inout:..." for name in names)
+    return (
+        f"if the kernel adds to what is there, pass inout={list(names)}, or {options}: "
+        "before each run it then finds what you give"
+    )
+
+
 def _holds(result: np.ndarray[Any, Any], pattern: int) -> np.ndarray[Any, Any]:
     """Return which elements still are the poison that was there before the run."""
     values = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
@@ -315,6 +334,7 @@ def kernel_file(
     local_size: str | None = None,
     restrictions: Sequence[str] = (),
     outputs: Sequence[str] | None = None,
+    inout: Sequence[str] = (),
     expected: Any = None,
     tolerance: float | None = None,
     device: str | int | Device | None = None,
@@ -330,7 +350,7 @@ def kernel_file(
     """
     text.check_names()
     signature = text.signature(text.first)
-    bound = bind_arguments(signature, arguments, outputs)
+    bound = bind_arguments(signature, arguments, outputs, inout)
     if expected is not None:
         expected = expected_for(expected, bound.written, bound.threes)
     if tolerance is None:

@@ -126,7 +126,7 @@ class Search:
         if not self._budget_left():
             raise _OutOf("budget")
         evaluation = self.earlier.get(config)
-        if evaluation is not None and self._is_reference(evaluation):
+        if evaluation is not None and self._leaves_no_reference(evaluation):
             raise no_reference(config, f"{evaluation.reason}; --timeout S gives it longer")
         if evaluation is None:
             left = self._left(search=True)
@@ -151,7 +151,7 @@ class Search:
         OclabError
             If the kernel is no longer the one that this run tunes, or nothing can be compared.
         """
-        if self._is_reference(evaluation):
+        if self._leaves_no_reference(evaluation):
             self._keep(evaluation)
             raise no_reference(evaluation.config, evaluation.reason)
         if kernel_digest(self.task.algorithm.templates) != self.kernel:
@@ -170,11 +170,11 @@ class Search:
             return evaluation
         return replace(evaluation, status="runtime", reason=reason, times_ms=())
 
-    def _is_reference(self, evaluation: Evaluation) -> bool:
-        """Return whether all others should be compared with a configuration that hangs."""
+    def _leaves_no_reference(self, evaluation: Evaluation) -> bool:
+        """Return whether a configuration hangs with which all others would be compared."""
         is_first = evaluation.config == self.points.starts[0]
-        reference = is_first and self.task.operation.reference_is_first
-        return reference and evaluation.status == "timeout"
+        compared = is_first and self.task.operation.reference_is_first
+        return compared and evaluation.status == "timeout"
 
     def _keep(self, evaluation: Evaluation) -> None:
         before = self.journal.trouble
