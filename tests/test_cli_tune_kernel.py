@@ -165,7 +165,11 @@ def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
     for fault, kind, words in (
         ("syntax", BuildError, r"^planted.cl.mako: the first configuration {.*} did not build"),
         ("after", LaunchError, "^the first configuration {.*} writes outside the array 'doubled'"),
-        ("crash", LaunchError, "^the first configuration {.*} does not run: .*SIGSEGV.*--check FILE"),
+        (
+            "crash",
+            LaunchError,
+            "^the first configuration {.*} does not run: .*SIGSEGV.*--check FILE",
+        ),
     ):
         sandbox = Sandbox(make_task(planted(device, (fault,)), device=device))
         with pytest.raises(kind, match=words.replace("} ", "}.*")) as caught:
@@ -175,6 +179,19 @@ def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
     assert (
         BuildError("", log="failed: BAD_OPTIONS - failed\n").first_error == ": failed: BAD_OPTIONS"
     )
+
+
+def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(capsys, monkeypatch):
+    arguments = [
+        *("tune", str(KERNELS / "planted.cl.mako"), "--param", "FAULT=hang,none"),
+        *("--fixed", "WG_SIZE=16", "--arg", f"n={N}", "--arg", "source=random:n"),
+        *("--arg", "doubled=n", "--global", "n", "--timeout", "1", "--quiet"),
+    ]
+    assert main(arguments) == 4  # without a limit it would never end
+    assert "does not run: no end within 1 s, while launching" in capsys.readouterr().err
+    monkeypatch.setattr("opencl_lab.tuning.sandbox.Process", None)  # nothing is launched
+    assert main(arguments) == 4
+    assert "--timeout S gives it longer" in capsys.readouterr().err
 
 
 def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):

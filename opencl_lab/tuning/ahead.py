@@ -169,13 +169,16 @@ class Ahead:
 
     def verdict(self, config: Config) -> Evaluation | None:
         """Return why a configuration cannot be built, if a builder has found that."""
-        answer = self._answers.get((config, False))
-        if answer is None or answer.refusal is None:
-            return None
+        return next((item for item in self.refused() if item.config == config), None)
+
+    def refused(self) -> list[Evaluation]:
+        """Return what builders have found that cannot be built."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return Evaluation(
-            config, answer.refusal, answer.reason, build_ms=answer.build_ms, timestamp=now
-        )
+        return [
+            Evaluation(config, answer.refusal, answer.reason, (), answer.build_ms, 0.0, now)
+            for (config, whole), answer in list(self._answers.items())
+            if answer.refusal is not None and not whole
+        ]
 
     def learn(self, evaluation: Evaluation) -> None:
         """Compare how long a build took where it was measured, and stop if nothing was saved."""

@@ -134,6 +134,10 @@ class Sandbox:
         """Time a configuration a few times more, and check it if this worker has not yet."""
         return self._ask("again", config, math.inf, seconds)
 
+    def refused(self) -> list[Evaluation]:
+        """Return what builders have refused, or waited for in vain."""
+        return self.ahead.refused()
+
     def close(self) -> None:
         """End all processes, also in the middle of a run; they have nothing to save."""
         self._end_worker()

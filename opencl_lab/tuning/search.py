@@ -100,6 +100,11 @@ class Search:
                     asked = questions.send(answer)
                     self.thinking += time.monotonic() - begin
         except _OutOf as limit:
+            for found in self.runner.refused():  # a resume need not wait for it again
+                if found.config not in self.seen and self._budget_left():
+                    self.seen[found.config] = found
+                    self.made += 1
+                    self._keep(found)
             return limit.what
         except StopIteration:
             return "complete"
