@@ -15,6 +15,7 @@ from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchE
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
+from opencl_lab.tuned import database
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.journal import journal_file
 from opencl_lab.tuning.kernel_file import kernel_file
@@ -115,7 +116,7 @@ def test_plain_opencl_c_gets_macros_and_nothing_of_mako(device):
     plan = operation.algorithms[0].plan(operation.problem(), config, device)
     (launch,) = plan.launches
     assert launch.options == ("-DSHIFT=0.5f", "-DWG=64", "-DWORK=4")
-    assert launch.params["SOURCE"] == (KERNELS / "saxpy.cl").read_text()
+    assert launch.params == {} and launch.template == str(KERNELS / "saxpy.cl")
     assert (launch.global_size, launch.local_size) == ((768,), (64,))
     assert list(launch.arguments) == ["a", "x", "y", "n", "staged"]
     assert launch.arguments["staged"] == LocalMemory(256)
@@ -239,6 +240,53 @@ def test_a_kernel_without_inputs(device, tmp_path):
         1: "correct",
         2: "correctness",
     }
+
+
+def test_sizes_are_numbers_and_text(device):
+    given = KERNELS / "saxpy.cl", {"WG": (16,), "WORK": (1,)}, SAXPY
+    for how, name in ((lambda config: 100, "global_size"), (2.5, "global_size"), (None, "local")):
+        sizes = (64, [lambda config: 8]) if name == "local" else (how, "WG")
+        with pytest.raises(InvalidProblem, match=f'{name}.* takes .*"ceil_div'):
+            ol.tune_kernel(*given, sizes[0], local_size=sizes[1], fixed={"SHIFT": 0})
+    result = ol.tune_kernel(*given, np.int64(N), local_size=np.int32(16), fixed={"SHIFT": "0.0f"},
+                            expected=2.5 * X, budget=1, device=device)  # fmt: skip
+    assert result.best is not None
+
+
+@pytest.mark.parametrize("suffix", ["cl", "cl.mako"])
+def test_arguments_are_called_as_built_in_functions_and_errors_name_the_file(
+    device, tmp_path, caplog, suffix
+):
+    kernel = tmp_path / f"scale.{suffix}"
+    page = '<%page args="WG"/>\n' if suffix == "cl.mako" else ""
+    kernel.write_text(
+        f"{page}\n"
+        "kernel void scale(global const float *min, global float *length, float step, int mix,\n"
+        "                  float factor) {\n"
+        "    length[get_global_id(0)] = step * min[get_global_id(0)] + mix + factor; }\n"
+    )
+    text = KernelText(kernel, None, {"WG": (8, 16)}, {}, ("-Dfactor=weight",))
+    x = X[:64]
+    arguments = {"min": x, "length": x, "step": 2.0, "mix": 3, "factor": 0.5}
+
+    def made():
+        return kernel_file(text, arguments, "64", local_size="WG", device=device)
+
+    operation = made()
+    outputs = operation.run(operation.problem(), {"min": x}, config={"WG": 8}).outputs
+    np.testing.assert_allclose(outputs["length"], 2 * x + 3.5, rtol=1e-6, atol=1e-6)
+    task = make_task(operation, device=device)
+    config = Config(WG=8)
+    database.store(device, operation.name, task.algorithm, task.problem, config, 1.0)
+    kernel.write_text(kernel.read_text().replace("step *", "no_such_thing *"))
+    operation = made()
+    with caplog.at_level("WARNING", "opencl_lab"), pytest.raises(BuildError) as caught:
+        operation.run(operation.problem(), {"min": x})
+    assert f"scale.{suffix} did not build" in caught.value.sentence
+    where = "rendered scale.cl.mako:5:" if page else "scale.cl:4:"
+    assert where in caught.value.log
+    (record,) = caplog.records
+    assert "stale" in record.message and "oclab tune" not in record.message
 
 
 def test_a_kernel_that_adds_to_its_output_is_tuned(device):

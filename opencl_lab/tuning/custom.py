@@ -210,8 +210,9 @@ class KernelOperation(Operation[P], Generic[P]):
             worst = max(worst, float(shares.max(initial=0)))
             if not first_wrong and (shares > 1).any():
                 place = np.flatnonzero(shares > 1)[0]
-                first_wrong = f"{place_text(name, place, right.shape)} is {given.flat[place]}"
-                first_wrong += f", not {right.flat[place]}"
+                values = str(given.flat[place]), str(right.flat[place])  # as short as their type
+                where = place_text(name, place, right.shape)
+                first_wrong = f"{where} is {values[0]}, not {values[1]}"
             max_abs = max(max_abs, float(error.max(initial=0)))
             max_rel = max(max_rel, float(relative.max(initial=0)))
         return Difference(max_abs, max_rel, error_over_bound=worst, first_wrong=first_wrong)
