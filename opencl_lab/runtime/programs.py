@@ -163,7 +163,7 @@ def _named(template: str) -> str:
     if not path.is_absolute():
         return ""
     name = f"rendered {path.name}" if path.suffix == ".mako" else path.name
-    return f"#line 1 {json.dumps(name)}\n"
+    return f"#line 1 {json.dumps(name, ensure_ascii=False)}\n"
 
 
 def _check_signature(kernel: cl.Kernel, launch: Launch, program: cl.Program) -> None:

@@ -96,7 +96,9 @@ def bind_arguments(
         raise InvalidProblem(f"{strays}: only arrays can be read and written")
     if not bound.written:
         raise InvalidProblem(
-            f"the kernel {signature.kernel} writes to no array: there is no result to check"
+            f"the kernel {signature.kernel} writes to no array: there is no result to check; name "
+            "those that it writes in outputs= (--arg NAME=out:...), and those that it reads as well "
+            "in inout= (--arg NAME=inout:...)"
         )
     return bound
 

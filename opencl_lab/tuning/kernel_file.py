@@ -261,7 +261,9 @@ class KernelFile(KernelOperation[KernelProblem]):
         # An element that keeps both patterns is not written; one that merely differs depends
         # on what was there.
         first, second = results(POISON), results(OTHER_POISON)
-        for name in set(first) - set(about.bound.inout):
+        for name in first:
+            if name in about.bound.inout:
+                continue
             result, other = self._counted(name, first[name]), self._counted(name, second[name])
             missed = _holds(result, POISON) & _holds(other, OTHER_POISON)
             if missed.any():

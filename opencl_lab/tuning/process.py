@@ -152,7 +152,8 @@ def no_reference(first: Config, reason: str) -> LaunchError:
     """Return the error that nothing can be compared, as the first configuration does not run."""
     return LaunchError(
         f"the first configuration {first}, with which all others are compared, does not run: "
-        f"{reason}; put one first that runs, or give its expected result (--check FILE)"
+        f"{reason}; put one first that runs, or give its expected result (--check FILE), or more "
+        "time (--timeout, --time-limit)"
     )
 
 

@@ -132,7 +132,7 @@ class Search:
             raise _OutOf("budget")
         evaluation = self.earlier.get(config)
         if evaluation is not None and self._leaves_no_reference(evaluation):
-            raise no_reference(config, f"{evaluation.reason}; --timeout S gives it longer")
+            raise no_reference(config, evaluation.reason)
         if evaluation is None:
             left = self._left(search=True)
             evaluation = self.runner.evaluate(config, self._best_ms(), left) if left > 0 else None
