@@ -97,7 +97,7 @@ def bind_arguments(
     if not bound.written:
         raise InvalidProblem(
             f"the kernel {signature.kernel} writes to no array: there is no result to check; name "
-            "those that it writes in outputs= (--arg NAME=out:...), and those that it reads as well "
+            "those that it writes in outputs= (--arg NAME=out:...), and those that it also reads "
             "in inout= (--arg NAME=inout:...)"
         )
     return bound
