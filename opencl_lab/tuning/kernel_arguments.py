@@ -48,6 +48,10 @@ class BoundArguments:
         """The arrays that the kernel writes."""
         return {buffer.name: buffer for buffer in self.buffers if buffer.role == "out"}
 
+    def counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the part of an array that a result is made of."""
+        return array[..., :3] if name in self.threes else array
+
 
 def bind_arguments(
     signature: Signature,

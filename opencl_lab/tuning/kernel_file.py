@@ -17,27 +17,23 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
-from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
+from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.measuring.difference import Difference
-from opencl_lab.measuring.guarded import Guarded
-from opencl_lab.measuring.poison import POISON
 from opencl_lab.operation import Option
 from opencl_lab.plan import Argument as Passed
 from opencl_lab.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.runtime.session import default_queue
 from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.tuning.custom import KernelOperation, place_text
+from opencl_lab.tuning.custom import KernelOperation
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
+from opencl_lab.tuning.first_results import first_results
 from opencl_lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
 from opencl_lab.tuning.kernel_text import KernelText
-from opencl_lab.wording import counted
 
 __all__ = ["KernelFile", "kernel_file"]
 
 MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 64 bits
-OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
 
 
 @dataclass(frozen=True)
@@ -225,72 +221,19 @@ class KernelFile(KernelOperation[KernelProblem]):
 
     def make_reference(self, say: Callable[[str], None]) -> None:
         """Run the first configuration, where no right result is given."""
-        if self._results is not None:
-            return
-        about = self._description
-        device = select_device(about.device)
-        queue = default_queue(device, profiling=True)
-        problem = self.problem()
-        config = self._first(problem, device)
-        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in about.bound.buffers}
-        out = {name: placed[name].array for name in about.bound.written}
-        inputs = {name: item.array for name, item in placed.items() if name not in out}
-        what = f"the first configuration {config}, with which all others are compared,"
-
-        def results(pattern: int) -> Arrays:
-            for name, guarded in placed.items():
-                guarded.poison(pattern)
-                if name in about.bound.data:
-                    guarded.set(about.bound.data[name])
-            say("launching")
-            try:
-                self.run(problem, inputs, config=config, queue=queue, out=out)
-                queue.finish()
-            except BuildError as error:
-                reason = f"{self.name}: {what} did not build{error.first_error}"
-                raise BuildError(reason, **vars(error)) from error
-            except OclabError as error:
-                raise type(error)(f"{what} does not run: {error.sentence}") from error
-            say("checking")
-            for name, guarded in placed.items():
-                damage = guarded.damage()
-                if damage is not None:
-                    raise LaunchError(f"{what} writes outside the array {name!r}: {damage}")
-            return {name: placed[name].get() for name in out}
-
-        # An element that keeps both patterns is not written; one that merely differs depends
-        # on what was there.
-        first, second = results(POISON), results(OTHER_POISON)
-        for name in first:
-            if name in about.bound.inout:
-                continue
-            result, other = self._counted(name, first[name]), self._counted(name, second[name])
-            missed = _holds(result, POISON) & _holds(other, OTHER_POISON)
-            if missed.any():
-                place = place_text(name, np.flatnonzero(missed)[0], result.shape)
-                raise LaunchError(
-                    f"{what} leaves {counted(int(missed.sum()), 'element')} unwritten, the first "
-                    f"of them {place}; if the array is only read, declare it const or give its "
-                    f"data; {_in_place(name)}"
-                )
-        difference = self.compare(problem, about.bound.data, first, second)
-        if not difference.ok:
-            raise LaunchError(
-                f"{what} gives another result each time ({difference}); {_in_place(*first)}"
-            )
-        self._results = first
+        if self._results is None:
+            device = select_device(self._description.device)
+            config = self._first(self.problem(), device)
+            self._results = first_results(self, self._description.bound, config, device, say)
 
     def compare(
         self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
         """Compare every output; what lies between vectors of three numbers does not count."""
-        right = {name: self._counted(name, array) for name, array in expected.items()}
-        given = {name: self._counted(name, array) for name, array in actual.items()}
+        bound = self._description.bound
+        right = {name: bound.counted(name, array) for name, array in expected.items()}
+        given = {name: bound.counted(name, array) for name, array in actual.items()}
         return super().compare(problem, inputs, right, given)
-
-    def _counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the part of an array that a result is made of."""
-        return array[..., :3] if name in self._description.bound.threes else array
 
 
 class _Named(Mapping[str, Any]):
@@ -311,21 +254,6 @@ class _Named(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._constants) + len(self._config)
-
-
-def _in_place(*names: str) -> str:
-    """Say what to do if a kernel reads arrays that it writes."""
-    options = " ".join(f"--arg {name}=inout:..." for name in names)
-    return (
-        f"if the kernel adds to what is there, pass inout={list(names)}, or {options}: "
-        "before each run it then finds what you give"
-    )
-
-
-def _holds(result: np.ndarray[Any, Any], pattern: int) -> np.ndarray[Any, Any]:
-    """Return which elements still are the poison that was there before the run."""
-    values = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
-    return np.asarray(np.all(values.reshape(-1, result.dtype.itemsize) == pattern, axis=1))
 
 
 def kernel_file(
