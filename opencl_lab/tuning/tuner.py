@@ -288,7 +288,7 @@ def tune(
         Seconds at most; 90 if neither this nor a budget is given.
     timeout : float, optional
         Seconds that a configuration may take to build, and to run; the default
-        follows from the best so far.
+        follows from the best so far. A third of the time limit at most.
     builders : int, optional
         Processes that compile ahead; by default one for each core, but for the one that measures.
         0: the process that measures compiles.
