@@ -60,7 +60,7 @@ SEARCH_OPTIONS = (
         "--timeout",
         type=float,
         metavar="S",
-        help="Seconds for a configuration to build, and to run, a third of the time limit at most.  "
+        help="Seconds for a configuration to build, and to run; a third of --time-limit at most.  "
         "[default: by the best so far]",
     ),
     click.option(
