@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import linecache
+import re
 import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
@@ -86,14 +89,15 @@ class Programs:
         flags = [*options, "-cl-kernel-arg-info", "-w"]
         of_intel = is_intel_cpu(self.device.kind, self.device.platform)
         text = adapted(source.text) if of_intel else source.text
+        named = _named(source.template) + text
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-                quick = with_declarations(version, text)
+                quick = with_declarations(version, named)
                 if quick is not None:
                     with suppress(cl.Error):
                         return self._built(quick[0], [*flags, *quick[1]])
-                return self._built(text, flags)
+                return self._built(named, flags)
         except cl.Error as error:
             if restore_cache():  # another process cleared it
                 return self._build(source, options)
@@ -126,7 +130,7 @@ class Programs:
                 if launch.kernel not in names
                 else f"kernel {launch.kernel!r} of {launch.template} could not be created: {error}"
             ) from error
-        _check_signature(kernel, launch)
+        _check_signature(kernel, launch, program)
         self._check_group(kernel, launch)
         return kernel
 
@@ -153,8 +157,21 @@ def _same_program(one: Launch, other: Launch) -> bool:
     )
 
 
-def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
-    """Compare the plan's argument names with the kernel's own, where the driver tells them."""
+def _named(template: str) -> str:
+    """Return a directive by which a compiler names a file of the user's own, and not its copy."""
+    path = Path(template)
+    if not path.is_absolute():
+        return ""
+    name = f"rendered {path.name}" if path.suffix == ".mako" else path.name
+    return f"#line 1 {json.dumps(name, ensure_ascii=False)}\n"
+
+
+def _check_signature(kernel: cl.Kernel, launch: Launch, program: cl.Program) -> None:
+    """Compare the plan's argument names with the kernel's own, where the driver tells them.
+
+    One that the source has, and the driver calls otherwise, was renamed by a macro: PoCL's are
+    called as the built-in functions, and `step` is `_cl_step` there.
+    """
     if kernel.num_args != len(launch.arguments):
         raise LaunchError(
             f"kernel {launch.kernel} takes {counted(kernel.num_args, 'argument')}, "
@@ -165,7 +182,10 @@ def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
             declared = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
         except cl.Error:
             return
-        if declared and declared != name:
+        if not declared or declared == name:
+            continue
+        source = str(program.get_info(cl.program_info.SOURCE))
+        if declared in launch.arguments or not re.search(rf"\b{name}\b", source):
             raise LaunchError(
                 f"argument {index} of kernel {launch.kernel} is {declared!r} in the source "
                 f"and {name!r} in the plan"
