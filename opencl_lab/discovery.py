@@ -20,7 +20,8 @@ import pyopencl as cl
 from opencl_lab import intel
 from opencl_lab.errors import DeviceNotFound, LaunchError
 from opencl_lab.paths import cache_dir, read_json
-from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_bytes
+from opencl_lab.pocl import repair_generic_cpu, repaired_vector_bytes
+from opencl_lab.pocl_cache import prepare_cache
 
 __all__ = [
     "KINDS",
