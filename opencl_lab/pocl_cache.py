@@ -60,7 +60,7 @@ BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
 ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
 PAUSE = 0.1  # seconds, after which another process has loaded what it has just written
-SAME_TIME = 10**9  # nanoseconds
+SAME_TIME = 50_000_000  # nanoseconds, which the clocks of file systems cannot tell apart
 ROOM = 16 << 20  # bytes that a cache should have left at first,
 LEAST_ROOM = 4 << 20  # and without which nothing is built
 
@@ -87,7 +87,7 @@ def prepare_cache() -> None:
         folder, found = temporary_folder(folder, f"{planted}; {ADVICE}"), []
     os.environ["POCL_CACHE_DIR"] = str(folder)
     _remove_damaged(folder, found)
-    atexit.unregister(record_built)
+    atexit.unregister(record_built)  # once
     atexit.register(record_built)
 
 
@@ -133,7 +133,7 @@ def record_built() -> None:
 def forget_last_built() -> bool:
     """Remove the program that PoCL has built last; return whether it could be removed.
 
-    What other processes have built in the same second goes with it.
+    What others have built at the same moment goes with it.
     """
     folder = _folder()
     times = {}
