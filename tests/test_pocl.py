@@ -1,11 +1,16 @@
-"""The repair of PoCL's processor name touches that name alone, and lets builds work."""
+"""PoCL's cache and its linker: nothing there ends the process."""
 
 from __future__ import annotations
 
-import ctypes
+import json
+import os
 import platform
+import subprocess
+import sys
+import time
 import uuid
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
@@ -21,100 +26,300 @@ pytestmark = pytest.mark.skipif(
     reason="PoCL is repaired on x86-64 Linux alone",
 )
 
-GENERIC = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-generic"
-KNOWN = {b"haswell", b"x86-64"}
+# ------------------------------------------------------------------- the cache
+
+PROGRAM = "AB/" + "CDEF" * 9
+TOUCHED, BC, SO = "last_accessed", f"{PROGRAM}/program.bc", f"{PROGRAM}/f/1-1-1/f.so"
+WHOLE_ELF = b"\x7fELF" + bytes(0x24) + (128).to_bytes(8, "little") + bytes(10)
+WHOLE_ELF += (32).to_bytes(2, "little") + (2).to_bytes(2, "little") + bytes(2 + 128)
 
 
-class FakeDevice:
-    """Memory that looks like PoCL's device structure, with pointers to texts."""
-
-    def __init__(self, *texts):
-        self.texts = [ctypes.create_string_buffer(text, 16) for text in texts]
-        self.memory = (ctypes.c_size_t * (pocl.DEVICE_BYTES // 8))()
-        for place, text in enumerate(self.texts):
-            self.memory[10 * place + 3] = ctypes.addressof(text)
-
-    @property
-    def pointer(self):
-        return ctypes.addressof(self.memory)
-
-    @property
-    def contents(self):
-        return [text.raw for text in self.texts]
+BITCODE = b"BC\xc0\xde"
+for words in (3, 0, 7):  # blocks: how they begin, how long they are, what they hold
+    BITCODE += (0xC14 + 1).to_bytes(4, "little") + words.to_bytes(4, "little") + b"\x05" * 4 * words
+WRAPPED = b"\xde\xc0\x17\x0b" + bytes(4) + (20).to_bytes(4, "little")
+WRAPPED += len(BITCODE).to_bytes(4, "little") + bytes(4) + BITCODE + bytes(8)
 
 
-def test_the_name_is_replaced_by_one_that_llvm_knows():
-    device = FakeDevice(b"sse4", b"generic", b"generic-name")
-    words, before = list(device.memory), device.contents
-    assert pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.texts[1].value in KNOWN
-    assert device.contents[0] == before[0]
-    assert device.contents[2] == before[2]
-    assert device.contents[1][8:] == before[1][8:]  # no byte beyond the old name
-    assert list(device.memory) == words
-
-
-def test_a_second_repair_finds_nothing_to_do():
-    device = FakeDevice(b"generic")
-    assert pocl.repair_generic_cpu(GENERIC, device.pointer)
-    after = device.contents
-    assert not pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.contents == after
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """An empty folder that POCL_CACHE_DIR names."""
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    "version",
+    ("name", "content", "kept"),
     [
-        "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-haswell",
-        "OpenCL 3.0 PoCL HSTR: generic-x86_64-pc-linux-gnu-znver3",
-        "OpenCL 3.0 CUDA-generic",
-        "OpenCL 3.0 PoCL HSTR: cpu-generic (later)",
-        "",
+        (BC, BITCODE, True),
+        (BC, WRAPPED, True),
+        (BC, WRAPPED[:-9], False),
+        (BC, WRAPPED[:10], False),
+        (BC, BITCODE[:-1], False),
+        (BC, BITCODE[:-4], False),
+        (BC, BITCODE[:6], False),
+        (BC, BITCODE + b"more", False),
+        (BC, b"BC\xc0\xde and more", False),
+        (BC, b"", False),
+        (BC, b"BC", False),
+        (SO, WHOLE_ELF, True),
+        (SO, WHOLE_ELF[:-1], False),
+        (SO, WHOLE_ELF[:20], False),
+        (SO, b"", False),
+        (SO, b"x" + WHOLE_ELF[1:], False),
+        (f"{PROGRAM}/build.log", b"", True),
     ],
 )
-def test_other_versions_are_not_touched(version):
-    device = FakeDevice(b"generic")
-    before = device.contents
-    assert not pocl.repair_generic_cpu(version, device.pointer)
-    assert device.contents == before
+@pytest.mark.parametrize("age", ["old", ""])
+def test_damaged_files_of_the_cache_are_removed(name, content, kept, age, folder):
+    path = folder / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    if age:
+        os.utime(path, (0, 0))
+    pocl.prepare_cache()
+    assert path.exists() == kept
+    assert os.environ["POCL_CACHE_DIR"] == str(folder)
+    if kept:
+        assert path.read_bytes() == content
 
 
-def test_a_repaired_device_has_the_vectors_of_its_new_name():
-    assert pocl.repaired_vector_bytes(GENERIC) in (16, 32)
-    assert pocl.repaired_vector_bytes(GENERIC.replace("generic", "skylake-avx512")) is None
-    assert pocl.repaired_vector_bytes("OpenCL 3.0 CUDA-generic") is None
+def test_files_that_are_being_written_are_kept(folder, monkeypatch):
+    path = folder / BC
+    path.parent.mkdir(parents=True)
+    path.write_bytes(BITCODE[:9])
+    monkeypatch.setattr(time, "sleep", lambda seconds: path.write_bytes(BITCODE[:13]))
+    pocl.prepare_cache()
+    assert path.exists()
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    pocl.prepare_cache()
+    assert not path.exists()
 
 
-def test_other_versions_are_not_even_read():
-    assert not pocl.repair_generic_cpu("OpenCL 1.2", 0)
+def _write(folder, name, content):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
 
 
-@pytest.mark.parametrize("texts", [(), (b"znver3",), (b"generic", b"generic")])
-def test_an_unclear_structure_is_not_touched(texts):
-    device = FakeDevice(*texts)
-    before = device.contents
-    assert not pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.contents == before
+def _recorded(folder):
+    return list(json.loads((folder / "checked.json").read_text()))
 
 
-@pytest.mark.parametrize("pointer", [0, 8, 1 << 46])
-def test_an_unreadable_structure_is_no_crash(pointer):
-    assert not pocl.repair_generic_cpu(GENERIC, pointer)
+def _flip(path, byte):
+    """Change one bit of a file, whose size and time of writing stay."""
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[byte] ^= 4
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-@pytest.mark.parametrize(("system", "machine"), [("Darwin", "x86_64"), ("Linux", "aarch64")])
-def test_other_machines_are_not_touched(system, machine, monkeypatch):
-    monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    device = FakeDevice(b"generic")
-    assert not pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.texts[0].value == b"generic"
+def _cut(path):
+    status = path.stat()
+    path.write_bytes(path.read_bytes()[:-20])  # a whole block
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def test_the_known_names_fit_into_the_place_of_the_old_one():
-    name = pocl._known_processor()
-    assert len(name) == len(pocl.UNKNOWN)
-    assert name.rstrip(b"\0") in KNOWN
+def _replace_by_a_folder(path):
+    path.unlink()
+    (path / "more").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("damage", [lambda path: _flip(path, -1), _cut, _replace_by_a_folder])
+@pytest.mark.parametrize("name", [BC, SO])
+def test_what_is_not_as_recorded_is_removed(folder, name, damage):
+    content = {BC: BITCODE + BITCODE[4:24], SO: WHOLE_ELF + bytes(20)}
+    paths = {name: _write(folder, name, content[name]) for name in content}
+    pocl.prepare_cache()
+    damage(paths[name])
+    other = paths[SO if name == BC else BC]
+    other.write_bytes(other.read_bytes())  # as a copy of the cache has new times
+    pocl.prepare_cache()
+    assert not paths[name].exists() and other.exists()
+    assert set(json.loads((folder / "checked.json").read_text())) == {
+        str(other.relative_to(folder))
+    }
+
+
+@pytest.mark.parametrize("name", [PROGRAM, f"{PROGRAM}/f", f"{PROGRAM}/f/1-1-1"])
+def test_files_where_pocl_makes_folders_are_removed(folder, name):
+    path = _write(folder, name, b"")
+    kept = [_write(folder, other, b"") for other in ("CD/of a user", "CD/AB/f")]
+    kept += [_write(folder, f"CD{PROGRAM[2:]}/{other}", b"") for other in (TOUCHED, "f/1/a.o")]
+    pocl.prepare_cache()
+    assert not path.exists() and all(other.exists() for other in kept)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"x": 1, "%s": [1, 2]}' % BC.encode()])
+def test_a_damaged_record_is_made_anew(folder, content):
+    _write(folder, BC, BITCODE)
+    _write(folder, "checked.json", content)
+    pocl.prepare_cache()
+    assert _recorded(folder) == [BC]
+
+
+def _run(code, folder):
+    """Run a program with a cache of its own: others may be building."""
+    environment = {**os.environ, "POCL_CACHE_DIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def on_pocl(device):
+    """Leave out what other drivers do not have."""
+    if "PoCL" not in device.platform_version:
+        pytest.skip("only PoCL has this cache")
+
+
+SORTED = """
+import numpy as np, opencl_lab as ol
+assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
+"""
+
+
+@pytest.mark.usefixtures("on_pocl")
+def test_what_pocl_writes_is_whole_and_recorded(folder, tmp_path):
+    _run(SORTED, folder)
+    found = [folder / name for name in _recorded(folder)]
+    assert {path.suffix for path in found} == {".bc", ".so"}
+    assert set(found) == {*folder.glob("*/*/*.bc"), *folder.glob("*/*/*/*/*.so")}
+    for path in found:
+        assert pocl._is_whole(path)
+        cut = _write(tmp_path / "other", path.name, path.read_bytes()[:-5])
+        assert not pocl._is_whole(cut)
+        _flip(path, path.stat().st_size // 2)
+    pocl.prepare_cache()
+    assert not any(path.exists() for path in found)
+
+
+UNREADABLE = """
+import glob, os, sys
+import numpy as np, opencl_lab as ol, pyopencl as cl
+from opencl_lab.discovery import select_device
+from opencl_lab.runtime.session import session_of
+from opencl_lab.template import Source
+
+source = Source("any", "__kernel void f(void) {}")
+for _ in range(2):
+    context = cl.Context([select_device().handle])
+    program = session_of(cl.CommandQueue(context)).program(source, ())
+    assert program.get_info(cl.program_info.KERNEL_NAMES) == "f"
+    (path,) = glob.glob(os.environ["POCL_CACHE_DIR"] + "/*/*/program.bc")
+    with open(path, "r+b") as file:
+        assert file.seek(0, 2) > 1000  # and not what was written below
+        file.truncate(0)
+        file.seek(0)
+        file.write(%r)
+"""
+
+
+@pytest.mark.usefixtures("on_pocl")
+def test_what_pocl_cannot_read_is_built_again(folder):
+    _run(UNREADABLE % BITCODE, folder)
+
+
+CLEARED = """
+import os, shutil
+from opencl_lab.discovery import select_device
+from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.template import Source
+
+session = session_of(default_queue(select_device()))
+for name in ("first", "second"):
+    session.program(Source(name, f"__kernel void {name}(void) {{}}"), ())
+    assert os.listdir(os.environ["POCL_CACHE_DIR"])
+    shutil.rmtree(os.environ["POCL_CACHE_DIR"])
+"""
+
+
+@pytest.mark.usefixtures("on_pocl")
+def test_builds_outlive_a_cache_that_is_cleared(tmp_path):
+    _run(CLEARED, tmp_path / "pocl")
+
+
+def test_what_was_checked_is_not_read_again(folder, monkeypatch):
+    path = _write(folder, BC, BITCODE)
+    read = []
+    checksum = pocl._checksum
+    monkeypatch.setattr(pocl, "_checksum", lambda path: read.append(path) or checksum(path))
+    pocl.prepare_cache()
+    pocl.prepare_cache()
+    assert read == [path]
+    os.utime(path, (0, 0))
+    pocl.prepare_cache()
+    pocl.prepare_cache()
+    assert read == [path, path]
+
+
+def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path):
+    monkeypatch.setenv("POCL_CACHE_DIR", "")
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
+    pocl.prepare_cache()
+    assert os.environ["POCL_CACHE_DIR"] == str(tmp_path / "pocl")
+    assert (tmp_path / "pocl").is_dir()
+
+
+def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):
+    (folder / "a file").touch()
+    monkeypatch.setenv("POCL_CACHE_DIR", str(folder / "a file" / "pocl"))
+    pocl.prepare_cache()
+    other = Path(os.environ["POCL_CACHE_DIR"])
+    assert other.is_dir()
+    assert folder not in other.parents
+
+
+@pytest.mark.parametrize("name", ["AB", "AB/f.so", "link"])
+@pytest.mark.parametrize("planted", ["owner", "mode"])
+def test_a_cache_with_what_others_have_put_there_is_replaced(folder, caplog, name, planted):
+    (folder / "AB").mkdir()
+    (folder / "AB" / "f.so").write_bytes(WHOLE_ELF)
+    (folder / "link").symlink_to("AB")
+    folder.chmod(0o755)
+    if planted == "mode":
+        (folder / name).chmod(0o777)
+    elif os.geteuid():
+        pytest.skip("only root can give files away")
+    else:
+        os.chown(folder / name, 1234, 1234, follow_symlinks=False)
+    pocl.prepare_cache()
+    other = Path(os.environ["POCL_CACHE_DIR"])
+    assert other != folder and not list(other.glob("*/*"))
+    assert len(caplog.records) == 1 and str(folder) in caplog.text
+
+
+@pytest.mark.parametrize(("free", "words"), [(pocl.LEAST_ROOM - 1, "disk is full"), (1e9, None)])
+def test_a_build_without_room_is_an_error(device, own_queue, monkeypatch, free, words):
+    monkeypatch.setattr(pocl, "free_bytes", lambda folder: free)
+    assert pocl.no_room("OpenCL 3.0 CUDA 12.8") is None
+    session = session_of(own_queue(device.handle))
+    session.device = replace(session.device, platform_version="OpenCL 3.0 PoCL 6.0")
+    source = Source("a", "__kernel void f(void) {}")
+    if words is None:
+        assert session.program(source, ())
+    else:
+        with pytest.raises(BuildError, match=words):
+            session.program(source, ())
+
+
+def test_files_that_vanish_hide_no_others(tmp_path):
+    names = {f"{letter}.so" for letter in "abcdef"}
+    for name in names:
+        (tmp_path / name).touch()
+    entries = pocl._entries(str(tmp_path))
+    first, _ = next(entries)
+    gone = sorted(names - {first})[1:]
+    for name in gone:
+        (tmp_path / name).unlink()
+    assert {name for name, _ in entries} == names - {first, *gone}
+    assert not list(pocl._entries(str(tmp_path / "gone")))
 
 
 # ------------------------------------------------------------------ the linker
@@ -147,7 +352,7 @@ def test_a_build_without_a_linker_is_an_error(device, own_queue, tmp_path, monke
 
 @pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")  # Intel's compiler says "done"
 def test_builds_work(queue):
-    """A source that no cache has seen builds and runs: with PoCL 3.0 on Zen 5, the repaired way."""
+    """A source that no cache has seen builds and runs."""
     number = uuid.uuid4().int % 2**31
     source = f"__kernel void f(__global int *target) {{ target[get_global_id(0)] = {number}; }}"
     program = cl.Program(queue.context, source).build()

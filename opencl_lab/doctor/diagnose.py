@@ -19,8 +19,7 @@ from opencl_lab.doctor.installation import installation
 from opencl_lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.measuring.roofline import Peaks
 from opencl_lab.paths import write_json
-from opencl_lab.pocl import linker_missing
-from opencl_lab.pocl_cache import no_room
+from opencl_lab.pocl import linker_missing, no_room
 
 __all__ = ["PROBES", "Finding", "Probe", "Report", "examine", "report", "store"]
 

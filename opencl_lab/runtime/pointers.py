@@ -9,8 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.device import Device
-from opencl_lab.pocl import linker_missing
-from opencl_lab.pocl_cache import no_room
+from opencl_lab.pocl import linker_missing, no_room
 from opencl_lab.runtime.declarations import with_declarations
 
 __all__ = ["UNASKED", "takes_pointers"]

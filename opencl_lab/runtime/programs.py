@@ -17,8 +17,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Launch
-from opencl_lab.pocl import linker_missing
-from opencl_lab.pocl_cache import forget_last_built, no_room, restore_cache
+from opencl_lab.pocl import forget_last_built, linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.template import Source, render
 from opencl_lab.wording import counted

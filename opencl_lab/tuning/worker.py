@@ -98,7 +98,7 @@ def main(role: str) -> None:
         os.dup2(2, 1)
         with suppress(BrokenPipeError, EOFError):  # the tuner is gone
             _serve(role, requests, answers)
-    from opencl_lab.pocl_cache import record_built
+    from opencl_lab.pocl import record_built
 
     record_built()
     sys.stderr.flush()
