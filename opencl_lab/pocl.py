@@ -187,7 +187,7 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
         time.sleep(PAUSE)
     for path, seen in suspects:
         with suppress(OSError):
-            if _stamp(path.lstat()) == _stamp(seen):
+            if _stamp(path.lstat()) == _stamp(seen):  # and not made again meanwhile
                 shutil.rmtree(path) if stat.S_ISDIR(seen.st_mode) else path.unlink()
     if sound != known:
         with suppress(OSError):

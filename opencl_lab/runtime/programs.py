@@ -119,14 +119,14 @@ class Programs:
     def _is_unreadable(self, program: cl.Program) -> bool:
         """Return whether PoCL could not read a program in its cache, which is removed there.
 
-        PoCL takes it for one without kernels, and ends the process when its context is released.
+        PoCL takes it for one without kernels.
         """
-        if "PoCL" not in self.device.platform_version:
+        of_pocl = "PoCL" in self.device.platform_version
+        if not of_pocl or program.get_info(cl.program_info.NUM_KERNELS):
             return False
-        if program.get_info(cl.program_info.NUM_KERNELS) or not forget_last_built():
-            return False
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))  # so it never is
-        return True
+        # PoCL would end the process when the context is released, so it never is.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
+        return forget_last_built()
 
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         """Return a new kernel object for a launch, checked against the kernel's own limits."""
