@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -215,13 +216,23 @@ def _discover() -> tuple[Device, ...]:
     return tuple(sorted(found, key=_preference))
 
 
+_discovering = threading.RLock()
+
+
+def _found() -> tuple[Device, ...]:
+    """Return every device, which one thread discovers while others wait."""
+    with _discovering:
+        return _discover()
+
+
 # The threads of a driver do not come along into a forked process, which waits for them for ever.
 _started = _forked = False
 
 
 def _after_fork() -> None:
-    global _forked
+    global _forked, _discovering
     _forked = _forked or _started
+    _discovering = threading.RLock()  # whose thread may not have come along
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -260,7 +271,7 @@ def devices() -> list[Device]:
         `oclab doctor` saw nothing work comes after all others. Empty when the
         machine has no OpenCL driver.
     """
-    return list(_discover())
+    return list(_found())
 
 
 def _describe(found: list[Device]) -> str:
@@ -386,7 +397,7 @@ def select_device(spec: str | int | Device | None = None) -> Device:
 
 def device_of(handle: cl.Device) -> Device:
     """Return the record of a `pyopencl.Device`, for queues that the user made."""
-    for device in _discover():
+    for device in _found():
         if device.handle == handle:
             return device
     return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import linecache
 import re
@@ -19,7 +20,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Launch
-from opencl_lab.pocl import linker_missing, no_room, restore_cache
+from opencl_lab.pocl import forget_last_built, linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.template import Source, render
 from opencl_lab.wording import counted
@@ -108,14 +109,28 @@ class Programs:
                 options=tuple(flags),
             ) from error
 
-    def _built(self, text: str, flags: list[str]) -> cl.Program:
+    def _built(self, text: str, flags: list[str], again: bool = False) -> cl.Program:
         program = cl.Program(self.context, text)
         program.build(flags)
+        if not again and self._is_unreadable(program):
+            return self._built(text, flags, again=True)
         if SPECIFIC in text:
             from opencl_lab.runtime.ptx import reloaded  # few kernels need it
 
             program = reloaded(self.context, self.device.handle, program)
         return program
+
+    def _is_unreadable(self, program: cl.Program) -> bool:
+        """Return whether PoCL could not read a program in its cache, which is removed there.
+
+        PoCL takes it for one without kernels.
+        """
+        of_pocl = "PoCL" in self.device.platform_version
+        if not of_pocl or program.get_info(cl.program_info.NUM_KERNELS):
+            return False
+        # PoCL would end the process when the context is released, so it never is.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
+        return forget_last_built()
 
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         """Return a new kernel object for a launch, checked against the kernel's own limits."""
@@ -124,7 +139,7 @@ class Programs:
                 kernel = cl.Kernel(program, launch.kernel)
         except cl.Error as error:
             known: Any = program.get_info(cl.program_info.KERNEL_NAMES)
-            names = known.split(";")
+            names = known.split(";") if known else ["none"]
             raise LaunchError(
                 f"{launch.template} has no kernel {launch.kernel!r}; it has: {', '.join(names)}"
                 if launch.kernel not in names
