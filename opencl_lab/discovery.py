@@ -9,7 +9,7 @@ import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from opencl_lab.device import Capabilities, Device  # first: it says why pyopencl does not load
 
@@ -24,6 +24,7 @@ from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_b
 __all__ = [
     "KINDS",
     "DeviceFallbackWarning",
+    "DeviceSpec",
     "Selection",
     "check_fork",
     "choose_device",
@@ -33,6 +34,8 @@ __all__ = [
     "select_device",
 ]
 
+DeviceSpec: TypeAlias = str | int | Device | None
+"""What `select_device` takes."""
 KINDS = ("gpu", "accelerator", "cpu")
 LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
@@ -356,7 +359,7 @@ def _depth_of_caller() -> int:
     return depth
 
 
-def select_device(spec: str | int | Device | None = None) -> Device:
+def select_device(spec: DeviceSpec = None) -> Device:
     """Return the device to use, as `choose_device` does.
 
     Warns

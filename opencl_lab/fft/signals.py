@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.fft import rfftfreq
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fft.fourier import rfft
 from opencl_lab.fourier.builder import real_dtype
@@ -22,7 +23,13 @@ __all__ = ["convolve", "power_spectrum"]
 
 @replayed()
 def convolve(
-    a: Any, b: Any, mode: str = "full", *, out: AnyArray | None = None, queue: Any = None
+    a: Any,
+    b: Any,
+    mode: str = "full",
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Convolve two arrays of the same number of dimensions by transforms.
 
@@ -40,6 +47,8 @@ def convolve(
         Receives the result; of its shape and dtype. It may be `a` or `b`.
     queue : pyopencl.CommandQueue, optional
         Where to work on host arrays.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -52,7 +61,7 @@ def convolve(
         If the dimensions differ, an array is empty, or longer than its mode allows, or for a
         wrong `out`.
     """
-    return by_transforms(a, b, mode, out, queue)
+    return by_transforms(a, b, mode, out, queue, device)
 
 
 def power_spectrum(
@@ -64,6 +73,7 @@ def power_spectrum(
     axis: int = -1,
     out: np.ndarray[Any, Any] | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the power of a real signal by frequency: its one-sided periodogram.
 
@@ -84,6 +94,8 @@ def power_spectrum(
         Receives the power; of its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -101,7 +113,7 @@ def power_spectrum(
     rate = real_number(fs, "fs")
     if not 0 < rate < np.inf:
         raise InvalidProblem(f"fs must be a positive number of samples per second, not {fs!r}")
-    given, queue = prepared(x, queue)
+    given, queue = prepared(x, queue, device)
     axis = axis_of(given, axis)
     n = given.shape[axis]
     weights = np.ones(n) if window is None else np.asarray(window)

@@ -191,8 +191,8 @@ def _default_queue(handle: Any, profiling: bool) -> cl.CommandQueue:
     try:
         context = _default_context(handle)
         if not profiling:
-            return cl.CommandQueue(context)
-        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+            return cl.CommandQueue(context, handle)  # PoCL takes the whole device for its part
+        return cl.CommandQueue(context, handle, cl.command_queue_properties.PROFILING_ENABLE)
     except cl.Error as error:
         raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d.arguments import bind, result_shape
 from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
@@ -39,6 +40,7 @@ def conv2d(
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Correlate images with a filter, as `scipy.ndimage.correlate` does.
 
@@ -77,6 +79,8 @@ def conv2d(
         Receives the result; may be `image`. Shape and dtype of the result.
     queue : pyopencl.CommandQueue, optional
         Where to filter a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def conv2d(
     `scipy.ndimage` leaves out the weights that are zero.
     """
     given = as_array(image)
-    queue = queue_for(given, queue)
+    queue = queue_for(given, queue, device)
     if is_device_array(weights):
         if not is_device_array(given):
             raise InvalidProblem(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.fourier.factors import next_smooth
@@ -29,11 +30,13 @@ __all__ = ["convolve"]
 MODES = ("full", "same", "valid")
 
 
-def convolve(a: Any, b: Any, mode: str, out: AnyArray | None, queue: Any) -> AnyArray:
+def convolve(
+    a: Any, b: Any, mode: str, out: AnyArray | None, queue: Any, device: DeviceSpec
+) -> AnyArray:
     """Convolve `a` with `b`; see `opencl_lab.fft.convolve`."""
     if mode not in MODES:
         raise InvalidProblem(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-    first, queue = prepared(a, queue)
+    first, queue = prepared(a, queue, device)
     second, queue = prepared(b, queue)
     if is_device_array(first) != is_device_array(second):
         raise InvalidProblem("both arrays must be on the host, or both on a device")
