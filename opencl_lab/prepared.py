@@ -23,7 +23,7 @@ from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.select.functions import searchsorted, topk
 from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.runtime.arrays import AnyArray, is_device_array, queue_for
+from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array, queue_for
 from opencl_lab.runtime.kinds import kinds_of
 from opencl_lab.runtime.replay import Recipe, data_and_values, is_replayed, record
 
@@ -139,7 +139,7 @@ class Prepared:
         return recipe.run(given)
 
     def _first(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
-        made = [array if is_device_array(array) else np.asarray(array) for array in arrays]
+        made = [as_array(array) for array in arrays]
         got = [(tuple(array.shape), array.dtype) for array in made]
         wanted = list(zip(self.shapes, self.dtypes, strict=True))
         if got != wanted:

@@ -255,6 +255,13 @@ def test_a_device_that_is_asked_for(name, device, parts, queue, rng):
         call(there, device=device_of(parts[0]))
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_masked_arrays_are_refused(name, rng):
+    x = np.ma.masked_less(rng.standard_normal((6, 6)), 0)
+    with pytest.raises(ol.InvalidProblem, match="masks are not supported"):
+        CALLS[name](x)
+
+
 def test_each_of_several_devices_is_asked(parts, rng, monkeypatch):
     """The halves of a device have equal records, so that nothing but their handle tells them."""
     ran = []

@@ -14,7 +14,7 @@ from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.operations.dft.convolution import convolve as by_transforms
 from opencl_lab.operations.dft.problem import complex_dtype
 from opencl_lab.operations.dft.transform import axis_of, converted, finish, prepared, real_type
-from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.arrays import AnyArray, as_array
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.solver import real_number
 
@@ -116,7 +116,7 @@ def power_spectrum(
     given, queue = prepared(x, queue, device)
     axis = axis_of(given, axis)
     n = given.shape[axis]
-    weights = np.ones(n) if window is None else np.asarray(window)
+    weights = np.ones(n) if window is None else as_array(window)
     if weights.shape != (n,) or weights.dtype.kind not in "biuf":
         raise InvalidProblem(
             f"the window must have {n} real factors, not shape {weights.shape} of {weights.dtype}"

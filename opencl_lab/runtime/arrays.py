@@ -50,8 +50,21 @@ def is_device_array(array: Any) -> bool:
 
 
 def as_array(value: Any) -> AnyArray:
-    """Return a device array as it is, and anything else as a NumPy array."""
-    return value if is_device_array(value) else np.asarray(value)
+    """Return a device array as it is, and anything else as a NumPy array.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is a masked array, unless nothing is masked.
+    """
+    if type(value) is np.ndarray or is_device_array(value):
+        return value
+    if isinstance(value, np.ndarray) and np.ma.is_masked(value):
+        raise InvalidProblem(
+            "masks are not supported: give the array filled, x.filled(value), or without what is "
+            "masked, x.compressed()"
+        )
+    return np.asarray(value)
 
 
 def native(array: AnyArray) -> AnyArray:

@@ -34,8 +34,8 @@ def conv2d(
     boundary: str = "constant",
     cval: float = 0.0,
     flip: bool = False,
-    channels_last: bool = False,
-    saturate: bool = False,
+    channels_last: bool | None = None,
+    saturate: bool = True,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
@@ -49,7 +49,7 @@ def conv2d(
     image : array_like or pyopencl.array.Array, shape (..., height, width)
         uint8, int16, uint16, float16, float32 or float64; leading dimensions are a
         batch, any strides. With `channels_last` the shape is (..., height, width,
-        channels), and each channel is filtered alone.
+        channels), as of most files, and each channel is filtered alone.
     weights : array_like or pyopencl.array.Array, shape (rows, columns)
         Real numbers; odd or even, oblong, also larger than the image. Or a tuple of a
         column and a row, one-dimensional NumPy arrays whose outer product is the filter.
@@ -67,9 +67,11 @@ def conv2d(
     flip : bool
         Turn the filter by 180 degrees: convolution, as `scipy.ndimage.convolve` and
         `scipy.signal.convolve2d`.
-    channels_last : bool
+    channels_last : bool, optional
+        Whether the last dimension is that of channels. By default it is not, but an image that
+        looks so, with 3 or 4 values there and more than 4 rows and columns before them, is refused.
     saturate : bool
-        Integer results stop at the limits of their type. If not they wrap around as
+        Integer results stop at the limits of their type, as OpenCV's. If not they wrap around as
         those of SciPy do: they are the sums modulo 2^8 or 2^16, zero for an infinity or NaN.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``conv2d``.
@@ -91,8 +93,9 @@ def conv2d(
     Raises
     ------
     InvalidProblem
-        For an unsupported dtype, too few dimensions, an empty filter, an unknown mode or
-        boundary, a wrong `out`, or arrays that do not fit into the device's memory.
+        For an unsupported dtype, too few dimensions, channels of which `channels_last` says
+        nothing, masked arrays, an empty filter, an unknown mode or boundary, a wrong `out`, or
+        arrays that do not fit into the device's memory.
     InvalidConfig
         For an unknown algorithm or a configuration that the device cannot run.
     BuildError, LaunchError
