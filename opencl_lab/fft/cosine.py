@@ -10,6 +10,7 @@ import numpy as np
 from opencl_lab.discovery import DeviceSpec
 from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.operations.dft.cosine import CosineKind, cosine_axis
+from opencl_lab.operations.dft.problem import Norm
 from opencl_lab.operations.dft.transform import (
     axes_and_lengths,
     axis_of,
@@ -23,7 +24,6 @@ from opencl_lab.runtime.replay import replayed
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
-Norm = str | None
 Axes = int | Sequence[int] | None
 
 

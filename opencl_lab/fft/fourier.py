@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from opencl_lab.discovery import DeviceSpec
+from opencl_lab.operations.dft.problem import Norm
 from opencl_lab.operations.dft.transform import (
     complex_axis,
     finish,
@@ -28,7 +29,6 @@ __all__ = [
     "rfft",
 ]
 
-Norm: TypeAlias = str | None
 Shape: TypeAlias = Sequence[int] | None
 
 

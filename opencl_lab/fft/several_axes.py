@@ -6,7 +6,8 @@ from typing import Any
 
 from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.fft.fourier import Norm, Shape, other_way
+from opencl_lab.fft.fourier import Shape, other_way
+from opencl_lab.operations.dft.problem import Norm
 from opencl_lab.operations.dft.transform import (
     axes_and_lengths,
     complex_axis,

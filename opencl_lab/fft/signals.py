@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.fft import rfftfreq
@@ -11,6 +11,7 @@ from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fft.fourier import rfft
 from opencl_lab.fourier.builder import real_dtype
+from opencl_lab.operations.dft.convolution import Mode
 from opencl_lab.operations.dft.convolution import convolve as by_transforms
 from opencl_lab.operations.dft.problem import complex_dtype
 from opencl_lab.operations.dft.transform import axis_of, converted, finish, prepared, real_type
@@ -25,7 +26,7 @@ __all__ = ["convolve", "power_spectrum"]
 def convolve(
     a: Any,
     b: Any,
-    mode: str = "full",
+    mode: Mode = "full",
     *,
     out: AnyArray | None = None,
     queue: Any = None,
@@ -69,7 +70,7 @@ def power_spectrum(
     fs: float = 1.0,
     *,
     window: Any = None,
-    scaling: str = "density",
+    scaling: Literal["density", "spectrum"] = "density",
     axis: int = -1,
     out: np.ndarray[Any, Any] | None = None,
     queue: Any = None,

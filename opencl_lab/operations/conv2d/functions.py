@@ -8,6 +8,7 @@ from typing import Any
 from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d.arguments import bind, result_shape
+from opencl_lab.operations.conv2d.problem import Boundary, Mode
 from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -30,8 +31,8 @@ def conv2d(
     image: Any,
     weights: Any,
     *,
-    mode: str = "same",
-    boundary: str = "constant",
+    mode: Mode = "same",
+    boundary: Boundary = "constant",
     cval: float = 0.0,
     flip: bool = False,
     channels_last: bool | None = None,

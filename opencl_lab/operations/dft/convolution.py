@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 from opencl_lab.wording import counted
 
-__all__ = ["convolve"]
+__all__ = ["Mode", "convolve"]
 
-MODES = ("full", "same", "valid")
+Mode: TypeAlias = Literal["full", "same", "valid"]
+MODES = get_args(Mode)
 
 
 def convolve(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opencl_lab.discovery import DeviceSpec
-from opencl_lab.operations.dft.problem import DftProblem, complex_dtype, scale_of
+from opencl_lab.operations.dft.problem import DftProblem, Norm, complex_dtype, scale_of
 from opencl_lab.operations.dft.solver import DFT_SOLVER, DIRECT
 from opencl_lab.operations.dft.transform import (
     axis_of,
@@ -27,7 +27,7 @@ def dft(
     x: Any,
     *,
     inverse: bool = False,
-    norm: str | None = "backward",
+    norm: Norm = "backward",
     axis: int = -1,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,

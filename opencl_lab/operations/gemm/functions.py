@@ -7,6 +7,7 @@ from typing import Any
 
 from opencl_lab.discovery import DeviceSpec
 from opencl_lab.operations.gemm.bind import bind, result_shape, shaped
+from opencl_lab.operations.gemm.problem import Activation, Precision
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.runtime.arrays import AnyArray, as_array, assign, direct_target, queue_for
 from opencl_lab.runtime.replay import replayed
@@ -28,8 +29,8 @@ def gemm(
     trans_a: bool | str | int = False,
     trans_b: bool | str | int = False,
     bias: Any = None,
-    activation: str | None = None,
-    precision: str = "native",
+    activation: Activation | None = None,
+    precision: Precision = "native",
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -19,7 +19,9 @@ __all__ = [
     "BIASES",
     "ELEMENT_TYPES",
     "PRECISIONS",
+    "Activation",
     "GemmProblem",
+    "Precision",
     "Stack",
     "is_conjugated",
     "is_transposed",
@@ -27,8 +29,10 @@ __all__ = [
 
 ELEMENT_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
 FLOAT32 = np.dtype("float32")
-PRECISIONS = ("native", "3xtf32", "tf32")
-ACTIVATIONS = ("", "relu", "gelu")
+Precision: TypeAlias = Literal["native", "3xtf32", "tf32"]
+Activation: TypeAlias = Literal["relu", "gelu"]
+PRECISIONS = get_args(Precision)
+ACTIVATIONS = ("", *get_args(Activation))
 BIASES = ("", "row", "column")
 TRANSPOSED = {"N": False, "T": True, "C": True, 0: False, 1: True, 2: True}
 """The words and numbers by which BLAS and its wrappers say it."""

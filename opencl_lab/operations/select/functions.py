@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyopencl as cl
@@ -254,7 +254,7 @@ def _unique(
 def searchsorted(
     a: Any,
     v: Any,
-    side: str = "left",
+    side: Literal["left", "right"] = "left",
     *,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
