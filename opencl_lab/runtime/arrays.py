@@ -55,7 +55,7 @@ def as_array(value: Any) -> AnyArray:
     Raises
     ------
     InvalidProblem
-        If it is a masked array, unless nothing is masked.
+        If it is a masked array, unless nothing is masked, or of another device.
     """
     if type(value) is np.ndarray or is_device_array(value):
         return value
@@ -64,6 +64,14 @@ def as_array(value: Any) -> AnyArray:
             "masks are not supported: give the array filled, x.filled(value), or without what is "
             "masked, x.compressed()"
         )
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise InvalidProblem(
+                f"NumPy cannot read this {type(value).__name__} ({error}); copy it to the host, or "
+                "give it to opencl_lab.to_device if it is a buffer of OpenCL"
+            ) from error
     return np.asarray(value)
 
 
