@@ -11,7 +11,7 @@ import pyopencl as cl
 
 from opencl_lab.errors import LaunchError
 
-__all__ = ["MAKING", "check_fork", "note_start", "queue_of"]
+__all__ = ["MAKING", "check_fork", "is_forked", "note_start", "queue_of"]
 
 # Two threads at once would each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, warns of a clash.
@@ -33,6 +33,11 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def is_forked() -> bool:
+    """Return whether this process was forked after OpenCL had started: drivers fail in it."""
+    return _forked
 
 
 def check_fork() -> None:

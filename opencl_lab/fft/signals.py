@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ def convolve(
     a: Any,
     b: Any,
     mode: Mode = "full",
+    axes: int | Sequence[int] | None = None,
     *,
     out: AnyArray | None = None,
     queue: Any = None,
@@ -39,11 +41,14 @@ def convolve(
     a, b : array_like or pyopencl.array.Array
         Both on the host or both on a device. A product of sizes is summed in all
         positions, as in `scipy.signal.fftconvolve`. Integers become float64,
-        whose sums are right after rounding while they are small.
+        whose sums are right after rounding while they are small. Axes of length 1 broadcast:
+        along them nothing is summed, in any mode.
     mode : {"full", "same", "valid"}
         All of the result; its centre, of the shape of `a`; or only what does not
-        depend on what lies outside, where one must not be longer than the other in
-        any dimension.
+        depend on what lies outside, where one must not be longer than the other along
+        any axis with sums.
+    axes : int or sequence of int, optional
+        Axes to convolve along; default: all. Along others lengths must be equal or 1.
     out : array, optional
         Receives the result; of its shape and dtype. It may be `a` or `b`.
     queue : pyopencl.CommandQueue, optional
@@ -59,10 +64,10 @@ def convolve(
     Raises
     ------
     InvalidProblem
-        If the dimensions differ, an array is empty, or longer than its mode allows, or for a
-        wrong `out`.
+        If the dimensions differ, an array is empty, or longer than its mode allows, if lengths
+        do not broadcast, or for wrong `axes` or `out`.
     """
-    return by_transforms(a, b, mode, out, queue, device)
+    return by_transforms(a, b, mode, axes, out, queue, device)
 
 
 def power_spectrum(
