@@ -282,5 +282,13 @@ def test_device_arrays_stay_on_the_device(rng, queue):
         conv2d(host_image, cl.array.to_device(queue, weights))
     with pytest.raises(InvalidProblem, match="float32"):
         conv2d(image, cl.array.to_device(queue, weights.astype(np.int32)))
+    pixels, factors = (
+        rng.integers(0, 256, (40, 60), np.uint8),
+        rng.integers(-9, 9, (3, 5), np.int32),
+    )
+    there = [cl.array.to_device(queue, array) for array in (pixels, factors)]
+    exact = ndimage.correlate(pixels.astype(int), factors, mode="constant")
+    np.testing.assert_array_equal(conv2d(*there).get(), exact.clip(0, 255))
+    np.testing.assert_array_equal(conv2d(*there, saturate=False).get(), exact.astype(np.uint8))
     empty = conv2d(cl.array.empty(queue, (0, 4), np.float32), weights, mode="full")
     assert empty.shape == (2, 8) and not empty.get().any()

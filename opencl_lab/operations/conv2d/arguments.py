@@ -96,6 +96,8 @@ def _device_weights(
     allowed = [accumulator_for(dtype)]
     if dtype.kind in "iu":
         allowed.append(WIDE if saturate else np.dtype(np.int32))
+        if saturate and weights.dtype == np.int32:  # sums that wrap around do not saturate
+            weights = weights.with_queue(queue).astype(WIDE)
     if weights.dtype not in allowed:
         names = " or ".join(str(kind) for kind in allowed)
         raise InvalidProblem(
