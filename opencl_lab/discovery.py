@@ -20,7 +20,8 @@ import pyopencl as cl
 from opencl_lab import intel
 from opencl_lab.errors import DeviceNotFound
 from opencl_lab.paths import cache_dir, read_json
-from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_bytes
+from opencl_lab.pocl import prepare_cache
+from opencl_lab.pocl_target import repair_target
 from opencl_lab.queues import check_fork, note_start
 
 __all__ = [
@@ -115,7 +116,7 @@ def _kind(type_bits: int) -> tuple[str, bool]:
 
 def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device:
     platform = handle.platform
-    repair_generic_cpu(handle.version, handle.int_ptr)
+    repair_target(platform.version, handle.int_ptr)
     extensions = set(handle.extensions.split())
     kind, simulated = _kind(handle.type)
     capability = None
@@ -146,8 +147,7 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         max_work_group=handle.max_work_group_size,
         max_work_items=tuple(handle.max_work_item_sizes),
         work_group_multiple=int(multiple or 1),
-        native_vector_bytes=repaired_vector_bytes(handle.version)
-        or 4 * int(_info(handle, "native_vector_width_float", 0) or 4),
+        native_vector_bytes=4 * int(_info(handle, "native_vector_width_float", 0) or 4),
         unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
         shared_pointers=bool(
             int(_info(handle, "svm_capabilities", 0) or 0)

@@ -81,7 +81,7 @@ def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
     ],
 )
 def test_bad_usage_is_one_sentence(arguments, status, words):
-    result = oclab("sort", *arguments)
+    result = oclab("sort", *arguments, OCLAB_DEVICE_BYTES="256M")
     assert result.returncode == status, result.stderr
     assert one_sentence(result) and words in result.stderr
 
