@@ -22,7 +22,7 @@ ol.fft.fft2(x, norm="sideways")  # type: ignore[arg-type]
 ol.fft.convolve(x, x, "most")  # type: ignore[arg-type]
 ol.fft.power_spectrum(x, scaling="most")  # type: ignore[arg-type]
 ol.searchsorted(x[0], x, "middle")  # type: ignore[arg-type]
-shape = ol.unique(x).shape
-values, counts = ol.unique(x, return_counts=True)
-values, places, counts = ol.unique(x, return_index=True, return_counts=True)
-shape = ol.unique(x, True).shape  # type: ignore[attr-defined]
+ol.unique(x).sum()
+values, first, counts = ol.unique(x, True, return_index=True)
+ol.unique(x, return_inverse=True).sum()  # type: ignore[union-attr]
+ol.compare("sort").title.upper()

@@ -12,8 +12,8 @@
  * steps without branches after P.-V. Khuong, P. Morin, "Array layouts for comparison-based
  * searching", JEA 2017.
  *
- * With a sorter the keys are in any order, and it says which of them come first. It is a user's, and a
- * place that is none is taken for the last one, so that nothing is read beyond the keys.
+ * With a sorter the keys are in any order, and it holds their places in order. It is a user's: a place
+ * that is none is taken for the last one, so that nothing is read beyond the keys.
  *
  * The host guarantees: an item for every VALUES values, the last of which may be missing.
  *
@@ -30,13 +30,16 @@
 typedef ${"ulong" if WIDE else "uint"} index_t;
 #define WG_SIZE ${WG_SIZE}
 #define VALUES ${VALUES}
-#define BEFORE(place, value) (code(keys[${"at_most(sorter[place], n - 1)" if SORTER else "place"}]) ${"<=" if RIGHT else "<"} (value))
+#define BEFORE(key, value) (code(key) ${"<=" if RIGHT else "<"} (value))
 % if SORTER:
+#define KEY(i) keys[at_most(sorter[i], n - 1)]
 
 static inline index_t at_most(const long place, const index_t last)
 {
     return (ulong)place < last ? (index_t)place : last;
 }
+% else:
+#define KEY(i) keys[i]
 % endif
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
@@ -60,12 +63,12 @@ void search(__global const ukey_t *restrict keys,
     for (index_t left = n; left > 1;) {
         const index_t half_ = left / 2;
         for (uint j = 0; j < VALUES; ++j)
-            at[j] += BEFORE(at[j] + half_ - 1, wanted[j]) ? half_ : 0;
+            at[j] += BEFORE(KEY(at[j] + half_ - 1), wanted[j]) ? half_ : 0;
         left -= half_;
     }
     for (uint j = 0; j < VALUES; ++j) {
         const ulong i = first + j * WG_SIZE;
         if (i < m)
-            places[i] = (long)(at[j] + (n && BEFORE(at[j], wanted[j]) ? 1 : 0));
+            places[i] = (long)(at[j] + (n && BEFORE(KEY(at[j]), wanted[j]) ? 1 : 0));
     }
 }

@@ -6,18 +6,19 @@
  *     values       2 5 7            place of a head: heads before it
  *     starts       0 3 4            lengths: what is between two of them
  *     order        1 4 5 0 2 3      where keys were before they were sorted, stably
- *     first        1 0 2            of each head
- *     inverse      1 0 2 2 0 0      which value a key became, where it was
+ *     first_places 1 0 2            the order at heads
+ *     inverse      1 0 2 2 0 0      which of the values a key is, where it was before
  *
  *     count_heads  a part a group: how many heads it has
- *     write_heads  values, starts, first and inverse; where a part begins is the sum of the parts before
+ *     write_heads  values, starts, places and inverse; where a part begins is the sum of the parts
+ *                  before
  *     write_counts lengths, with as many items as the device runs, as the host does not know yet
  *                  how many there are
  *
  * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN. Source: own.
  *
  * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
- * `values`, `starts` and `first` have room for n; `order` holds each number below n once.
+ * `values`, `starts` and `first_places` have room for n; `order` holds each number below n once.
  *
  * KEY_T        see sort/keys.mako
  * WIDE         whether there may be 2^31 keys or more

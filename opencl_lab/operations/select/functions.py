@@ -184,48 +184,6 @@ def unique(
 @overload
 def unique(
     a: Any,
-    return_counts: Literal[True],
-    *,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    algorithm: str = "auto",
-    config: Mapping[str, Any] | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> tuple[AnyArray, ...]: ...
-
-
-@overload
-def unique(
-    a: Any,
-    return_counts: bool = False,
-    *,
-    return_index: Literal[True],
-    return_inverse: bool = False,
-    algorithm: str = "auto",
-    config: Mapping[str, Any] | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> tuple[AnyArray, ...]: ...
-
-
-@overload
-def unique(
-    a: Any,
-    return_counts: bool = False,
-    *,
-    return_index: bool = False,
-    return_inverse: Literal[True],
-    algorithm: str = "auto",
-    config: Mapping[str, Any] | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> tuple[AnyArray, ...]: ...
-
-
-@overload
-def unique(
-    a: Any,
     return_counts: bool = False,
     *,
     return_index: bool = False,
