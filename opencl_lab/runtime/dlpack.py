@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
+from numpy.lib.stride_tricks import as_strided
 
-from opencl_lab.device import Device
 from opencl_lab.discovery import device_of
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.runtime.arrays import AnyArray, contiguous, copied
@@ -27,7 +27,7 @@ __all__ = ["CPU", "OPENCL", "Exported", "imported"]
 CPU, OPENCL = 1, 4
 """Types of devices: ``kDLCPU`` and ``kDLOpenCL``."""
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-"""NumPy's kinds of types by the codes of DLPack; of its booleans, too."""
+"""NumPy's letters for types of a number of bytes by the codes of DLPack."""
 FRESH, USED = b"dltensor", b"used_dltensor"
 """Names of capsules that nobody has taken yet, and that somebody has."""
 
@@ -58,27 +58,14 @@ def _api(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-_new = _api("PyCapsule_New", ctypes.py_object, c_void_p, ctypes.c_char_p, _DELETER)
 _pointer = _api("PyCapsule_GetPointer", c_void_p, ctypes.py_object, ctypes.c_char_p)
 _rename = _api("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-# For a capsule that dies, to which nothing may refer any more.
-_is_fresh = _api("PyCapsule_IsValid", ctypes.c_int, c_void_p, ctypes.c_char_p)
-_dying_pointer = _api("PyCapsule_GetPointer", c_void_p, c_void_p, ctypes.c_char_p)
-
-_handed_out: dict[int, tuple[Any, ...]] = {}
-"""What must live until the deleter of a structure is called, by its address."""
 
 
-def _forget(address: int) -> None:
-    _handed_out.pop(address, None)
+class _Stand(np.ndarray):
+    """Stands for a device array: of its shape, type and strides, and without its elements."""
 
-
-def _forget_fresh(capsule: int) -> None:
-    if _is_fresh(capsule, FRESH):  # nobody has taken it
-        _forget(_dying_pointer(capsule, FRESH))
-
-
-_delete, _drop = _DELETER(_forget), _DELETER(_forget_fresh)
+    memory: Any
 
 
 @dataclass(frozen=True)
@@ -90,7 +77,7 @@ class Exported:
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return the type and the number of the device on which the memory is handed on."""
         device = device_of(self.array.queue.device)
-        return (CPU, 0) if device.kind == "cpu" else _place(device)
+        return (CPU, 0) if device.kind == "cpu" else (OPENCL, max(device.device_index, 0))
 
     def __dlpack__(
         self,
@@ -123,35 +110,24 @@ class Exported:
         return host.__dlpack__(max_version=max_version)
 
 
-def _place(device: Device) -> tuple[int, int]:
-    """Return a device by the numbers of DLPack; those of a part are the first."""
-    return OPENCL, max(device.device_index, 0)
-
-
 def _capsule(array: AnyArray) -> Any:
     """Return a capsule with the handle of a device array's buffer."""
     memory = array.base_data
     if not isinstance(memory, cl.MemoryObjectHolder):
         raise BufferError("an array that is empty, or in shared virtual memory, has no buffer")
-    code = {kind: code for code, kind in KINDS.items()}.get(array.dtype.kind)
-    if code is None:
-        raise BufferError(f"DLPack has no type for {array.dtype}")
     array.queue.finish()
     for event in array.events:
         event.wait()
-    numbers = c_int64 * max(array.ndim, 1)
-    shape = numbers(*array.shape)
-    strides = numbers(*(stride // array.dtype.itemsize for stride in array.strides))
-    tensor = _Tensor(
-        memory.int_ptr,
-        *_place(device_of(array.queue.device)),
-        *(array.ndim, code, 8 * array.dtype.itemsize, 1),
-        *(shape, strides, array.offset),
-    )
-    managed = _Managed(tensor, None, _delete)
-    address = ctypes.addressof(managed)
-    _handed_out[address] = (managed, shape, strides, memory)
-    return _new(address, FRESH, _drop)
+    # NumPy makes the capsule, and lets go of the memory in C: Python's code must not run where a
+    # capsule dies, as that may be while an error is on its way.
+    stand = as_strided(np.empty(1, array.dtype), array.shape, array.strides).view(_Stand)
+    stand.memory = memory
+    capsule = stand.__dlpack__()
+    tensor = _Managed.from_address(_pointer(capsule, FRESH)).tensor
+    tensor.data, tensor.byte_offset = memory.int_ptr, array.offset
+    device = device_of(array.queue.device)
+    tensor.device_type, tensor.device_id = OPENCL, max(device.device_index, 0)
+    return capsule
 
 
 class _Owner:
