@@ -187,6 +187,13 @@ class Operation(ABC, Generic[P]):
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
 
+    def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
+        """Return what else the result consists of, by name, such as the places of its values.
+
+        A file holds all of it, or is refused.
+        """
+        return {}
+
     def check_columns(self, names: Sequence[str]) -> None:
         """Check that columns of these names, as a text file has them, can be an input.
 
@@ -209,9 +216,12 @@ class Operation(ABC, Generic[P]):
         return None
 
     def columns(
-        self, arrays: Arrays, outputs: Arrays, **options: Any
+        self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> Mapping[str, np.ndarray[Any, Any]] | None:
-        """Return the columns, by name, of a text file with the result; None: its plain numbers."""
+        """Return the columns, by name, of a text file with the result; None: its plain numbers.
+
+        `names` are those of the user's columns, where the result keeps them.
+        """
         return None
 
     def pictures(

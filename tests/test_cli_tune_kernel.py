@@ -185,6 +185,12 @@ def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):
     assert outputs == ["y"] and values["x"].shape == values["y"].shape == X.shape
     values, outputs = argument_values(arguments, {**given, "x": "random:n"}, {}, 0)
     assert outputs == ["y"] and values["x"].shape == (10000,)
+    np.savez(tmp_path / "both.npz", a=X, b=X[:3])
+    member = f"{tmp_path / 'both.npz'}:b"
+    values, outputs = argument_values(
+        arguments, {**given, "x": member, "y": f"out:{member}"}, {}, 0
+    )
+    assert outputs == ["y"] and values["x"].shape == values["y"].shape == X[:3].shape
 
 
 def test_parameters_that_a_template_does_not_have(tmp_path):

@@ -201,5 +201,5 @@ def _expected(texts: Sequence[str]) -> Any:
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
-        return read_array(Path(texts[0]))
-    return {name: read_array(Path(file)) for name, file in _pairs("--check", texts).items()}
+        return read_array(texts[0])
+    return {name: read_array(file) for name, file in _pairs("--check", texts).items()}

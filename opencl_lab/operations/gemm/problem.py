@@ -31,7 +31,7 @@ __all__ = [
 
 ELEMENT_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
 INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-"""What `opencl_lab.gemm` multiplies beside, exactly; it is not measured or tuned."""
+"""What `opencl_lab.gemm` also multiplies, exactly; it is not measured or tuned."""
 WRAPPING: dict[int, np.dtype[Any]] = {
     1: np.dtype("u1"),
     2: np.dtype("i2"),
