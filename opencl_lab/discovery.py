@@ -6,6 +6,7 @@ import copyreg
 import os
 import re
 import sys
+import threading
 import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -217,6 +218,23 @@ def _discover() -> tuple[Device, ...]:
     return tuple(sorted(found, key=_preference))
 
 
+_discovering = threading.RLock()
+
+
+def _found() -> tuple[Device, ...]:
+    """Return every device, which one thread discovers while others wait."""
+    with _discovering:
+        return _discover()
+
+
+def _after_fork() -> None:
+    global _discovering
+    _discovering = threading.RLock()  # whose thread may not have come along
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def devices() -> list[Device]:
     """Return every usable OpenCL device, the preferred one first.
 
@@ -229,7 +247,7 @@ def devices() -> list[Device]:
         `oclab doctor` saw nothing work comes after all others. Empty when the
         machine has no OpenCL driver.
     """
-    return list(_discover())
+    return list(_found())
 
 
 def _describe(found: list[Device]) -> str:
@@ -355,7 +373,7 @@ def select_device(spec: DeviceSpec = None) -> Device:
 
 def device_of(handle: cl.Device) -> Device:
     """Return the record of a `pyopencl.Device`, for queues that the user made."""
-    for device in _discover():
+    for device in _found():
         if device.handle == handle:
             return device
     return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see

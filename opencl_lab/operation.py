@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Complex, Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
@@ -157,6 +157,15 @@ class Operation(ABC, Generic[P]):
     def reference_is_first(self) -> bool:
         """Whether `expected` runs the default configuration on the device, and nothing else."""
         return False
+
+    def make_reference(self, say: Callable[[str], None]) -> None:
+        """Make what `expected` needs of the device, if anything.
+
+        Parameters
+        ----------
+        say : callable
+            Called with ``launching`` before each run on the device, which may hang.
+        """
 
     def check_changes(self, problem: P) -> Sequence[Mapping[str, Any]]:
         """Return those of `check_cases` as they suit a problem."""

@@ -17,13 +17,14 @@ from opencl_lab.tuning.signature import Argument
 
 __all__ = ["argument_values"]
 
+INOUT = "inout:"
 RANDOM_INTEGERS = 100
 
 
 def argument_values(
     arguments: Sequence[Argument], texts: Mapping[str, str], fixed: Mapping[str, Any], seed: int
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments' values, and the names of those arrays that are outputs.
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the arguments' values, which arrays are outputs, and which are read and written.
 
     Parameters
     ----------
@@ -41,14 +42,17 @@ def argument_values(
     values.update({name: evaluate(texts[name], fixed) for name in numbers})
     names = {**fixed, **{name: values[name] for name in numbers}}
     rng = np.random.default_rng(seed)
-    outputs = []
+    outputs, inout = [], []
     for argument in arguments:
         name = argument.name
         if name in texts and argument.space in ("global", "constant"):
-            how, values[name] = _array(argument, texts[name], names, rng)
-            if how == "out" or (not how and not argument.const):
+            text = texts[name].removeprefix(INOUT)
+            how, values[name] = _array(argument, text, names, rng)
+            if text != texts[name]:
+                inout.append(name)
+            elif how == "out" or (not how and not argument.const):
                 outputs.append(name)
-    return values, outputs
+    return values, outputs, inout
 
 
 def _array(

@@ -62,7 +62,8 @@ SEARCH_OPTIONS = (
         "--timeout",
         type=float,
         metavar="S",
-        help="Seconds for a configuration to build, and to run.  [default: by the best so far]",
+        help="Seconds for a configuration to build, and to run; a third of --time-limit at most.  "
+        "[default: by the best so far]",
     ),
     click.option(
         "--builders",
