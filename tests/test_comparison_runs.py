@@ -11,10 +11,8 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.cli.common import global_options
 from opencl_lab.cli.progress import progress_bar
+from opencl_lab.comparison.drawing import set_title
 from opencl_lab.comparison.implementations import ReferenceRun, Workload
-from opencl_lab.comparison.plots import (
-    set_title,
-)
 from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.measuring.difference import Difference
