@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 WIDTH = 9.0  # inches, of a plot over sizes
-ROW = 9.0  # points between rows of numbers above a diagram
+ROW = 12.0  # points between rows of numbers above a diagram
 LEAST_DISTANCE = 0.03  # between two numbers above a diagram, as a share of its width
 MOST_RINGS = 6
 MARKERS = "os^Dv*<>pPX"

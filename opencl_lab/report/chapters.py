@@ -27,6 +27,7 @@ from opencl_lab.report.documents import (
 )
 from opencl_lab.report.environment import busy_text
 from opencl_lab.report.figures import figures_of
+from opencl_lab.report.ratios import ratios_of
 from opencl_lab.report.searches import (
     search_figures,
     search_table,
@@ -54,6 +55,7 @@ class Section:
     troubles: Sequence[Trouble]
     figures: Sequence[Figure]
     table: PageTable
+    ratios: PageTable | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ def sections_of(results: Results, anchor: str = "s") -> list[Section]:
         said, troubles = summary_of(sweep), troubles_of(sweep)
         figures, table = figures_of(sweep, name, peaks), table_of(sweep)
         title, options = _title(sweep), _options(sweep.fixed)
-        found.append(Section(name, title, options, said, troubles, figures, table))
+        ratios = ratios_of(sweep)
+        found.append(Section(name, title, options, said, troubles, figures, table, ratios))
     calls = calls_of(results)
     if calls:
         title = f"{results.operation}: what calls cost"

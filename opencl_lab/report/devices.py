@@ -14,7 +14,7 @@ from opencl_lab.comparison.table import number
 from opencl_lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.report.environment import device_text
 from opencl_lab.report.figures import tips_of
-from opencl_lab.report.summary import SIDES, are_level, times_text
+from opencl_lab.report.summary import SIDES, are_level, milliseconds, times_text
 from opencl_lab.report.svg import Figure, figure_of
 from opencl_lab.report.sweeps import Sweep, sweeps_of
 from opencl_lab.report.thinning import thinned
@@ -52,16 +52,16 @@ class Across:
             return ""
         size = max(common)
         found = sorted(((rows[size], name) for name, rows in fastest.items()), key=_by_time)
-        least = _milliseconds(found[0][0])
+        least = milliseconds(found[0][0])
         where = f"At {self.sweep.axis} = {size:,}, " if self.sweep.varied else ""
         where += "with the data on the device, " if side == "device" else ""
         parts = []
         for index, (row, device) in enumerate(found):
-            took = f"takes {number(_milliseconds(row), 3)} ms"
+            took = f"takes {number(milliseconds(row), 3)} ms"
             if index and are_level(row, found[0][0]):
                 took = "is level within noise"
             elif index and least:
-                took = f"takes {times_text(_milliseconds(row) / least)} times as long"
+                took = f"takes {times_text(milliseconds(row) / least)} times as long"
             parts.append(f"{device} {took} ({row.algorithm})")
         return f"{where}{'; '.join(parts)}; each with the fastest algorithm there."
 
@@ -108,7 +108,7 @@ class Across:
         cells = [
             [
                 *([Cell(f"{size:,}", size)] if self.sweep.varied else []),
-                Cell(name, style=kind),
+                Cell(name, style=kind, heads=True),
                 *(_time(rows.get(device)) for device in self.sweeps),
             ]
             for (size, name, kind), rows in sorted((shared or own).items(), key=_by_size)
@@ -145,23 +145,18 @@ def _fastest(sweep: Sweep, side: Side) -> dict[int, Measurement]:
         ours = [row for row in rows if row.kind == "opencl" and row.ok and row.data == side]
         timed = [row for row in ours if row.total_ms is not None]
         if timed:
-            found[size] = min(timed, key=_milliseconds)
+            found[size] = min(timed, key=milliseconds)
     return found
 
 
 def _by_time(item: tuple[Measurement, str]) -> float:
-    return _milliseconds(item[0])
+    return milliseconds(item[0])
 
 
 def _by_size(item: tuple[tuple[int, str, str], object]) -> tuple[int, bool]:
     """Return the order of a row in the table: by size, what is fastest of ours before all."""
     (size, name, _), _ = item
     return size, not name.startswith(FASTEST)
-
-
-def _milliseconds(row: Measurement) -> float:
-    assert row.total_ms is not None  # all that are compared have times
-    return row.total_ms.median
 
 
 def _time(row: Measurement | None) -> Cell:
