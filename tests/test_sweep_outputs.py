@@ -158,18 +158,20 @@ def test_a_logarithmic_axis_has_several_labels(tmp_path, figures, least, most):
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
-def test_of_many_crossovers_those_of_the_fastest_are_marked(tmp_path, figures):
+def test_of_many_crossovers_the_first_over_each_other_is_marked(tmp_path, figures):
     names = [f"numpy {index}" for index in range(4)]
     series = [
         (size, [row("opencl:x", x), row("opencl:y", y), *(row(name, 2.0) for name in names)])
-        for size, x, y in ((10, 4.0, 5.0), (100, 1.0, 0.5))
+        for size, x, y in ((10, 4.0, 3.0), (100, 1.0, 1.5))
     ]
     plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
     (axes,) = figures[0].axes
     lines, notes = ([t.get_text() for t in item.get_texts()] for item in axes.findobj(Legend))
     assert lines == ["opencl:x", "opencl:y", *names]
-    assert len(notes) == 6 and all("opencl:y from" in note for note in notes[:-1])
-    assert notes[-1] == "and 4 more, which are not marked"
+    assert [note.split(" from")[0] for note in notes[:-1]] == [
+        f"{k}: opencl:x" for k in (1, 2, 3, 4)
+    ]
+    assert notes[-1] == "and 5 more, which are not marked"
 
 
 def test_what_has_no_roofline_says_why(series):

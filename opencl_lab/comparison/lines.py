@@ -132,7 +132,7 @@ def draw_rings(
     shown, left_out = _marked(series, crossings)
     places: list[list[float]] = []
     notes = []
-    for number, crossing in enumerate(sorted(shown, key=lambda item: item.size or 0), start=1):
+    for number, crossing in enumerate(shown, start=1):
         assert crossing.size is not None  # kept above
         height = _height(series, crossing.implementation, crossing.size, value)
         size = 7 if crossing.reference.startswith("opencl:") else 11
@@ -162,23 +162,20 @@ def draw_rings(
 
 
 def _marked(series: Series, crossings: Sequence[Crossover]) -> tuple[list[Crossover], int]:
-    """Return the crossings that have a ring, and how many have none.
+    """Return the crossings that have a ring, the smallest size first, and how many have none.
 
-    Of very many those count that the fastest of ours at the largest size has.
+    Of very many those count where the first of ours overtakes what is not ours.
     """
     least = max(series[0][0], 0)
     found = [c for c in crossings if c.size is not None and c.size > least]
+    found.sort(key=lambda item: item.size or 0)
     if len(found) <= MOST_RINGS:
         return found, 0
-    ours = {crossing.implementation for crossing in found}
-    last = {
-        row.implementation: (-size, took)
-        for size, rows in series
-        for row in rows
-        if row.ok and row.implementation in ours and (took := total(row))
-    }
-    best = min(last, key=lambda name: last[name])
-    shown = [c for c in found if c.implementation == best][:MOST_RINGS]
+    first: dict[str, Crossover] = {}
+    for crossing in found:
+        first.setdefault(crossing.reference, crossing)
+    others = [c for name, c in first.items() if not name.startswith("opencl:")]
+    shown = (others or found)[:MOST_RINGS]
     return shown, len(found) - len(shown)
 
 
