@@ -85,6 +85,8 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
             )  # fmt: skip
             named.add(label)
         axes.axvline(1, color="0.5", linewidth=1, linestyle="--")
+        plain_scale(axes.xaxis)
+        axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
         axes.set_xlabel("new time over old time: left of 1 is faster now")
         pale_grid(axes, "x")
