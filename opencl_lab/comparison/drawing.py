@@ -41,7 +41,7 @@ FORMATS = (".png", ".svg", ".pdf", ".jpg")
 PLOT_BYTES = 1 << 17  # about as many as a plot takes
 
 TITLE_POINTS = 10  # size of titles
-HIGHER = 1.15  # how much higher a plot of a page is, since it has a legend neither beside nor in it
+HIGHER = 1.15  # how much higher a plot of a page is, since it has no legend
 
 ASIDE = 10.0  # inches at the right and below, for the legend that a page cuts out
 LEGEND_POINTS, LEGEND_ROW = 8, 13.0  # size of names in a legend, and points from row to row
@@ -57,8 +57,8 @@ _page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None
 def drawn_for_page(inches: float, points: float) -> Iterator[None]:
     """Make all plots as wide, however long the names in their legends are.
 
-    So letters have one size in all of them. Legends lie beside and below, within a canvas that is
-    `ASIDE` inches wider and higher; the plot is at its top left.
+    So letters have one size in all of them. Legends lie below, within a canvas that is `ASIDE`
+    inches wider and higher; the plot is at its top left.
 
     Parameters
     ----------
@@ -254,14 +254,8 @@ def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
             axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
         elif low == high:
             axes.imshow(image, cmap="gray", vmin=low, vmax=low + 1)
-            axes.text(
-                0.5,
-                0.5,
-                f"{low:g} everywhere",
-                color="white",
-                ha="center",
-                transform=axes.transAxes,
-            )
+            style: Any = {"color": "white", "ha": "center", "transform": axes.transAxes}
+            axes.text(0.5, 0.5, f"{low:g} everywhere", **style)
         else:
             shown = axes.imshow(image, cmap="gray", vmin=low, vmax=high)
             scale_axes = axes.inset_axes((1.03, 0, 0.05, 1))  # as high as the picture
