@@ -101,7 +101,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
 
 def test_ratios_say_who_is_fastest_by_size(tmp_path):
     (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
-    table = ratios_of(one)
+    table = ratios_of(one.series, one.axis)
     assert table.heads == ["by n", "", "100", "1,000", "10,000"]
     texts = [[cell.text for cell in cells if not cell.picture] for cells in table.rows]
     assert texts == [
@@ -141,7 +141,7 @@ def test_a_small_picture_has_every_size_below_and_above_the_line(tmp_path):
 def test_ratios_without_others_or_without_ours(tmp_path, names, said):
     rows = [slower(1 + 9 * place, name) for place, name in enumerate(names)]
     (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", *rows)))
-    table = ratios_of(one)
+    table = ratios_of(one.series, one.axis)
     assert [cells[0].text for cells in table.rows] == said
     ratios = [cells[-1].text for cells in table.rows[1:]]
     assert ratios == ["\u22481.000x", "10x"][: len(ratios)]

@@ -18,7 +18,7 @@ from opencl_lab.plan import Work
 from opencl_lab.report.chapters import chapter_of, sections_of
 from opencl_lab.report.devices import across_devices
 from opencl_lab.report.environment import device_names, machines_of
-from opencl_lab.report.ratios import ratios_of
+from opencl_lab.report.ratios import medians_of, ratios_of
 from opencl_lab.report.summary import summary_of, times_text, troubles_of
 from opencl_lab.report.sweeps import find_results, sweeps_of
 from opencl_lab.report.thinning import MOST_LINES, MOST_SIZES, thinned
@@ -48,7 +48,7 @@ def test_what_was_not_measured_to_the_end_is_said_once_and_claims_no_more(tmp_pa
         "c:seq was not measured at n = 1,000 and 10,000: "
         "a run would take about 7.5 to 80 s; --against c:seq runs it"
     ]
-    ratios = ratios_of(one).rows[1]  # of the largest size c:seq has none
+    ratios = ratios_of(one.series, one.axis).rows[1]  # of the largest size c:seq has none
     assert [cell.text for cell in ratios] == ["c:seq", "", "9.00x", "9.00x", "", ""]
 
 
@@ -232,8 +232,11 @@ def test_devices_are_set_side_by_side(tmp_path):
     many(tmp_path / "b.json", (10, 100, 1000), "opencl:merge", "opencl:radix", device=gpu)
     results = [read_results(tmp_path / name) for name in ("a.json", "b.json")]
     (across,) = across_devices(results)
-    (said,) = across.text
-    assert said.startswith("At n = 100, Some device takes 220 ms (radix); A GPU is level")
+    times = medians_of(across.series, across.sweep.axis)
+    assert times.heads == ["by n, ms", "10", "100"]  # 1,000 is of one device alone
+    assert [[cell.text for cell in cells] for cells in times.rows] == [
+        ["opencl:Some device", "22", "220"], ["opencl:A GPU", "22", "220"],
+    ]  # fmt: skip
     assert across.table.heads == ["n", "implementation", "Some device, ms", "A GPU, ms"]
     shown = {tuple(cell.text for cell in cells) for cells in across.table.rows}
     assert ("100", "opencl:radix", "220", "440") in shown
@@ -261,12 +264,11 @@ def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
     names = device_names(results)
     assert names == ["A GPU", "Some device, 2 compute units", "Some device, 16 compute units"]
     (across,) = across_devices(results, names)
-    said, alone = across.text
-    assert said == (
-        "At n = 100, Some device, 2 compute units takes 220 ms (radix); Some device, 16 compute "
-        "units takes 2.00 times as long (radix); each with the fastest algorithm there."
-    )
-    assert alone == "With the data on the device only: A GPU."
+    shown = [[cell.text for cell in cells] for cells in medians_of(across.series, "n").rows]
+    assert shown == [
+        ["opencl:A GPU@device", "2.2", "2.2"], [f"opencl:{names[1]}", "22", "220"],
+        [f"opencl:{names[2]}", "44", "440"],
+    ]  # fmt: skip
     (figure,) = across.figures("x")
     assert len(figure.legend) == 3 and "opencl:A GPU@device" in {name for _, name in figure.legend}
     assert across.table.heads[2:] == [f"{name}, ms" for name in names[1:]]

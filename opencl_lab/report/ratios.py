@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from markupsafe import Markup
 
+from opencl_lab.comparison.lines import Series
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.sweep import verdict
 from opencl_lab.comparison.table import number
 from opencl_lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.report.summary import SIDES, milliseconds, ranked, times_text
-from opencl_lab.report.sweeps import Sweep
 
-__all__ = ["ratios_of", "sparkline"]
+__all__ = ["medians_of", "ratios_of", "sparkline"]
 
 MOST_SIZES = 4  # columns
 MOST_OTHERS = 6  # rows
 WIDE, HIGH, EDGE = 72.0, 20.0, 3.0  # of a small picture, in units of its own
 
 
-def ratios_of(sweep: Sweep) -> PageTable | None:
-    """Return the table of a sweep, None where no row is right.
+def ratios_of(series: Series, axis: str) -> PageTable | None:
+    """Return the table of rows by size, None where no row is right.
+
+    `axis` is what the sizes are, empty for a single problem.
 
     Above stands what the fastest of ours takes in ms; below, for each other, how many times as
     long it takes. Where nothing of ours was measured, the fastest of all stands in for it, and
     where nothing else was, ours are compared with each other.
     """
-    rows = [row for side in SIDES for row in _rows(sweep, side)]
-    if not rows:
-        return None
+    return _table([row for side in SIDES for row in _rows(series, side)], axis)
+
+
+def medians_of(series: Series, axis: str) -> PageTable | None:
+    """Return the table of medians in ms by size, a row for each name; None where there is none.
+
+    The sizes are those that several have, if there are any.
+    """
+    found: dict[str, dict[int, Cell]] = {}
+    for size, rows in series:
+        for row in rows:
+            found.setdefault(row.implementation, {})[size] = _time(row)
+    counts = Counter(size for cells in found.values() for size in cells)
+    shared = {size for size, count in counts.items() if count > 1} or set(counts)
+    kept = {name: {size: cells[size] for size in cells.keys() & shared}
+            for name, cells in found.items()}  # fmt: skip
+    return _table(list(kept.items()), f"{axis}, ms" if axis else "")
+
+
+def _table(rows: Sequence[tuple[str, Mapping[int, Cell]]], axis: str) -> PageTable | None:
+    """Return rows of cells by size as a table of a few sizes; the picture has all ratios."""
     sizes = _spread(sorted({size for _, cells in rows for size in cells}))
-    heads = [f"by {sweep.axis}" if sweep.varied else "", ""]
-    heads += [f"{size:,}" if sweep.varied else "total time" for size in sizes]
+    if not sizes:
+        return None
+    heads = [f"by {axis}" if axis else "", ""]
+    heads += [f"{size:,}" if axis else "total time" for size in sizes]
     shown = []
     for name, cells in rows:
         points = [(size, cell.order) for size, cell in cells.items() if cell.order and cell.style]
@@ -48,10 +71,10 @@ def ratios_of(sweep: Sweep) -> PageTable | None:
     return replace(table, kinds=kinds)
 
 
-def _rows(sweep: Sweep, side: Side) -> Iterator[tuple[str, dict[int, Cell]]]:
+def _rows(series: Series, side: Side) -> Iterator[tuple[str, dict[int, Cell]]]:
     """Yield the name of each row, and its cells by size: ours first, then the fastest others."""
     found = {size: {row.implementation: row for row in rows}
-             for size, items in sweep.series if (rows := ranked(items, side))}  # fmt: skip
+             for size, items in series if (rows := ranked(items, side))}  # fmt: skip
     every = [row for rows in found.values() for row in rows.values()]
     if not every:
         return

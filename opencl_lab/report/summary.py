@@ -15,7 +15,6 @@ from opencl_lab.wording import counted
 __all__ = [
     "SIDES",
     "Trouble",
-    "are_level",
     "milliseconds",
     "ranked",
     "standings_of",
@@ -70,12 +69,6 @@ def milliseconds(row: Measurement) -> float:
     """Return the median of the total time of a row that has one."""
     assert row.total_ms is not None  # all that are ranked have times
     return row.total_ms.median
-
-
-def are_level(one: Measurement, two: Measurement) -> bool:
-    """Return whether the times of two rows overlap."""
-    assert one.total_ms is not None and two.total_ms is not None
-    return one.total_ms.is_level_with(two.total_ms)
 
 
 def times_text(ratio: float) -> str:
