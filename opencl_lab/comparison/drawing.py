@@ -252,10 +252,10 @@ def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
         if image.ndim == 3:
             scale = max(255.0 if high > 1 else 1.0, high)
             axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
-        elif low == high:
+        elif not low < high:  # not a number, too
             axes.imshow(image, cmap="gray", vmin=low, vmax=low + 1)
             style: Any = {"color": "white", "ha": "center", "transform": axes.transAxes}
-            axes.text(0.5, 0.5, f"{low:g} everywhere", **style)
+            axes.text(0.5, 0.5, f"{image.flat[0]:g} everywhere", **style)
         else:
             shown = axes.imshow(image, cmap="gray", vmin=low, vmax=high)
             scale_axes = axes.inset_axes((1.03, 0, 0.05, 1))  # as high as the picture
