@@ -223,7 +223,8 @@ def copied(
     shape : tuple of int, optional
         Of as many dimensions: longer axes are cut, shorter ones get zeros.
     dtype : numpy.dtype, optional
-        On a device: that of `array`, or float32, float64, complex64 or complex128.
+        On a device: that of `array`, or float32, float64, complex64 or complex128; for
+        integers also int64.
     conjugate : bool
         Whether elements, which become complex, are conjugated.
     """

@@ -28,7 +28,7 @@ from opencl_lab.widening import widening
 __all__ = ["Copy", "View", "dense_strides"]
 
 TEMPLATE = "common/copy.cl.mako"
-CONVERTED = ("float32", "float64", "complex64", "complex128")
+CONVERTED = ("float32", "float64", "complex64", "complex128", "int64")
 """What numbers are converted to."""
 COPY_GROUP = 256
 """Work-items of a group, where the device takes so many: GPUs begin about one group a clock."""
@@ -118,7 +118,7 @@ class Copy:
         the source, which is never longer.
     source_type, target_type : numpy.dtype
         The same, or two types of numbers: the target's is float32, float64 or complex, and
-        complex if the source's is.
+        complex if the source's is; or int64, for integers.
     conjugate : bool
         Whether the target, which is complex, gets complex conjugates.
     shifts : tuple of int
@@ -168,7 +168,8 @@ class Copy:
             return {
                 "SOURCE_T": word, "TARGET_T": word, "REAL_T": word, "FORM": "word", "COMPLEX": False
             }  # fmt: skip
-        if source.name not in C_TYPES or target.name not in CONVERTED:
+        exact = source.kind in "iu" or target.kind in "fc"
+        if source.name not in C_TYPES or target.name not in CONVERTED or not exact:
             raise InvalidProblem(f"cannot convert device arrays of dtype {source} to {target}")
         form = {"c": "complex"}.get(source.kind, "half" if source == np.float16 else "real")
         return {

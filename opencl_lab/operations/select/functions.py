@@ -22,6 +22,7 @@ from opencl_lab.runtime.arrays import (
     beginning,
     check_out,
     contiguous,
+    copied,
     direct_target,
     is_device_array,
     native,
@@ -410,10 +411,7 @@ def _sorter_of(keys: AnyArray, sorter: Any, queue: Any) -> AnyArray:
         if least < 0 or most >= keys.size:
             wrong = least if least < 0 else most
             raise InvalidProblem(f"sorter must hold 0 to {keys.size - 1}, the places in a: {wrong}")
-    if sorter.dtype == LONG:
-        return sorter
-    plain = contiguous(sorter, queue)
-    return (plain.with_queue(queue) if is_device_array(plain) else plain).astype(LONG)
+    return sorter if sorter.dtype == LONG else copied(sorter, queue, dtype=LONG)
 
 
 def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
