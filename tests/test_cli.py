@@ -15,7 +15,7 @@ ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
     "kernel_ms", "kernel_times", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps",
     "peak_fraction", "peak_note", "data", "calls", "note",
-    "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff",
+    "speedup", "baseline", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff",
     "error_over_bound", "ok",
 }  # fmt: skip
 

@@ -53,6 +53,7 @@ class Settings:
         self.verbose = 0
         self.arguments: tuple[str, ...] = ()
         self._selection: Selection | None = None
+        self._left_out: list[str] = []
         self._earlier = sample()
         self._start: Start | None = None
 
@@ -101,10 +102,17 @@ class Settings:
         return Console(quiet=self.quiet or self.json, width=width, highlight=False)
 
     def show(self, table: Table, optional: Sequence[str] = ()) -> None:
-        """Print a table, on a narrow terminal without the `optional` columns, in this order."""
+        """Print a table, on a narrow terminal without the `optional` columns, in this order.
+
+        Which ones these were is said once for all tables that lack the same.
+        """
         console = self.console
-        fit(table, console, optional)
+        left_out = fit(table, console, optional)
         console.print(table)
+        if left_out and left_out != self._left_out:
+            names = ", ".join(left_out)
+            self.say(f"{console.width} columns have no room for: {names}; --json has them")
+        self._left_out = left_out
 
     def say(self, text: str) -> None:
         """Print a line for people; a terminal breaks it between words, and paths never."""

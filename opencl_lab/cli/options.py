@@ -47,6 +47,12 @@ RUN_OPTIONS = (
         "missing.  [default: those here on data of the host, where they are shown]",
     ),
     click.option(
+        "--baseline",
+        metavar="NAME",
+        help="The row that speed-ups are over, such as numpy.  [default: c:seq, else the first "
+        "reference that is measured]",
+    ),
+    click.option(
         "--repeats",
         type=int,
         metavar="R",
@@ -75,6 +81,7 @@ class RunOptions:
     vary: tuple[str, ...]
     resident: bool
     against: str | None
+    baseline: str | None
     repeats: int | None
     time_limit: float | None
     seed: int
@@ -92,6 +99,7 @@ class RunOptions:
             algorithms=self.algorithm,
             variants=variants(self.vary),
             against=self.against,
+            baseline=self.baseline,
             repeats=REPEATS if few else self.repeats,
             budget=SECONDS if few else self.time_limit,
             threads=self.threads,

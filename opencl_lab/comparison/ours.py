@@ -24,7 +24,7 @@ from opencl_lab.runtime.arrays import is_device_array, to_device
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.runtime.session import default_queue
 
-__all__ = ["OpenCL"]
+__all__ = ["OpenCL", "row_name"]
 
 KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the median counts
 KERNEL_MS = 50.0  # after which a round has no further one
@@ -32,6 +32,12 @@ KERNELS_MS = 1000.0  # after which no further round has any, if there were two
 SLOW_EVENTS = "runs with events, which tell the kernel time, are slower than these calls"
 EVENTS_COST = 1.1  # times what calls take without them: no more is worth a note
 LEAST_TOTALS = 3  # before the time of calls says that events claim too little
+
+
+def row_name(algorithm: str, variant: str = "", data: Side = "host") -> str:
+    """Return what the row of an algorithm is called."""
+    name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
+    return name + "@device" * (data == "device")
 
 
 class OpenCL(Implementation):
@@ -66,9 +72,9 @@ class OpenCL(Implementation):
         calls: Calls | None = None,
         data: Side = "host",
     ):
-        name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
-        name += "@device" * (data == "device")
-        super().__init__(workload, name, "opencl", algorithm, data=data)
+        super().__init__(
+            workload, row_name(algorithm, variant, data), "opencl", algorithm, data=data
+        )
         self.device = device
         self.config: Mapping[str, Any] = dict(config or {})
         self._public = calls
