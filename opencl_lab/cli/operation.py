@@ -92,7 +92,7 @@ def _run(asked: OperationRequest) -> int:
         print_what_was_read(asked, data)
         print_comparison(asked, comparison, options)
     finally:  # also where nobody reads what is printed
-        failed = Outputs(asked, data, comparison).write()
+        failed = Outputs(asked, data, comparison, options).write()
     return failed or comparison.exit_status
 
 
@@ -104,4 +104,4 @@ def _request(asked: OperationRequest, draws_result: bool) -> Request:
         return request
     against = "none" if request.against is None else request.against
     repeats = 1 if asked.run.repeats is None else asked.run.repeats
-    return replace(request, timed=False, against=against, repeats=repeats)
+    return replace(request, timed=False, against=against, repeats=repeats, baseline=None)

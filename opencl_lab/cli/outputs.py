@@ -104,11 +104,12 @@ def _print_details(comparison: Comparison) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files of a comparison."""
+    """The files of a comparison; `options` are those that reports name."""
 
     asked: OperationRequest
     data: Data
     comparison: Comparison
+    options: Mapping[str, Any]
 
     def write(self) -> int:
         """Write the files that were asked for, and say which; return the exit status."""
@@ -127,7 +128,8 @@ class Outputs:
         return failed
 
     def _csv(self, path: Path) -> None:
-        write_csv(path, (({}, row) for row in self.comparison.measurements))
+        before = {**self.options, **self.comparison.problem.as_dict()}
+        write_csv(path, ((before, row) for row in self.comparison.measurements), tuple(before))
 
     def _plot(self, path: Path) -> None:
         chosen, comparison, arrays = self.asked.chosen, self.comparison, self.data.arrays

@@ -27,6 +27,7 @@ from opencl_lab.cli.shapes import (
 )
 from opencl_lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
 from opencl_lab.cli.values import no_nan, whole_numbers
+from opencl_lab.comparison.calls import OURS
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.patience import UNNAMED, Patience
 from opencl_lab.comparison.runner import Comparison, StepReport, run_comparison
@@ -113,10 +114,11 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
             limit = UNNAMED if patience is None else patience
             return bench_crossover(sweep, patience_of(sweep, limit), folder)
     assert numbers is not None
-    sweep = sweep_of(chosen, numbers, options, run)
     if calls:
+        sweep = sweep_of(chosen, numbers, options, replace(run, baseline=None))
         with _folder(out, CALL_RESULTS) as folder:
-            return bench_calls(sweep, folder)
+            return bench_calls(sweep, run.baseline or OURS, folder)
+    sweep = sweep_of(chosen, numbers, options, run)
     with results_folder(out, (*RESULTS, *PLOTS)) as folder:
         unfinished = Unfinished(folder, {**sweep.identity, "patience": patience}, fresh)
         return _bench(sweep, folder, unfinished, patience_of(sweep, patience), SweepOutputs)
@@ -133,6 +135,8 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) ->
         raise click.UsageError("take --calls or --crossover, not both")
     if given["fresh"] and (calls or crossover):
         raise click.UsageError("--fresh is for sweeps, which go on where they were stopped")
+    if crossover and run.baseline is not None:
+        raise click.UsageError("--crossover takes no --baseline: it compares with each reference")
     if calls:
         _check_calls(run, given["patience"])
     elif given["out"] is None and not crossover:

@@ -37,9 +37,9 @@ def with_base(series: Series) -> tuple[Series, list[str]]:
     """
     bases: list[str] = []
     for side in ("host", "device"):
-        rows = [row for _, items in series for row in items if row.data == side and row.ok]
-        found = list(dict.fromkeys(row.baseline for row in rows if row.speedup is not None))
-        fallback = None if found else _fallback(rows)
+        right = [[row for row in items if row.data == side and row.ok] for _, items in series]
+        found = list(dict.fromkeys(r.baseline for rows in right for r in rows if r.speedup))
+        fallback = None if found else _fallback(right)
         if fallback is not None:
             found = [fallback]
             series = [(size, _of_side(items, side, fallback)) for size, items in series]
@@ -47,12 +47,11 @@ def with_base(series: Series) -> tuple[Series, list[str]]:
     return series, bases
 
 
-def _fallback(rows: Sequence[Measurement]) -> str | None:
-    """Return the name of what stands in for the baseline; None for a row that is alone."""
-    kinds = {row.implementation: row.kind for row in rows if row.total_ms and row.total_ms.median}
-    if len(kinds) < 2:
-        return None
-    return min(kinds, key=lambda name: (name != BASELINE, kinds[name] == "opencl"))
+def _fallback(right: Sequence[Sequence[Measurement]]) -> str | None:
+    """Return the name of what stands in for the baseline; None if every row is alone at its size."""
+    timed = ([row for row in rows if row.total_ms and row.total_ms.median] for rows in right)
+    kinds = {row.implementation: row.kind for rows in timed if len(rows) > 1 for row in rows}
+    return min(kinds, key=lambda name: (name != BASELINE, kinds[name] == "opencl"), default=None)
 
 
 def _of_side(rows: Sequence[Measurement], side: str, base: str) -> Sequence[Measurement]:
