@@ -25,6 +25,8 @@ def test_version_and_help():
     text = oclab_process("--help").stdout
     assert all(name in text for name in ("devices", "doctor", "sort", "bench", "cache"))
     assert "--order" in oclab("sort", "--help").stdout
+    for group in ([], ["tuning"], ["bench"], ["tune"], ["cache"]):
+        assert "..." not in oclab(*group, "--help").stdout.split("-h, --help", 1)[1]
 
 
 def test_sort_prints_a_table_with_every_reference():

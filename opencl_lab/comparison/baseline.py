@@ -48,7 +48,7 @@ def with_base(series: Series) -> tuple[Series, list[str]]:
 
 
 def _fallback(right: Sequence[Sequence[Measurement]]) -> str | None:
-    """Return the name of what stands in for the baseline; None if every row is alone at its size."""
+    """Return the name of what stands in for the baseline; None if all rows are alone."""
     timed = ([row for row in rows if row.total_ms and row.total_ms.median] for rows in right)
     kinds = {row.implementation: row.kind for rows in timed if len(rows) > 1 for row in rows}
     return min(kinds, key=lambda name: (name != BASELINE, kinds[name] == "opencl"), default=None)
