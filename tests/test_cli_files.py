@@ -243,8 +243,10 @@ def test_tables_are_sorted_along_an_axis_and_keep_their_names(tmp_path, monkeypa
     assert "table.csv: 2 numbers below a name\n" in captured.out and captured.err == ""
     assert out.read_text() == "a\n1\n3\n"
     assert main([*files, "--axis", "1", *QUICK]) == 2
-    assert main(["sort", "--n", "9", "--axis", "1"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    for operation in ("sort", "topk", "dft"):
+        assert main([operation, "--n", "20", "--axis", "0"]) == 2
+        assert "axis is for input files" in capsys.readouterr().err
     np.save("cube.npy", np.random.default_rng(0).random((3, 4, 5)))
     assert main(["sort", "cube.npy", "--axis", "1", "--quiet", "-o", "out.npy", *QUICK]) == 0
     np.testing.assert_array_equal(np.load("out.npy"), np.sort(np.load("cube.npy"), axis=1))

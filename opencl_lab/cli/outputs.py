@@ -63,6 +63,10 @@ def print_what_was_read(asked: OperationRequest, data: Data) -> None:
     for file, item in zip(asked.files, data.stored.values(), strict=False):
         if file is not None and is_text(Path(file)):
             settings().say(f"{file}: {summary(item)}" + (f"; {reading}" if reading else ""))
+        for name, value in item.options.items():
+            if data.options[name] != value:
+                given = f"--{name} {data.options[name]:g}"
+                settings().say(f"{file} says {name} {value:g}; {given} is taken instead")
 
 
 def print_comparison(
@@ -128,7 +132,7 @@ class Outputs:
         return failed
 
     def _csv(self, path: Path) -> None:
-        before = {**self.options, **self.comparison.problem.as_dict()}
+        before = self.comparison.problem.as_dict() if self.data.stored else self.options
         write_csv(path, ((before, row) for row in self.comparison.measurements), tuple(before))
 
     def _plot(self, path: Path) -> None:

@@ -46,7 +46,9 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
     metavar="NAME[,NAME]",
     help="Measure these parts of the study alone; `oclab study list` names them.",
 )
-@click.option("--out", metavar="DIR", help="Folder for the results, one below it for each study.")
+@click.option(
+    "--out", metavar="DIR", help="Folder for the results, needed; one below it for each study."
+)
 @click.option(
     "--repeats", type=click.IntRange(1), help="Timed rows of calls of each.  [default: 5]"
 )

@@ -44,9 +44,14 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--sizes",
         metavar="A,B,C",
-        help=f"Values of {chosen.size_option}; with --crossover the least and the greatest.",
+        help=f"Values of {chosen.size_option}: a sweep needs them; with --crossover the least and "
+        "the greatest.",
     )
-    @click.option("--out", metavar="DIR", help="Folder for the results.")
+    @click.option(
+        "--out",
+        metavar="DIR",
+        help="Folder for the results: needed, except with --calls and --crossover.",
+    )
     @click.option(
         "--fresh", is_flag=True, help="Measure all sizes anew, also those of a stopped sweep."
     )
