@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_written_costs_nothing_else(
     assert len(captured.err.splitlines()) == 1 and "results.json" in captured.err
     assert "n=9" in captured.out and "written to" not in captured.out
     assert {path.name for path in out.iterdir()} == {
-        "results.csv", "results.json", "table.txt", "time.png", "speedup.png", "throughput.png",
+        "results.csv", "results.json", "table.txt", "time.png", "throughput.png",
         "unfinished.jsonl",  # the same command again has only the files to write
     }  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_rows_on_standard_output_follow_the_table(tmp_path):
             command("sort", "--n", 9, "--csv", stdout, *QUICK), stdout=file, check=True
         )
     lines = (tmp_path / "out").read_text().splitlines()
-    assert lines[0].startswith("device: ") and lines[-2] == ",".join(COLUMNS)
+    assert lines[0].startswith("device: ") and lines[-2].endswith(",".join(COLUMNS))
     reading, writing = os.pipe()
     os.close(reading)  # nobody reads what is printed, but the file is wanted
     process = subprocess.run(
