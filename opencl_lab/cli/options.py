@@ -63,7 +63,8 @@ RUN_OPTIONS = (
         "--time-limit",
         type=float,
         metavar="S",
-        help="Seconds for the timed rows of one problem, of which each has one at least. Without "
+        help="Seconds for the timed rows of one problem, of which each has one at least; a first "
+        "run that takes longer is the only one. Without "
         f"--repeats they end when their spread is small.  [default: {SECONDS:g} without --repeats]",
     ),
     click.option(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from opencl_lab.comparison.baseline import over_baseline
-from opencl_lab.comparison.implementations import Implementation, Workload
+from opencl_lab.comparison.implementations import LONG_MS, Implementation, Workload
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.request import Request, check_comparison
@@ -136,6 +136,9 @@ def run_comparison(
         implementations = schedule.implementations(workload, device, chosen.calls)
         for implementation in implementations:
             implementation.timed = request.timed
+            if request.budget is not None:
+                budget_ms = max(LONG_MS, request.budget * 1e3)
+                implementation.limit_ms = min(implementation.limit_ms, budget_ms)
             stack.callback(implementation.close)
             steps.next(f"{implementation.name}, start")
             implementation.attempt(implementation.start)
