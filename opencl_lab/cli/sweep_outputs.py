@@ -132,4 +132,4 @@ class SweepOutputs:
             settings().say(f"no {roofline}: {reason}")
         else:
             plots[roofline] = lambda path: plot_roofline(path, series, name, title, peaks)
-        return plots
+        return {file: plots[file] for file in PLOTS if file in plots}

@@ -94,7 +94,7 @@ class Conv2d(Operation[Conv2dProblem]):
             "filter",
             str,
             None,
-            "weights by name; default: random",
+            "weights by name, sobel those of the derivative along x; default: random",
             FILTERS,
             about_data=True,
             with_files=True,
