@@ -70,7 +70,8 @@ def _is_report(path: Path) -> bool:
 def _is_of_pocl(path: Path) -> bool:
     if re.fullmatch(r"[A-P]{2}", path.name) and path.is_dir():
         return all(re.fullmatch(r"[A-P]{30,}", item.name) for item in path.iterdir())
-    return bool(re.fullmatch(r"checked|temp(file|dir)_\w{6}(\.\w+)*|_UNCACHED", path.name))
+    of_ours = r"checked(\.json)?|temp(file|dir)_\w{6}(\.\w+)*|_UNCACHED"  # or PoCL's
+    return _is_temporary(path) or bool(re.fullmatch(of_ours, path.name))
 
 
 def _is_of_drivers(path: Path) -> bool:

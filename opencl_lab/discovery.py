@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -19,7 +20,8 @@ import pyopencl as cl
 from opencl_lab import intel
 from opencl_lab.errors import DeviceNotFound, LaunchError
 from opencl_lab.paths import cache_dir, read_json
-from opencl_lab.pocl import prepare_cache, repair_generic_cpu, repaired_vector_bytes
+from opencl_lab.pocl import prepare_cache
+from opencl_lab.pocl_target import repair_target
 
 __all__ = [
     "KINDS",
@@ -29,6 +31,7 @@ __all__ = [
     "choose_device",
     "device_of",
     "devices",
+    "is_forked",
     "probe_file",
     "select_device",
 ]
@@ -111,7 +114,7 @@ def _kind(type_bits: int) -> tuple[str, bool]:
 
 def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device:
     platform = handle.platform
-    repair_generic_cpu(handle.version, handle.int_ptr)
+    repair_target(platform.version, handle.int_ptr)
     extensions = set(handle.extensions.split())
     kind, simulated = _kind(handle.type)
     capability = None
@@ -142,8 +145,7 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         max_work_group=handle.max_work_group_size,
         max_work_items=tuple(handle.max_work_item_sizes),
         work_group_multiple=int(multiple or 1),
-        native_vector_bytes=repaired_vector_bytes(handle.version)
-        or 4 * int(_info(handle, "native_vector_width_float", 0) or 4),
+        native_vector_bytes=4 * int(_info(handle, "native_vector_width_float", 0) or 4),
         unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
         shared_pointers=bool(
             int(_info(handle, "svm_capabilities", 0) or 0)
@@ -214,16 +216,31 @@ def _discover() -> tuple[Device, ...]:
     return tuple(sorted(found, key=_preference))
 
 
+_discovering = threading.RLock()
+
+
+def _found() -> tuple[Device, ...]:
+    """Return every device, which one thread discovers while others wait."""
+    with _discovering:
+        return _discover()
+
+
 # The threads of a driver do not come along into a forked process, which waits for them for ever.
 _started = _forked = False
 
 
 def _after_fork() -> None:
-    global _forked
+    global _forked, _discovering
     _forked = _forked or _started
+    _discovering = threading.RLock()  # whose thread may not have come along
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def is_forked() -> bool:
+    """Return whether this process was forked after OpenCL had started: drivers fail in it."""
+    return _forked
 
 
 def check_fork() -> None:
@@ -254,7 +271,7 @@ def devices() -> list[Device]:
         `oclab doctor` saw nothing work comes after all others. Empty when the
         machine has no OpenCL driver.
     """
-    return list(_discover())
+    return list(_found())
 
 
 def _describe(found: list[Device]) -> str:
@@ -380,7 +397,7 @@ def select_device(spec: str | int | Device | None = None) -> Device:
 
 def device_of(handle: cl.Device) -> Device:
     """Return the record of a `pyopencl.Device`, for queues that the user made."""
-    for device in _discover():
+    for device in _found():
         if device.handle == handle:
             return device
     return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see

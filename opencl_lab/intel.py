@@ -120,8 +120,10 @@ def register(root: Path = Path("/")) -> None:
     if any(_is_installed(file) for file in others):
         return
     with suppress(OSError):  # no place for files: there are other drivers
-        os.environ[OURS] = str(_vendors(driver, others))
+        folder = str(_vendors(driver, others))
+        # In this order, or Ctrl-C could leave a driver that nobody withdraws.
         _registered, _in_time = driver, loader is None
+        os.environ[OURS] = folder
 
 
 def withdraw_unless_loaded() -> None:

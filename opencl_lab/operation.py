@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Complex, Integral, Real
 from typing import Any, ClassVar, Generic, TypeVar
@@ -158,6 +158,15 @@ class Operation(ABC, Generic[P]):
         """Whether `expected` runs the default configuration on the device, and nothing else."""
         return False
 
+    def make_reference(self, say: Callable[[str], None]) -> None:
+        """Make what `expected` needs of the device, if anything.
+
+        Parameters
+        ----------
+        say : callable
+            Called with ``launching`` before each run on the device, which may hang.
+        """
+
     def check_changes(self, problem: P) -> Sequence[Mapping[str, Any]]:
         """Return those of `check_cases` as they suit a problem."""
         return self.check_cases
@@ -198,6 +207,13 @@ class Operation(ABC, Generic[P]):
         """Return the outputs that those of two runs make, see `second`."""
         raise NotImplementedError(f"{self.name} has no second run")
 
+    def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
+        """Return what else the result consists of, by name, such as the places of its values.
+
+        A file holds all of it, or is refused.
+        """
+        return {}
+
     def check_columns(self, names: Sequence[str]) -> None:
         """Check that columns of these names, as a text file has them, can be an input.
 
@@ -220,9 +236,12 @@ class Operation(ABC, Generic[P]):
         return None
 
     def columns(
-        self, arrays: Arrays, outputs: Arrays, **options: Any
+        self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> Mapping[str, np.ndarray[Any, Any]] | None:
-        """Return the columns, by name, of a text file with the result; None: its plain numbers."""
+        """Return the columns, by name, of a text file with the result; None: its plain numbers.
+
+        `names` are those of the user's columns, where the result keeps them.
+        """
         return None
 
     def pictures(

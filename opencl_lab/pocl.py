@@ -1,17 +1,12 @@
-"""Repairs for PoCL, so that the OpenCL that pip installs works on every machine.
+"""Care for PoCL, so that the OpenCL that pip installs works on every machine.
 
-**Processors that are newer than PoCL's compiler.** PoCL asks LLVM for the name
-of the host's processor. An LLVM that does not know the processor answers
-``generic``, which its own compiler then refuses, so every build fails with
-"unknown target CPU 'generic'" (PoCL issues 512 and 1049). PoCL 3.0, the one
-that pip installs, with LLVM 14 fails so on AMD Zen 5. It reads no setting that
-would name another processor (PoCL 6 has ``POCL_LLVM_CPU_NAME``), so the name is
-changed where PoCL keeps it.
-
-**Its cache of compiled kernels.** PoCL loads what it finds there unseen: what others
-have put there would run, and a file cut short ends the process at every run. A full
-disk ends it too, and without a folder that it can write to its device disappears or
-every build fails.
+**Its cache of compiled kernels.** PoCL loads what it finds there unseen: what others have put there
+would run, and a damaged file ends the process or computes something else, at every run. So a record
+beside the files holds the size, times and checksum of each. A file whose size and times are those
+of the record is taken to be what it was, as Git takes it (nobody can set the time of the last
+change). Any other is read, and removed unless its checksum is right; PoCL makes it again. A full
+disk ends the process too, and without a folder that it can write to its device disappears or every
+build fails.
 
 **The linker.** It links every kernel with the system's `ld` and ends the process
 where there is none.
@@ -19,16 +14,18 @@ where there is none.
 
 from __future__ import annotations
 
+import atexit
 import os
-import platform
 import re
 import shutil
 import stat
 import struct
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from opencl_lab.caches import (
     ADVICE,
@@ -39,31 +36,44 @@ from opencl_lab.caches import (
     temporary_folder,
     usable_folder,
 )
-from opencl_lab.paths import cache_dir, free_bytes
+from opencl_lab.paths import cache_dir, free_bytes, read_json, write_json
 from opencl_lab.wording import size_text
 
 __all__ = [
+    "forget_last_built",
     "linker_missing",
     "no_room",
     "prepare_cache",
-    "repair_generic_cpu",
-    "repaired_vector_bytes",
+    "record_built",
     "restore_cache",
 ]
 
-UNKNOWN = b"generic\0"
-DEVICE_BYTES = 1024  # beyond the field, which PoCL 3.0 has at 640, and inside the structure
-HASWELL_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
+PROGRAM = "[A-P]{2}/[A-P]{30,}"  # the folder of one program, which has one for each
+KERNEL = r"[A-Za-z_]\w*"  # kernel, which has one for each
+SIZE = r"[\w-]+"  # size of work-groups
+COMPILED = re.compile(rf"{PROGRAM}/(program\.bc|{KERNEL}/{SIZE}/{KERNEL}\.so)")
+TOUCHED = "last_accessed"  # a file in the folder of a program, written at each build
+FOLDER = re.compile(f"{PROGRAM}(/(?!{TOUCHED}){KERNEL}(/{SIZE})?)?")
+RECORD = "checked.json"
+MAPS = Path("/proc/self/maps")
 BITCODE_MAGIC = b"BC\xc0\xde"
 WRAPPER_MAGIC = b"\xde\xc0\x17\x0b"
 WRAPPER = struct.Struct("<4s3I")  # magic, version, where the bitcode begins, its size
 BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
 ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
-WRITING_SECONDS = 10  # a younger file may be incomplete because another process writes it
-WRITING_PAUSE = 0.1  # in which a file that is being written grows
+PAUSE = 0.1  # seconds, after which another process has loaded what it has just written
+SAME_TIME = 50_000_000  # nanoseconds, which the clocks of file systems cannot tell apart
 ROOM = 16 << 20  # bytes that a cache should have left at first,
 LEAST_ROOM = 4 << 20  # and without which nothing is built
+
+ENTRY = ("size", "time of the last write", "time of the last change", "checksum")
+Record: TypeAlias = dict[str, list[int]]
+"""The `ENTRY` of each file."""
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
 
 
 def prepare_cache() -> None:
@@ -74,18 +84,19 @@ def prepare_cache() -> None:
     """
     chosen = os.environ.get("POCL_CACHE_DIR")
     folder = usable_folder(Path(chosen), ROOM) if chosen else section_folder("pocl", ROOM)
-    begin = time.time()
-    found = list(_files(str(folder), everything=True))
+    found = list(_entries(str(folder)))
     planted = _planted(folder, found)
     if planted is not None:
         folder, found = temporary_folder(folder, f"{planted}; {ADVICE}"), []
     os.environ["POCL_CACHE_DIR"] = str(folder)
-    _remove_damaged(folder, begin, [item for item in found if stat.S_ISREG(item[1].st_mode)])
+    _remove_damaged(folder, found)
+    atexit.unregister(record_built)  # once
+    atexit.register(record_built)
 
 
 def restore_cache() -> bool:
     """Make PoCL's cache folder again, without which it builds nothing; return if it was gone."""
-    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
+    folder = _folder()
     if folder.is_dir():
         return False
     with suppress(OSError):
@@ -95,7 +106,7 @@ def restore_cache() -> bool:
 
 def no_room(platform_version: str) -> str | None:
     """Return why PoCL cannot build now: it ends the process when its cache's disk is full."""
-    folder = Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
+    folder = _folder()
     if "PoCL" not in platform_version or free_bytes(folder) >= LEAST_ROOM:
         return None
     return (
@@ -104,65 +115,139 @@ def no_room(platform_version: str) -> str | None:
     )
 
 
-def _planted(folder: Path, found: Iterable[tuple[Path, os.stat_result]]) -> str | None:
+def record_built() -> None:
+    """Record what PoCL has compiled and loaded in this process; call at its end."""
+    folder = _folder()
+    begin = f"{folder}/"
+    with suppress(OSError):
+        lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
+        loaded = {line.partition(begin)[2] for line in lines if begin in line}
+        names = {name for name in loaded if COMPILED.fullmatch(name)}
+        names |= {str(Path(name).parents[2] / "program.bc") for name in names}
+        known, new = _read(folder), {}
+        for name in names - known.keys():
+            with suppress(OSError):
+                path = folder / name
+                new[name] = [*_stamp(path.lstat()), _checksum(path)]
+        if new:
+            write_json(folder / RECORD, known | new)
+
+
+def forget_last_built() -> bool:
+    """Remove the program that PoCL has built last; return whether it could be removed.
+
+    What others have built at the same moment goes with it.
+    """
+    folder = _folder()
+    times = {}
+    for path in folder.glob(f"??/*/{TOUCHED}"):
+        with suppress(OSError):
+            times[path.parent / "program.bc"] = path.stat().st_mtime_ns
+    last = max(times.values(), default=0)
+    removed = set()
+    for path, touched in times.items():
+        if last - touched < SAME_TIME:
+            with suppress(OSError):
+                path.unlink()
+                removed.add(str(path.relative_to(folder)))
+    kept = {name: entry for name, entry in _read(folder).items() if name not in removed}
+    with suppress(OSError):
+        write_json(folder / RECORD, kept)
+    return bool(removed)
+
+
+def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str | None:
     """Return what others have put, or can put, into a folder that they cannot write to now."""
     reached = folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
-    for path, status in found:
+    for name, status in found:
         if not own_or_root(status):
-            return f"{path} belongs to another user"
+            return f"{folder / name} belongs to another user"
         if reached and status.st_mode & OTHERS_WRITE:
-            return f"others can write to {path}"
+            return f"others can write to {folder / name}"
     return None
 
 
-def _remove_damaged(
-    folder: Path, begin: float, files: Iterable[tuple[Path, os.stat_result]]
-) -> None:
-    """Remove incomplete files that were written since the last call; PoCL makes them again."""
-    marker = folder / "checked"
-    try:
-        last = marker.stat().st_mtime
-    except OSError:
-        last = -1.0
-    suspects = [
-        (path, seen) for path, seen in files if seen.st_mtime > last and not _is_whole(path)
-    ]
+def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> None:
+    """Remove what PoCL would fail to load or to replace, and record what else it has compiled."""
+    known = _read(folder)
+    sound: Record = {}
+    suspects = []
+    for name, status in found:
+        if COMPILED.fullmatch(name):
+            entry = known.get(name)
+            if entry is None or entry[:3] != _stamp(status):
+                entry = _looked_at(folder / name, status, entry)
+            if entry is not None:
+                sound[name] = entry
+                continue
+        elif stat.S_ISDIR(status.st_mode) or not FOLDER.fullmatch(name):
+            continue
+        suspects.append((folder / name, status))
     if suspects:
-        time.sleep(WRITING_PAUSE)  # what grows meanwhile is being written by another process
+        time.sleep(PAUSE)
     for path, seen in suspects:
         with suppress(OSError):
-            now = path.stat()
-            if (now.st_size, now.st_mtime_ns) == (seen.st_size, seen.st_mtime_ns):
-                path.unlink()
-    with suppress(OSError):
-        marker.touch()
-        # What was being written this time is looked at the next time.
-        os.utime(marker, (begin, begin - WRITING_SECONDS))
+            if _stamp(path.lstat()) == _stamp(seen):  # and not made again meanwhile
+                shutil.rmtree(path) if stat.S_ISDIR(seen.st_mode) else path.unlink()
+    if sound != known:
+        with suppress(OSError):
+            write_json(folder / RECORD, sound)
 
 
-def _files(folder: str, everything: bool = False) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the compiled files below a folder and their sizes and times.
+def _looked_at(path: Path, status: os.stat_result, entry: list[int] | None) -> list[int] | None:
+    """Return the record of a file that is what it was, or is whole if nobody knows; else None."""
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    try:
+        checksum = _checksum(path)
+        if entry is None:
+            whole = _is_whole(path)
+        else:
+            whole = (entry[0], entry[3]) == (status.st_size, checksum)
+    except OSError:
+        return None
+    return [*_stamp(status), checksum] if whole else None
 
-    With `everything` also the folders and links that lead to them.
+
+def _stamp(status: os.stat_result) -> list[int]:
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def _checksum(path: Path) -> int:
+    return zlib.crc32(path.read_bytes())
+
+
+def _read(folder: Path) -> Record:
+    document = read_json(folder / RECORD)
+    if not isinstance(document, dict):
+        return {}
+    return {
+        name: entry
+        for name, entry in document.items()
+        if isinstance(entry, list) and len(entry) == len(ENTRY)
+    }
+
+
+def _entries(folder: str, place: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what is below a folder, with sizes and times: folders, links, what PoCL loads.
+
+    Anything else comes too where PoCL has folders.
     """
-    with suppress(OSError), os.scandir(folder) as entries:  # another process clears it
+    with suppress(OSError), os.scandir(f"{folder}/{place}") as entries:  # another process clears it
         for entry in entries:
+            name = place + entry.name
             inner = entry.is_dir(follow_symlinks=False)
-            with suppress(OSError):  # or replaces this one
-                if everything and (inner or entry.is_symlink()):
-                    yield Path(entry.path), entry.stat(follow_symlinks=False)
-                if not inner and (entry.name == "program.bc" or entry.name.endswith(".so")):
-                    yield Path(entry.path), entry.stat()
+            loaded = name.endswith((".so", ".bc")) or FOLDER.fullmatch(name)
+            if inner or loaded or entry.is_symlink():
+                with suppress(OSError):  # or replaces this one
+                    yield name, entry.stat(follow_symlinks=False)
             if inner:
-                yield from _files(entry.path, everything)
+                yield from _entries(folder, f"{name}/")
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether nothing is missing at the end of a file; True if it cannot be read."""
-    try:
-        return _is_bitcode(path) if path.name == "program.bc" else _is_shared_library(path)
-    except OSError:
-        return True
+    """Return whether nothing is missing at the end of a file."""
+    return _is_bitcode(path) if path.suffix == ".bc" else _is_shared_library(path)
 
 
 def _is_bitcode(path: Path) -> bool:
@@ -208,70 +293,3 @@ def linker_missing(platform_version: str) -> str | None:
     if release is None or int(release[1]) > 5 or shutil.which("ld"):
         return None
     return "PoCL links kernels with `ld`, which is not on the PATH: apt install binutils"
-
-
-def _known_processor() -> bytes:
-    """Return a target that this processor can run and every LLVM since 3.7 knows."""
-    text = ""
-    with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    flags = next(
-        (set(line.split()) for line in text.splitlines() if line.startswith("flags")), set()
-    )
-    return b"haswell\0" if flags >= HASWELL_FLAGS else b"x86-64\0\0"
-
-
-def _is_generic(version: str) -> bool:
-    return "PoCL" in version and version.endswith("-generic")
-
-
-def repaired_vector_bytes(version: str) -> int | None:
-    """Return the vectors that a PoCL with a replaced processor compiles for, in bytes; else None.
-
-    Whatever it reports itself is the host's, of which its compiler knows nothing.
-    """
-    if not _is_generic(version):
-        return None
-    return 32 if _known_processor().startswith(b"haswell") else 16
-
-
-def repair_generic_cpu(version: str, device_pointer: int) -> bool:
-    """Give a PoCL device a processor that its compiler knows, if it lacks one.
-
-    Parameters
-    ----------
-    version : str
-        The device's version string; PoCL ends it with triple and processor.
-    device_pointer : int
-        The ``cl_device_id``.
-
-    Returns
-    -------
-    bool
-        Whether the device was changed. Nothing is touched unless exactly one
-        pointer in the device's structure leads to the text ``generic``.
-    """
-    if not _is_generic(version):
-        return False
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
-        return False
-    try:
-        # This file, unlike a pointer, answers a bad address with an error.
-        with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
-            memory.seek(device_pointer)
-            structure = memory.read(DEVICE_BYTES)
-            found = []
-            for (address,) in struct.iter_unpack("P", structure[: len(structure) // 8 * 8]):
-                try:
-                    memory.seek(address)
-                    if memory.read(len(UNKNOWN)) == UNKNOWN:
-                        found.append(address)
-                except (OSError, ValueError, OverflowError):
-                    continue
-            if len(found) != 1:
-                return False
-            memory.seek(found[0])
-            memory.write(_known_processor())
-            return True
-    except OSError:
-        return False

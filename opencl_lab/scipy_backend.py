@@ -10,8 +10,9 @@ the transforms of `opencl_lab.fft` on NumPy arrays and device arrays of up to do
 without a plan: Fourier transforms, those of mirrored signals, and cosine and sine transforms.
 
 What is not supported for host arrays goes to SciPy's own functions, so that this backend alone is
-enough, also as the global one: `fht` and `ifht`, `longdouble`, a plan, and arguments that SciPy
-refuses, which it does in its own words. That also holds with ``only=True``; `calls` counts how
+enough, also as the global one: `fht` and `ifht`, `longdouble`, a plan, arguments that SciPy
+refuses, which it does in its own words, and all calls of a process that was forked after OpenCL
+had started, in which drivers do not work. That also holds with ``only=True``; `calls` counts how
 many calls ran where. The arrays of another library, which have a namespace of their own, are left
 to the next backend, such as one of ``scipy.fft.register_backend``, which come after the global one.
 For device arrays, wrong arguments are errors of this library.
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab import fft as transforms
+from opencl_lab.discovery import is_forked
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.runtime.arrays import is_device_array
 
@@ -63,7 +65,7 @@ def _array(x: Any) -> Any:
         return x
     array = np.asarray(x)
     wide = array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype.char == "g"
-    if wide or not array.size:
+    if wide or not array.size or is_forked():
         raise _Unsupported
     return array
 

@@ -222,9 +222,8 @@ class Algorithm(ABC, Generic[P]):
         if not (database.enabled() and self.templates and self.operation):
             return None
         digest = kernel_digest(self.templates)
-        known = database.lookup(
-            device, self.operation, self.name, problem, digest, modelled=self.modelled
-        )
+        how = {"modelled": self.modelled, "own": self.replanned}
+        known = database.lookup(device, self.operation, self.name, problem, digest, **how)
         for match in known:
             merged = {**match.entry.config, **(values or {})}
             # What was measured elsewhere may break a limit of this device or problem.

@@ -10,7 +10,8 @@ import hashlib
 import inspect
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -23,7 +24,7 @@ from mako.template import Template
 
 from opencl_lab.errors import BuildError
 
-__all__ = ["Source", "kernel_digest", "recent_digest", "render"]
+__all__ = ["Source", "declared", "kernel_digest", "recent_digest", "render"]
 
 ROOT = Path(str(files("clkernels")))
 DIGEST_LENGTH = 16
@@ -104,7 +105,7 @@ def _read(templates: tuple[str, ...]) -> _Content:
         except (OSError, ValueError) as error:
             raise BuildError(f"template {path} cannot be read: {error}") from error
         digest.update(f"{len(text)}\n{text}".encode())
-        for included in _included(path, text):
+        for included in _included(path, text) if path.suffix == ".mako" else ():
             places = folders if included.startswith("/") else (path.parent, *folders)
             paths = [place / included.lstrip("/") for place in places]
             found = next((item for item in paths if item.is_file()), paths[-1])
@@ -158,13 +159,43 @@ def _declared(template: Template) -> tuple[set[str], set[str]]:
     return {p.name for p in named}, {p.name for p in named if p.default is p.empty}
 
 
+@contextmanager
+def _build_errors(template: str) -> Iterator[None]:
+    """Turn what Mako raises into errors that name the template."""
+    try:
+        yield
+    except BuildError:
+        raise
+    except NameError as error:
+        hint = "the line <%page args=...> declares what a template takes"
+        raise BuildError(f"template {template} did not render: {error}; {hint}") from error
+    except (MakoException, OSError) as error:
+        raise BuildError(f"template {template} did not render: {error}") from error
+    except Exception as error:
+        log = text_error_template().render_unicode()
+        raise BuildError(f"template {template} failed: {error!r}", log=log) from error
+
+
+def declared(template: str) -> tuple[set[str], set[str]]:
+    """Return the names that ``<%page args>`` declares: all, and those without a default.
+
+    Raises
+    ------
+    BuildError
+        If the template is missing or malformed.
+    """
+    with _build_errors(template):
+        return _declared(_compiled(template, kernel_digest((template,))))
+
+
 def render(template: str, params: Mapping[str, Any]) -> Source:
     """Render a template with exactly the arguments that it declares.
 
     Parameters
     ----------
     template : str
-        Path below ``clkernels/``, or an absolute path for a template of the user's own.
+        Path below ``clkernels/``, or an absolute path for a file of the user's own, whose text
+        stays as it is if it does not end in ``.mako``.
     params : mapping
         Value of every name in the template's ``<%page args="..."/>``.
 
@@ -174,7 +205,10 @@ def render(template: str, params: Mapping[str, Any]) -> Source:
         If the template is missing or malformed, an argument is missing, unknown,
         or a name in the body is not declared.
     """
-    try:
+    with _build_errors(template):
+        path = Path(template)
+        if path.is_absolute() and path.suffix != ".mako":
+            return Source(template, path.read_text(encoding="utf-8"))
         compiled = _compiled(template, kernel_digest((template,)))
         known, required = _declared(compiled)
         missing, unknown = sorted(required - set(params)), sorted(set(params) - known)
@@ -183,10 +217,3 @@ def render(template: str, params: Mapping[str, Any]) -> Source:
             problems += [f"unknown {', '.join(unknown)}"] if unknown else []
             raise BuildError(f"template {template}: arguments {' and '.join(problems)}")
         return Source(template, compiled.render_unicode(**params))
-    except BuildError:
-        raise
-    except (MakoException, OSError, NameError) as error:
-        raise BuildError(f"template {template} did not render: {error}") from error
-    except Exception as error:
-        log = text_error_template().render_unicode()
-        raise BuildError(f"template {template} failed: {error!r}", log=log) from error

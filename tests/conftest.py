@@ -3,10 +3,12 @@
 OCLAB_DEVICE        the device under test, as `select_device` takes it; default ``cpu``
 OCLAB_TEST_DEVICES  ``all``: every device of the machine in turn, not only that one
 OCLAB_TEST_CONFIGS  ``default``: the matrix runs with no other configurations than those built in
+OCLAB_TEST_TARGET   what LLVM calls the processor, so that PoCL compiles for it if nothing is done
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -30,6 +32,8 @@ import pyopencl as cl
 import pytest
 
 from opencl_lab.discovery import devices, select_device
+from opencl_lab.pocl import prepare_cache
+from opencl_lab.pocl_target import set_target
 from opencl_lab.runtime.session import default_queue
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
@@ -41,6 +45,21 @@ hypothesis.settings.register_profile(
     "oclab", deadline=None, derandomize=True, database=None, max_examples=40
 )
 hypothesis.settings.load_profile("oclab")
+
+
+HOST_NAME = ctypes.create_string_buffer(os.environ.get("OCLAB_TEST_TARGET", "").encode())
+
+
+def name_host():
+    """Give PoCL's devices the processor `HOST_NAME`, as LLVM does where it names the host so."""
+    prepare_cache()
+    found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+    named = [set_target(item.int_ptr, HOST_NAME) for item in found if "PoCL" in item.version]
+    assert any(named), "there is no PoCL whose target can be set"
+
+
+if HOST_NAME.value:
+    name_host()
 
 
 @pytest.hookimpl(optionalhook=True)

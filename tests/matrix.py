@@ -207,6 +207,7 @@ ROWS: dict[str, list[Case]] = {
             for name in KEY_TYPES
         ),
         Case("rows", arrays=lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
+        Case("rows-float64", arrays=lambda rng: {"keys": rng.standard_normal((100, 20))}),
         Case("special-float32", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
         Case("special-float64", {"descending": True}, arrays=lambda rng: {"keys": _floats(rng)}),
         Case("sweep", {"n": 5_003}, sweep=True),
@@ -219,6 +220,7 @@ ROWS: dict[str, list[Case]] = {
         Case("none", {"n": 300, "k": 0}),
         Case("ties", {"n": 30_000, "k": 7_000, "order": "few-unique"}),
         Case("rows", {"k": 9}, lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
+        Case("rows-float64", {"k": 3}, lambda rng: {"keys": rng.standard_normal((100, 20))}),
         Case("special", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
         Case("sweep", {**FEW, "k": 77, "rows": 2}, sweep=True),
     ],

@@ -59,6 +59,7 @@ def test_only_what_the_library_wrote_is_cleared(root):
     ours += [f"icd/drivers-{'0a' * 10}/intel.icd", "icd/.drivers-ab_12345/intel.icd"]
     theirs += ["icd/drivers-mine/a.icd", "icd/mine.icd"]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
+    ours += ["pocl/checked.json", f"pocl/.oclab-{'0a' * 8}.json"]
     _fill(root, *theirs, *ours)
     write_json(root / "doctor" / "gpu.json", REPORT)
     write_json(root / "doctor" / "mine.json", {"key": "a", "capabilities": {}, "mine": 1})

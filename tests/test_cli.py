@@ -6,9 +6,15 @@ import json
 import click
 import numpy as np
 import pytest
+from click.shell_completion import ShellComplete
 from command_line import QUICK, oclab, oclab_process
+from rich.table import Table
+from rich.text import Text
 
+from opencl_lab.cli.common import Settings
+from opencl_lab.cli.main import cli
 from opencl_lab.cli.options import RunOptions, run_options
+from opencl_lab.cli.tables import markdown
 from opencl_lab.comparison.measure import COLUMNS
 
 ROW_KEYS = {
@@ -144,6 +150,61 @@ def test_a_sweep_without_sequential_c_has_speedups(tmp_path):
     assert "sort: n=100: 100 float32 keys" in result.stdout and "over numpy" in result.stdout
     assert "sort of float32 on" in (tmp_path / "table.txt").read_text()
     assert (tmp_path / "speedup.png").exists()
-    result = oclab(*sizes, "--against", "none", "--out", tmp_path)
+    result = oclab(*sizes, "--against", "none", "--out", tmp_path, "--fresh")
     assert "no speedup.png: there is nothing to compare with" in result.stdout
     assert not (tmp_path / "speedup.png").exists()
+
+
+def test_tables_in_markdown_have_all_columns(tmp_path):
+    result = oclab("sort", "--n", 2000, "--markdown", *QUICK)
+    lines = result.stdout.splitlines()
+    at = lines.index("**sort: 2,000 int32 keys**")
+    heads, ends, row = (line.strip("| ").split(" | ") for line in lines[at + 2 : at + 5])
+    assert heads[:2] == ["implementation", "kernel ms"] and heads[-2:] == ["error/bound", "result"]
+    assert ends == ["---", *["---:"] * (len(heads) - 2), "---"] and len(row) == len(heads)
+    assert row[0].startswith("opencl:") and row[-1] == "ok"
+    assert lines[at + 1] == lines[at + 5] == "" and "\u2502" not in result.stdout
+    for command in (["devices"], ["tuning", "list"], ["study", "list"]):
+        printed = oclab(*command, "--markdown").stdout
+        assert "\n| --- | --- |" in printed and "\u2502" not in printed
+    refused = oclab("--markdown", "devices", "--json")
+    assert refused.returncode == 2 and "take --json or --markdown" in refused.stderr
+
+
+def test_characters_that_mean_something_in_markdown():
+    table = Table(title="[b]a title[/b]", caption=Text(">100 %\nof [x]"))
+    table.add_column("m*n", justify="right")
+    table.add_column(Text("[k]"))
+    table.add_row("1", Text("a|b\nc"))
+    table.add_row(":b:", "[bold]d[/]")
+    assert markdown(table, Settings().console).split("\n") == [
+        "", "**a title**", "", r"| m\*n | [k] |", "| ---: | --- |", r"| 1 | a\|b<br>c |",
+        "| :b: | d |", "", r"\>100 %  ", "of [x]", "",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("sort --dtype float", ["float16", "float32", "float64"]),
+        ("bench sort --order r", ["random", "reversed"]),
+        ("sort --algorithm merge-path,odd", ["merge-path,odd-even-merge"]),
+        ("tune gemm --algorithm pa", ["packed"]),
+        ("dft --against sc", ["scipy"]),
+        ("conv2d --weights w", ["file:w"]),
+        ("gemm A.n", ["file:A.n"]),
+        ("bench sort --out r", ["dir:r"]),
+        ("tune my.c", ["file:my.c"]),
+        ("tune so", ["sort"]),
+    ],
+)
+def test_shells_complete_words_and_files(words, found):
+    *before, begun = words.split()
+    complete = ShellComplete(cli, {}, "oclab", "_OCLAB_COMPLETE").get_completions(before, begun)
+    kinds = {"plain": "", "file": "file:", "dir": "dir:"}
+    assert [kinds[item.type] + item.value for item in complete] == found
+
+
+def test_a_shell_asks_the_command_itself():
+    asked = {"_OCLAB_COMPLETE": "bash_complete", "COMP_WORDS": "oclab ca", "COMP_CWORD": "1"}
+    assert oclab_process(**asked).stdout == "plain,cache\n"

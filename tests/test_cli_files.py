@@ -1,5 +1,6 @@
 """Files on the command line: what is read, written and refused."""
 
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -38,7 +39,7 @@ def test_real_input_and_output(tmp_path, suffix):
 
 @pytest.mark.parametrize("chosen", operations().values(), ids=lambda chosen: chosen.name)
 def test_results_of_generated_data_are_written(tmp_path, chosen):
-    target = tmp_path / "out.npy"
+    target = tmp_path / ("out.npz" if chosen.name == "topk" else "out.npy")
     flag = "--" + chosen.size_option
     result = oclab(chosen.name, flag, 8, "--seed", 3, "-o", target, *QUICK)
     assert result.returncode == 0, result.stderr
@@ -46,8 +47,46 @@ def test_results_of_generated_data_are_written(tmp_path, chosen):
     problem = chosen.problem(**options)
     inputs = chosen.generate(problem, 3, **options)
     right, given = chosen.expected(problem, inputs)[chosen.output], np.load(target)
+    given = given[chosen.output] if chosen.name == "topk" else given
     assert given.ndim == 1 or chosen.name != "sort"
     np.testing.assert_allclose(given.ravel(), right.ravel(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        (["topk", "--k", "2"], {"values": [7, 5], "places": [2, 0]}),
+        (["topk", "--k", "1", "--axis", "0"], {"values": [7], "places": [2]}),
+        (["unique", "--counts"], {"values": [1, 5, 7], "counts": [1, 2, 1]}),
+    ],
+)
+def test_files_hold_all_parts_of_a_result_or_are_refused(tmp_path, monkeypatch, command, parts):
+    monkeypatch.chdir(tmp_path)
+    np.save("in.npy", [5, 1, 7, 5])
+    assert oclab(*command, "in.npy", "-o", "out.npz", *QUICK).returncode == 0
+    found = np.load("out.npz")
+    assert {name: found[name].tolist() for name in found.files} == parts
+    assert oclab(*command, "in.npy", "-o", "out.csv", *QUICK).returncode == 0
+    names = [name[:-1] for name in parts]
+    lines = [",".join(map(str, line)) for line in zip(*parts.values(), strict=True)]
+    assert Path("out.csv").read_text().splitlines() == [",".join(names), *lines]
+    monkeypatch.setattr("opencl_lab.cli.operation.run_comparison", pytest.fail)
+    np.save("cube.npy", np.ones((2, 3, 4)))
+    refused = [["in.npy", "-o", "no.npy"]] + [["cube.npy", "-o", "no.csv"]] * ("topk" in command)
+    for files in refused:
+        result = oclab(*command, *files)
+        assert result.returncode == 2 and one_sentence(result)
+        assert f"the result is {' and '.join(parts)}; take .npz" in result.stderr
+
+
+def test_columns_of_a_table_keep_their_names_beside_their_places(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["topk", "in.csv", "--k", 1, "--axis", 0, "-o", "out.csv", *QUICK]
+    rows = "value_0,place_0,value_1,place_1"
+    for names, heads in (("a,b", "a,a_place,b,b_place"), ("a,a", rows), ("a,a_place", rows)):
+        Path("in.csv").write_text(f"{names}\n1,9\n2,5\n")
+        assert oclab(*arguments).returncode == 0
+        assert Path("out.csv").read_text() == f"{heads}\n2,1,9,0\n"
 
 
 def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
@@ -81,7 +120,7 @@ def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
     ],
 )
 def test_bad_usage_is_one_sentence(arguments, status, words):
-    result = oclab("sort", *arguments)
+    result = oclab("sort", *arguments, OCLAB_DEVICE_BYTES="256M")
     assert result.returncode == status, result.stderr
     assert one_sentence(result) and words in result.stderr
 
@@ -283,6 +322,22 @@ def test_options_that_a_file_already_answers(tmp_path):
     for option in (["--n", "7"], ["--order", "equal"]):
         result = oclab("sort", tmp_path / "in.npy", *option, *QUICK)
         assert result.returncode == 2 and option[0].strip("-") in result.stderr
+
+
+def test_parts_of_files_and_standard_input(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", keys=[3, 1, 2], values=[2])
+    files = ["data.npz:keys", "data.npz:values"]
+    assert oclab("sort", files[0], "-o", "out.csv", *QUICK).returncode == 0
+    assert Path("out.csv").read_text() == "1\n2\n3\n"
+    np.savez("data.npz", keys=[1, 2, 3], values=[2])
+    assert oclab("searchsorted", *files, "-o", "out.csv", *QUICK).returncode == 0
+    assert Path("out.csv").read_text() == "1\n"
+    for name, out in (("-", "b\n7\n8\n"), ("/dev/stdin:b", "b\n7\n8\n")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"b\n8\n7\n")))
+        result = oclab("sort", name, "-o", "out.csv", *QUICK)
+        assert f"{name}: 2 numbers below a name" in result.stdout
+        assert Path("out.csv").read_text() == out
 
 
 def test_empty_input(tmp_path):

@@ -100,7 +100,7 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
         ("a", "vector.npy", "b has 1 dimension, not 2; reshape"),
         ("a", "a.npy", "a gives sums of length 30 and b of length 20"),
         ("a", "none.npy", "none.npy: No such file or directory"),
-        ("a", "two.npz", "two.npz: it must hold exactly one array and holds: x, y"),
+        ("a", "two.npz", "two.npz: it holds the arrays x, y; name one, as"),
         ("a", "junk.npy", "junk.npy: it does not begin as .npy and .npz files do"),
     ):
         files = tmp_path / f"{first}.npy", tmp_path / second

@@ -124,7 +124,7 @@ def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, ov
     assert "Elsewhere" in out and '"TILE": 8' in out.replace("\n", "")
     assert "666 x 6 by 6 x 6 matrices" in out and "layout" not in out
 
-    assert content("clear", "--stale")["entries"] == 3
+    assert content("clear", "--yes", "--stale")["entries"] == 3
     assert len(content("list")["entries"]) == 3
 
 
@@ -194,7 +194,7 @@ def test_overlays_go_from_one_user_to_another(device, content, oclab, tmp_path, 
 
     storage.SHIPPED.mkdir()
     file.rename(storage.SHIPPED / "gemm.json")
-    assert "1 entry deleted" in oclab("clear")[1]
+    assert "1 entry deleted" in oclab("clear", "--yes")[1]
     assert [item["source"] for item in content("list")["entries"]] == ["shipped"]
     assert refused(oclab("export", file), "nothing to export")
 
@@ -313,7 +313,7 @@ def test_one_device_may_be_asked_for(device, content, oclab):
     here = content("list", "--runs", "--device", device.spec)
     assert [entry["device"]["key"] for entry in here["entries"]] == [device.key]
     assert len(here["runs"]) == 1
-    cleared = content("clear", "--device", "planted", "--runs")
+    cleared = content("clear", "--yes", "--device", "planted", "--runs")
     assert (cleared["entries"], cleared["runs"]) == (1, 0)
     assert content("list", "--runs") == here
 
@@ -321,9 +321,25 @@ def test_one_device_may_be_asked_for(device, content, oclab):
 def test_clear_deletes_what_was_asked_for(device, content, oclab):
     store(device)
     journal(device)
-    assert content("clear", "--operation", "sort", "--runs") == content("clear", "--stale")
-    assert content("clear", "--algorithm", "tiled")["entries"] == 1
+    assert content("clear", "--yes", "--operation", "sort", "--runs") == content(
+        "clear", "--yes", "--stale"
+    )
+    assert content("clear", "--yes", "--algorithm", "tiled")["entries"] == 1
     assert TILED.configure(PROBLEM, device) != other(device) and len(runs()) == 1
-    found = content("clear", "--runs")
+    found = content("clear", "--yes", "--runs")
     assert found["entries"] == 0 and found["runs"] == 1 and runs() == []
-    assert "0 entries deleted" in oclab("clear")[1]
+    assert "0 entries deleted" in oclab("clear", "--yes")[1]
+
+
+def test_clear_asks_before_it_deletes(device, oclab, monkeypatch):
+    store(device)
+    for arguments in ([], ["--json"]):
+        assert refused(oclab("clear", *arguments), "whether to delete 1 entry: give --yes")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for answer, deleted in (("n", "nothing was deleted"), ("y", "1 entry and 0 journals deleted")):
+        assert TILED.configure(PROBLEM, device) == other(device)
+        monkeypatch.setattr("click.termui.visible_prompt_func", lambda _, answer=answer: answer)
+        status, out, _ = oclab("clear", "--runs")
+        assert (status, out) == (0, f"{deleted}\n")
+    assert TILED.configure(PROBLEM, device) != other(device)
+    assert oclab("clear")[0] == 0  # where nothing is there, nothing is asked

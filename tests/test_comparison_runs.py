@@ -100,6 +100,7 @@ def test_compare_returns_measurements():
     assert [r.implementation for r in rows] == ["opencl:radix", "c:seq", "numpy"]
     assert all(r.ok and r.total_ms.runs == 2 for r in rows)
     assert rows[1].speedup == 1.0
+    assert isinstance(rows, list) and "sort: 2,000 float32 keys" in str(rows)
 
 
 def test_compare_takes_a_time_limit(device, monkeypatch):

@@ -1,8 +1,10 @@
 """Tables and plots of a comparison."""
 
 import io
+import pickle
 from dataclasses import dataclass, replace
 from itertools import combinations
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,7 +19,12 @@ from opencl_lab.comparison.plots import (
     plot_times,
 )
 from opencl_lab.comparison.sweep import crossovers
-from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, number
+from opencl_lab.comparison.table import (
+    OPTIONAL_COLUMNS,
+    Measurements,
+    comparison_table,
+    number,
+)
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
 from opencl_lab.plan import Work
@@ -161,6 +168,22 @@ def test_the_table_names_what_failed():
     console.file.close()
     text = console.export_text()
     assert "no C compiler works" in text and "ok" in text
+
+
+def test_measurements_are_a_list_that_prints_as_a_table():
+    items = [row("opencl:radix"), row("c:<seq>", data="device")]
+    rows = pickle.loads(pickle.dumps(Measurements(items, "sort: 3 keys")))
+    assert rows == items and isinstance(rows, list)
+    text, page = str(rows), ElementTree.fromstring(f"<div>{rows._repr_html_()}</div>")
+    assert text == repr(rows) and "sort: 3 keys" in text and "│ c:<seq> " in text
+    first, *others = ([cell.text for cell in line] for line in page.iter("tr"))
+    assert first[0] == "implementation" and [line[0] for line in others] == [
+        "opencl:radix",
+        "c:<seq>",
+    ]
+    assert page.find("table/caption").text == "sort: 3 keys"
+    assert page.find("p").text in text  # what @device means
+    assert str(Measurements())  # of nothing
 
 
 @pytest.mark.parametrize("reason", ["", "an explanation of some length, in many words"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import pyopencl as cl
@@ -211,6 +213,40 @@ def test_discovered_devices_come_in_the_order_of_preference(monkeypatch):
         ],
     )
     assert [device.name for device in found] == ["big", "small", "cpu"]
+
+
+def test_one_thread_discovers_while_others_wait(monkeypatch):
+    calls, found = [], []
+    other = threading.Thread(target=lambda: found.append(ol.devices()))
+
+    def get_platforms():
+        calls.append(threading.current_thread())
+        other.start()
+        other.join(0.2)
+        return [FakePlatform("P", [fake_handle()])]
+
+    monkeypatch.setattr(module, "_discover", cache(module._discover.__wrapped__))
+    monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    found.append(ol.devices())
+    other.join()
+    assert calls == [threading.current_thread()]
+    assert found[0] == found[1] and found[0][0].name == "Fake"
+
+
+def test_discovery_that_was_interrupted_begins_anew(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_discover", cache(module._discover.__wrapped__))
+    monkeypatch.setattr(cl, "get_platforms", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ol.devices()
+    monkeypatch.setattr(cl, "get_platforms", lambda: [FakePlatform("P", [fake_handle()])])
+    found = []
+    other = threading.Thread(target=lambda: found.extend(ol.devices()), daemon=True)
+    other.start()
+    other.join(10)
+    assert [device.name for device in found] == ["Fake"]
 
 
 # --------------------------------------------------------- the machine itself

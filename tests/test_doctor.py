@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from opencl_lab import discovery as device_module
-from opencl_lab.cli.doctor import render_table
+from opencl_lab.cli.doctor import tables_of
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.discovery import devices, probe_file
 from opencl_lab.doctor import diagnose, probes
@@ -306,7 +306,7 @@ def test_report_renders_as_table_and_document(device: Device) -> None:
     report = Report(device, found, toolchain(), None)
     console = Console(width=100, record=True, file=None, quiet=False)
     with console.capture() as capture:
-        console.print(render_table(report))
+        console.print(*tables_of(report))
     assert "double precision" in capture.get() and "[red]markup" in capture.get()
     document = json.loads(json.dumps(report.as_dict()))
     assert document["schema"] == "oclab/1" and document["command"] == "doctor"

@@ -17,7 +17,7 @@ from rich.console import Console
 from opencl_lab import discovery as device_module
 from opencl_lab import intel
 from opencl_lab.cli import main
-from opencl_lab.cli.doctor import render_table
+from opencl_lab.cli.doctor import tables_of
 from opencl_lab.device import Device
 from opencl_lab.doctor.diagnose import Report
 from opencl_lab.doctor.installation import installation
@@ -201,7 +201,7 @@ def test_the_report_tells_broken_drivers_beside_a_device_that_works(device: Devi
     console = Console(width=100)
     for everything, names in ((False, ["x.icd"]), (True, ["ICD loader", "x.icd"])):
         with console.capture() as capture:
-            console.print(render_table(report, everything=everything))
+            console.print(*tables_of(report, everything=everything))
         said = capture.get()
         assert [name for name in ("ICD loader", "x.icd") if name in said] == names
     assert [item["name"] for item in report.as_dict()["installation"]] == ["ICD loader", "x.icd"]

@@ -42,6 +42,39 @@ def test_convolve_as_scipy(rng):
             np.testing.assert_allclose(ol.fft.convolve(a, b, mode), right, atol=1e-12)
 
 
+def test_convolve_broadcasts_as_scipy(rng, queue):
+    signal = pytest.importorskip("scipy.signal")
+    cases = (
+        ((10, 9), (1, 4), None),
+        ((1, 4), (10, 9), None),
+        ((5, 1), (3, 4), None),
+        ((5, 1), (1, 7), None),
+        ((3, 1, 6), (1, 2, 4), (2,)),
+        ((3, 8, 2), (3, 5, 1), 1),
+        ((3, 8, 5), (1, 5, 4), (-1, 1)),
+    )
+    for number, (first, second, axes) in enumerate(cases):
+        make = random_signal if number % 2 else lambda rng, shape: rng.standard_normal(shape)
+        a, b = make(rng, first), make(rng, second)
+        for mode in ("full", "same", "valid"):
+            right = signal.fftconvolve(a, b, mode, axes=axes)
+            found = ol.fft.convolve(a, b, mode, axes, queue=queue)
+            assert found.shape == right.shape, (first, second, axes, mode)
+            np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-5)
+            given = (cl.array.to_device(queue, x) for x in (a, b))
+            found = ol.fft.convolve(*given, mode, axes)
+            assert isinstance(found, cl.array.Array)
+            np.testing.assert_allclose(found.get(), right, rtol=1e-5, atol=1e-5)
+    for shapes, axes, message in (
+        (((3, 8), (2, 5)), 1, "must have the same length, or 1"),
+        (((3, 8), (3, 5)), (1, -1), "each once"),
+        (((3, 8), (3, 5)), (), "one or more"),
+        (((3, 8), (3, 5)), 2, "out of bounds"),
+    ):
+        with pytest.raises(ol.InvalidProblem, match=message):
+            ol.fft.convolve(*map(np.ones, shapes), axes=axes, queue=queue)
+
+
 def test_power_spectrum_as_scipy(rng):
     signal = pytest.importorskip("scipy.signal")
     for x in (rng.standard_normal((2, 9)), rng.integers(-9, 9, (3, 8)), np.ones((1, 1))):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import re
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,15 @@ from PIL import Image
 from scipy.io import wavfile
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import PICTURES, SOUNDS, convert, read_array, read_stored, write_array
+from opencl_lab.files import (
+    FORMATS,
+    PICTURES,
+    SOUNDS,
+    convert,
+    read_array,
+    read_stored,
+    write_array,
+)
 from opencl_lab.registry import get_operation
 
 
@@ -279,3 +290,100 @@ def test_text_in_another_encoding_is_refused_in_words(lines, tmp_path):
     path.write_bytes(lines.encode("latin-1"))
     with pytest.raises(InvalidProblem, match=r"latin\.csv: it is not UTF-8; save it as UTF-8$"):
         read_stored(path)
+
+
+# --------------------------------------------------------------------- parts
+
+
+@pytest.fixture
+def parted(tmp_path, monkeypatch):
+    """A folder with an archive of two arrays, and a table whose columns are not all numbers."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", keys=[3, 1, 2], weights=[[1.5]])
+    lines = 'day,city,price,"units, sold"\n2024-01-01,"Bonn, DE",3.5,7\n'
+    table = f"{lines}2024-01-02,K\u00f6ln,1.25,2 # x\n"
+    Path("table.csv").write_text(table, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "names"),
+    [
+        ("data.npz:keys", [3, 1, 2], ()),
+        ("data.npz:weights", [[1.5]], ()),
+        ("table.csv:price", [3.5, 1.25], ("price",)),
+        ("table.csv:units, sold", [7, 2], ("units, sold",)),
+        ("./table.csv:price,price", [[3.5, 3.5], [1.25, 1.25]], ("price", "price")),
+    ],
+)
+def test_parts_of_files_are_read_by_their_names(parted, name, values, names):
+    found = read_stored(name)
+    assert found.array.tolist() == values and found.names == names
+    assert found.array.dtype == np.array(values).dtype
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("data.npz", "it holds the arrays keys, weights; name one, as data.npz:keys"),
+        ("data.npz:x", "it holds the arrays keys, weights, and no 'x'"),
+        ("table.csv:city", "line 2, field 2 is not a number: 'Bonn, DE'"),
+        ("table.csv:x", "it has no column 'x'; it has: day, city, price"),
+        ("twice.csv:a", "it has several columns 'a'"),
+        ("bare.csv:3", "it does not begin with a line of names"),
+        ("ragged.csv:a", "line 3 has 3 fields, and there are 2 names"),
+        ("gap.csv:b", "line 2, field 2 is empty"),
+        ("one.npy:a", "it holds a single array without a name"),
+        ("empty.csv:a", "it does not begin with a line of names"),
+        ("none.csv:a", "No such file"),
+        ("no:such.csv", "No such file"),
+    ],
+)
+def test_parts_that_are_not_there_or_no_numbers_are_refused(parted, name, reason):
+    texts = {"twice": "a,a\n1,2", "bare": "3,4\n1,2", "ragged": "a,b\n1,2\n1,2,3", "gap": "a,b\n1,"}
+    texts["empty"] = ""
+    for stem, text in texts.items():
+        Path(f"{stem}.csv").write_text(text)
+    np.save("one.npy", [1])
+    with pytest.raises(InvalidProblem, match=re.escape(reason)) as raised:
+        read_stored(name)
+    assert str(raised.value).startswith(f"cannot read {re.match('(no:)?[^:]*', name)[0]}: ")
+
+
+def test_a_colon_in_the_name_of_a_file_stays_there(parted):
+    for name in ("a:b.npy", "data.npz:keys"):
+        with Path(name).open("wb") as file:
+            np.save(file, [5])
+    assert read_array("a:b.npy").tolist() == [5]
+    Path("t:1.csv").write_text("a,b:c\n1,2\n")
+    assert read_array("t:1.csv:b:c").tolist() == [2]
+    with pytest.raises(InvalidProblem, match="its name must end in"):  # which is a file of its own
+        read_array("data.npz:keys")
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "csv", "txt", "png"])
+def test_standard_input_is_what_its_content_says(tmp_path, monkeypatch, form):
+    content = io.BytesIO()
+    if form == "npy":
+        np.save(content, [[1, 2]])
+    elif form == "npz":
+        np.savez(content, a=[[1, 2]])
+    elif form == "png":
+        Image.fromarray(np.array([[1, 2]], np.uint8)).save(content, "png")
+    else:
+        content.write(b"# 1;2\nx y\n1 2\n" if form == "txt" else b"x;y\n1;2\n")
+    content.seek(0)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(content))
+    for _ in range(2):  # both inputs of an operation may be the same
+        assert read_array("-", (*FORMATS, ".png")).tolist() == [[1, 2]]
+    if form in ("npz", "csv", "txt"):
+        part = read_array("/dev/stdin:a" if form == "npz" else "/dev/stdin:y")
+        assert part.tolist() == ([[1, 2]] if form == "npz" else [2])
+    if form == "png":
+        with pytest.raises(InvalidProblem, match="read /dev/stdin: it must hold one of"):
+            read_array("-")
+    with pytest.raises(InvalidProblem, match="cannot read -: its name must end in"):
+        read_array(Path("./-"))
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InvalidProblem, match="standard input: it is closed"):
+        read_array("-")

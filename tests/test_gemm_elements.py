@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyopencl as cl
+import pyopencl.array
 import pytest
 from gemm_checks import SMALL, skip_untaken
 
+import opencl_lab as ol
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, INTEGER_TYPES, GemmProblem
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER
 
 CASES = [
@@ -91,6 +94,42 @@ def test_elements_stacks_and_epilogues(algorithm, dtype, case, rng, queue):
     assert result.shape == right.shape
     real = problem.dtype.itemsize // problem.parts
     assert abs(result - right).max() <= TOLERANCES[real] * abs(right).max()
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "tiled"])
+@pytest.mark.parametrize("dtype", INTEGER_TYPES)
+def test_integers_wrap_around_as_numpy(dtype, algorithm, rng, queue):
+    limits = np.iinfo(dtype)
+
+    def numbers(*shape):
+        found = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        found[..., :2] = limits.min if found.shape[-1] % 2 else limits.max
+        return found
+
+    how = {"algorithm": algorithm, "config": SMALL[algorithm]}
+    a, b, c, bias = numbers(3, 7, 21), numbers(9, 21), numbers(3, 7, 9), numbers(7, 1)
+    right = np.matmul(a, b.T)
+    np.testing.assert_array_equal(ol.gemm(a, b.T, **how, queue=queue), right, strict=True)
+    alpha, beta = -3, 2**63 + 5
+    with np.errstate(over="ignore"):
+        wrapped = (np.array([x % 2**64], "u8").astype(dtype) for x in (alpha, beta))
+        first, second = wrapped
+        right = first * right + second * c + bias
+    more = {"alpha": alpha, "beta": beta, **how}
+    found = ol.gemm(a, b, c=c, bias=bias, trans_b=True, **more, queue=queue)
+    np.testing.assert_array_equal(found, right, strict=True)
+    a, b, c, bias = (cl.array.to_device(queue, x) for x in (a, b, c, bias))
+    for _ in range(2):
+        found = ol.gemm(a, b, c=c, bias=bias, trans_b=True, **more)
+        np.testing.assert_array_equal(found.get(), right, strict=True)
+
+
+def test_which_algorithms_multiply_integers(device):
+    for shape in ((300, 300, 300), (300, 2, 300)):
+        problem = GemmProblem(*shape, np.dtype("int16"))
+        assert GEMM_SOLVER.choose(problem, device).name in ("tiled", "naive")
+    with pytest.raises(ol.InvalidConfig, match="it multiplies no integers"):
+        GEMM_SOLVER.choose(problem, device, "gemv")
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_the_command(capsys):
     assert main([*command, *more, "--algorithm", "naive,tiled", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     rows = {row["implementation"]: row for row in content["results"]}
-    for name in ("opencl:naive", "opencl:tiled", "opencl:tiled@device"):
+    for name in ("opencl:naive", "opencl:tiled"):
         assert rows[name]["status"] == "correct"
     assert rows["c:seq"]["status"] == "unavailable"
     assert "NumPy multiplies float16 without BLAS" in json.dumps(content["results"])

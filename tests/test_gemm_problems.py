@@ -24,7 +24,13 @@ from opencl_lab.operations.gemm.problem import GemmProblem
         ({"a": np.ones((2, 3), np.complex64)}, "a is complex64"),
         ({"c": np.ones((2, 4), np.float64), "beta": 1}, "c is float64"),
         ({"a": np.ones((5, 2, 4), np.float32)}, "a is 5 x 2 x 4, b is 3 x 4"),
-        ({"b": np.ones(3, np.float32)}, "b has 1 dimension, not 2; reshape"),
+        ({"b": np.float32(3)}, "b is a single number"),
+        ({"b": np.ones(4, np.float32)}, "a is 2 x 3, b is 4"),
+        ({"b": np.ones(3, np.float32), "c": np.ones((2, 1), np.float32)}, r"result, \(2,\), not"),
+        (
+            {"b": np.ones(3, np.float32), "bias": np.ones((2, 1), np.float32)},
+            r"vector, \(2,\), not",
+        ),
         ({"trans_a": True}, "sums of length 2 and b of length 3: a is 2 x 3, transposed"),
         ({"b": np.ones((4, 4), np.float32)}, "sums of length 3 and b of length 4"),
         ({"beta": 0.5}, "beta is 0.5, so c is needed"),
@@ -86,8 +92,18 @@ def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
 def test_invalid_problem_records():
     with pytest.raises(InvalidProblem, match="n must not be negative, not -2"):
         GemmProblem(1, -2, 3)
-    with pytest.raises(InvalidProblem, match=r"dtype int32; supported: float16, float32"):
-        GemmProblem(1, 2, 3, np.dtype("int32"))
+    with pytest.raises(InvalidProblem, match=r"dtype bool; supported: float16, float32"):
+        GemmProblem(1, 2, 3, np.dtype("bool"))
+    for change, message in (
+        ({"alpha": 0.5}, "alpha must be a whole number for int32, not 0.5"),
+        ({"beta": np.inf}, "beta must be a whole number for int32, not inf"),
+        ({"alpha": 1j}, "alpha must be a real number for int32"),
+        ({"activation": "relu"}, "for floating-point numbers only"),
+    ):
+        with pytest.raises(InvalidProblem, match=message):
+            GemmProblem(1, 2, 3, np.dtype("int32"), **change)
+    with pytest.raises(InvalidProblem, match="a is int64, b is int64; convert"):  # in the lab
+        GEMM.problem_of({"a": np.ones((2, 2), int), "b": np.ones((2, 2), int)})
 
 
 def test_problem_from_options():

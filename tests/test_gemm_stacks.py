@@ -118,6 +118,48 @@ def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
     assert_close(tall, right(a, b[0], bias=bias))
 
 
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((5,), (5,)), ((4, 5), (5,)), ((5,), (5, 4)), ((2, 4, 5), (5,)), ((5,), (3, 1, 5, 4)),
+        ((0,), (0,)), ((0, 3), (3,)), ((3, 0), (0,)), ((1,), (1, 1)),
+    ],
+)  # fmt: skip
+def test_vectors_as_numpy(first, second, side, rng, queue):
+    """A vector is one row of a or one column of b, whether it is transposed or not."""
+
+    def there(x):
+        return cl.array.to_device(queue, x) if side == "device" else x
+
+    def same(found, right):
+        if side == "device":
+            assert isinstance(found, cl.array.Array) and found.shape == right.shape
+            found = found.get()
+        else:
+            assert type(found) is type(right) and found.shape == right.shape
+        assert found.dtype == right.dtype
+        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-5)
+
+    a, b = normal(rng, first, "complex64"), normal(rng, second, "complex64")
+    right = np.matmul(a, b)
+    for _ in range(2):
+        same(ol.gemm(there(a), there(b), queue=queue), right)
+    turned = [x.swapaxes(-1, -2).copy() if x.ndim > 1 else x for x in (a, b)]
+    same(ol.gemm(*map(there, turned), trans_a="T", trans_b=True, queue=queue), right)
+    conjugate = np.matmul(a.conj() if a.ndim == 1 else a, b)
+    trans = "C" if a.ndim == 1 else "N"
+    same(ol.gemm(there(a), there(b), trans_a=trans, queue=queue), conjugate)
+    spread = [np.repeat(x, 2, -1) for x in (a, b)]
+    same(ol.gemm(*(there(x)[..., ::2] for x in spread), queue=queue), right)
+    c, bias = normal(rng, right.shape, "complex64"), normal(rng, right.shape[-1:], "complex64")
+    more = {"c": there(c), "bias": there(bias), "beta": 2, "queue": queue}
+    same(ol.gemm(there(a), there(b), **more), np.asarray(right + 2 * c + bias)[()])
+    out = there(np.zeros_like(c))
+    assert ol.gemm(there(a), there(b), **more, out=out) is out
+    same(out, np.asarray(right + 2 * c + bias))
+
+
 def test_conjugates_are_those_of_complex_matrices(rng, queue):
     a, b = normal(rng, (4, 6, 5), "complex64"), normal(rng, (7, 6), "complex64")
     result = ol.gemm(a, b, trans_a="c", trans_b=2, alpha=2j, queue=queue)
@@ -267,7 +309,7 @@ def floats(*shape):
         ({"bias": np.float32(3)}, r"not \(\); a whole matrix"),
         ({"bias": np.ones(4)}, "b is float32, bias is float64; convert with astype"),
         ({"activation": "tanh"}, "there is no activation 'tanh' for gemm; there is: relu, gelu"),
-        ({"b": floats(3)}, "b has 1 dimension, not 2; reshape a vector"),
+        ({"b": floats()}, "b is a single number"),
         ({"a": floats(5, 2, 3), "out": floats(2, 4)}, r"out must have shape \(5, 2, 4\)"),
         ({"alpha": 1j}, "alpha must be a real number for float32, not 1j"),
         ({"precision": "tf32", "a": np.ones((2, 3)), "b": np.ones((3, 4))}, "is for float32, not"),

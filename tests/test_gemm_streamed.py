@@ -236,6 +236,14 @@ def test_a_large_result_of_small_factors(limit, rng):
     assert rows[0].ok and "tiles of" in rows[0].note
 
 
+def test_integers_by_parts_of_k_wrap_around(seen, limit, rng):
+    limit(40_000)
+    a = rng.integers(-128, 127, (60, 3000), np.int8)
+    b = rng.integers(-128, 127, (3000, 70), np.int8)
+    np.testing.assert_array_equal(ol.gemm(a, b, **NAIVE), a @ b)
+    assert seen
+
+
 def test_public_calls_of_stacks_and_halves(seen, limit, rng):
     limit(150_000)
     a = rng.uniform(-1, 1, (3, 1, 90, 80)).astype("f2")

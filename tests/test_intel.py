@@ -177,3 +177,21 @@ def test_what_was_not_loaded_is_taken_back_for_children_too(wheel, tmp_path, mon
     intel.withdraw_unless_loaded()
     assert intel.was_withdrawn() and os.environ["OCLAB_INTEL"] == "off"
     assert register(tmp_path) is None
+
+
+def test_what_was_interrupted_while_it_was_registered_is_taken_back(wheel, tmp_path, monkeypatch):
+    monkeypatch.setattr(pip, "DRIVER", "libplanted.so")
+    wheel.rename(wheel.with_name("libplanted.so"))
+    environ = type(os.environ)
+    write = environ.__setitem__
+
+    def interrupted(self, name, value):
+        write(self, name, value)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(environ, "__setitem__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            register(tmp_path)
+    intel.withdraw_unless_loaded()
+    assert intel.was_withdrawn() and "OPENCL_VENDOR_PATH" not in os.environ

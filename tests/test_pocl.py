@@ -1,8 +1,8 @@
-"""The repair of PoCL's processor name touches that name alone, and lets builds work."""
+"""PoCL's cache and its linker: nothing there ends the process."""
 
 from __future__ import annotations
 
-import ctypes
+import json
 import os
 import platform
 import subprocess
@@ -26,104 +26,10 @@ pytestmark = pytest.mark.skipif(
     reason="PoCL is repaired on x86-64 Linux alone",
 )
 
-GENERIC = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-generic"
-KNOWN = {b"haswell", b"x86-64"}
-
-
-class FakeDevice:
-    """Memory that looks like PoCL's device structure, with pointers to texts."""
-
-    def __init__(self, *texts):
-        self.texts = [ctypes.create_string_buffer(text, 16) for text in texts]
-        self.memory = (ctypes.c_size_t * (pocl.DEVICE_BYTES // 8))()
-        for place, text in enumerate(self.texts):
-            self.memory[10 * place + 3] = ctypes.addressof(text)
-
-    @property
-    def pointer(self):
-        return ctypes.addressof(self.memory)
-
-    @property
-    def contents(self):
-        return [text.raw for text in self.texts]
-
-
-def test_the_name_is_replaced_by_one_that_llvm_knows():
-    device = FakeDevice(b"sse4", b"generic", b"generic-name")
-    words, before = list(device.memory), device.contents
-    assert pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.texts[1].value in KNOWN
-    assert device.contents[0] == before[0]
-    assert device.contents[2] == before[2]
-    assert device.contents[1][8:] == before[1][8:]  # no byte beyond the old name
-    assert list(device.memory) == words
-
-
-def test_a_second_repair_finds_nothing_to_do():
-    device = FakeDevice(b"generic")
-    assert pocl.repair_generic_cpu(GENERIC, device.pointer)
-    after = device.contents
-    assert not pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.contents == after
-
-
-@pytest.mark.parametrize(
-    "version",
-    [
-        "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-haswell",
-        "OpenCL 3.0 PoCL HSTR: generic-x86_64-pc-linux-gnu-znver3",
-        "OpenCL 3.0 CUDA-generic",
-        "OpenCL 3.0 PoCL HSTR: cpu-generic (later)",
-        "",
-    ],
-)
-def test_other_versions_are_not_touched(version):
-    device = FakeDevice(b"generic")
-    before = device.contents
-    assert not pocl.repair_generic_cpu(version, device.pointer)
-    assert device.contents == before
-
-
-def test_a_repaired_device_has_the_vectors_of_its_new_name():
-    assert pocl.repaired_vector_bytes(GENERIC) in (16, 32)
-    assert pocl.repaired_vector_bytes(GENERIC.replace("generic", "skylake-avx512")) is None
-    assert pocl.repaired_vector_bytes("OpenCL 3.0 CUDA-generic") is None
-
-
-def test_other_versions_are_not_even_read():
-    assert not pocl.repair_generic_cpu("OpenCL 1.2", 0)
-
-
-@pytest.mark.parametrize("texts", [(), (b"znver3",), (b"generic", b"generic")])
-def test_an_unclear_structure_is_not_touched(texts):
-    device = FakeDevice(*texts)
-    before = device.contents
-    assert not pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.contents == before
-
-
-@pytest.mark.parametrize("pointer", [0, 8, 1 << 46])
-def test_an_unreadable_structure_is_no_crash(pointer):
-    assert not pocl.repair_generic_cpu(GENERIC, pointer)
-
-
-@pytest.mark.parametrize(("system", "machine"), [("Darwin", "x86_64"), ("Linux", "aarch64")])
-def test_other_machines_are_not_touched(system, machine, monkeypatch):
-    monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    device = FakeDevice(b"generic")
-    assert not pocl.repair_generic_cpu(GENERIC, device.pointer)
-    assert device.texts[0].value == b"generic"
-
-
-def test_the_known_names_fit_into_the_place_of_the_old_one():
-    name = pocl._known_processor()
-    assert len(name) == len(pocl.UNKNOWN)
-    assert name.rstrip(b"\0") in KNOWN
-
-
 # ------------------------------------------------------------------- the cache
 
+PROGRAM = "AB/" + "CDEF" * 9
+TOUCHED, BC, SO = "last_accessed", f"{PROGRAM}/program.bc", f"{PROGRAM}/f/1-1-1/f.so"
 WHOLE_ELF = b"\x7fELF" + bytes(0x24) + (128).to_bytes(8, "little") + bytes(10)
 WHOLE_ELF += (32).to_bytes(2, "little") + (2).to_bytes(2, "little") + bytes(2 + 128)
 
@@ -145,23 +51,23 @@ def folder(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "kept"),
     [
-        ("ab/cd/program.bc", BITCODE, True),
-        ("ab/cd/program.bc", WRAPPED, True),
-        ("ab/cd/program.bc", WRAPPED[:-9], False),
-        ("ab/cd/program.bc", WRAPPED[:10], False),
-        ("ab/cd/program.bc", BITCODE[:-1], False),
-        ("ab/cd/program.bc", BITCODE[:-4], False),
-        ("ab/cd/program.bc", BITCODE[:6], False),
-        ("ab/cd/program.bc", BITCODE + b"more", False),
-        ("ab/cd/program.bc", b"BC\xc0\xde and more", False),
-        ("ab/cd/program.bc", b"", False),
-        ("ab/cd/program.bc", b"BC", False),
-        ("ab/cd/f/1-1-1/f.so", WHOLE_ELF, True),
-        ("ab/cd/f/1-1-1/f.so", WHOLE_ELF[:-1], False),
-        ("ab/cd/f/1-1-1/f.so", WHOLE_ELF[:20], False),
-        ("ab/cd/f/1-1-1/f.so", b"", False),
-        ("ab/cd/f/1-1-1/f.so", b"x" + WHOLE_ELF[1:], False),
-        ("ab/cd/build.log", b"", True),
+        (BC, BITCODE, True),
+        (BC, WRAPPED, True),
+        (BC, WRAPPED[:-9], False),
+        (BC, WRAPPED[:10], False),
+        (BC, BITCODE[:-1], False),
+        (BC, BITCODE[:-4], False),
+        (BC, BITCODE[:6], False),
+        (BC, BITCODE + b"more", False),
+        (BC, b"BC\xc0\xde and more", False),
+        (BC, b"", False),
+        (BC, b"BC", False),
+        (SO, WHOLE_ELF, True),
+        (SO, WHOLE_ELF[:-1], False),
+        (SO, WHOLE_ELF[:20], False),
+        (SO, b"", False),
+        (SO, b"x" + WHOLE_ELF[1:], False),
+        (f"{PROGRAM}/build.log", b"", True),
     ],
 )
 @pytest.mark.parametrize("age", ["old", ""])
@@ -179,7 +85,7 @@ def test_damaged_files_of_the_cache_are_removed(name, content, kept, age, folder
 
 
 def test_files_that_are_being_written_are_kept(folder, monkeypatch):
-    path = folder / "ab" / "cd" / "program.bc"
+    path = folder / BC
     path.parent.mkdir(parents=True)
     path.write_bytes(BITCODE[:9])
     monkeypatch.setattr(time, "sleep", lambda seconds: path.write_bytes(BITCODE[:13]))
@@ -190,16 +96,134 @@ def test_files_that_are_being_written_are_kept(folder, monkeypatch):
     assert not path.exists()
 
 
-def test_what_pocl_writes_is_whole(queue, tmp_path):
-    if "Portable" not in queue.device.platform.name:
+def _write(folder, name, content):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def _recorded(folder):
+    return list(json.loads((folder / "checked.json").read_text()))
+
+
+def _flip(path, byte):
+    """Change one bit of a file, whose size and time of writing stay."""
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[byte] ^= 4
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _cut(path):
+    status = path.stat()
+    path.write_bytes(path.read_bytes()[:-20])  # a whole block
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _replace_by_a_folder(path):
+    path.unlink()
+    (path / "more").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("damage", [lambda path: _flip(path, -1), _cut, _replace_by_a_folder])
+@pytest.mark.parametrize("name", [BC, SO])
+def test_what_is_not_as_recorded_is_removed(folder, name, damage):
+    content = {BC: BITCODE + BITCODE[4:24], SO: WHOLE_ELF + bytes(20)}
+    paths = {name: _write(folder, name, content[name]) for name in content}
+    pocl.prepare_cache()
+    damage(paths[name])
+    other = paths[SO if name == BC else BC]
+    other.write_bytes(other.read_bytes())  # as a copy of the cache has new times
+    pocl.prepare_cache()
+    assert not paths[name].exists() and other.exists()
+    assert set(json.loads((folder / "checked.json").read_text())) == {
+        str(other.relative_to(folder))
+    }
+
+
+@pytest.mark.parametrize("name", [PROGRAM, f"{PROGRAM}/f", f"{PROGRAM}/f/1-1-1"])
+def test_files_where_pocl_makes_folders_are_removed(folder, name):
+    path = _write(folder, name, b"")
+    kept = [_write(folder, other, b"") for other in ("CD/of a user", "CD/AB/f")]
+    kept += [_write(folder, f"CD{PROGRAM[2:]}/{other}", b"") for other in (TOUCHED, "f/1/a.o")]
+    pocl.prepare_cache()
+    assert not path.exists() and all(other.exists() for other in kept)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"x": 1, "%s": [1, 2]}' % BC.encode()])
+def test_a_damaged_record_is_made_anew(folder, content):
+    _write(folder, BC, BITCODE)
+    _write(folder, "checked.json", content)
+    pocl.prepare_cache()
+    assert _recorded(folder) == [BC]
+
+
+def _run(code, folder):
+    """Run a program with a cache of its own: others may be building."""
+    environment = {**os.environ, "POCL_CACHE_DIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def on_pocl(device):
+    """Leave out what other drivers do not have."""
+    if "PoCL" not in device.platform_version:
         pytest.skip("only PoCL has this cache")
-    test_builds_work(queue)
-    found = [path for path, _ in pocl._files(os.environ["POCL_CACHE_DIR"])]
+
+
+SORTED = """
+import numpy as np, opencl_lab as ol
+assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
+"""
+
+
+@pytest.mark.usefixtures("on_pocl")
+def test_what_pocl_writes_is_whole_and_recorded(folder, tmp_path):
+    _run(SORTED, folder)
+    found = [folder / name for name in _recorded(folder)]
     assert {path.suffix for path in found} == {".bc", ".so"}
-    assert all(map(pocl._is_whole, found))
-    for path in {path.suffix: path for path in found}.values():
-        (tmp_path / path.name).write_bytes(path.read_bytes()[:-5])
-        assert not pocl._is_whole(tmp_path / path.name)
+    assert set(found) == {*folder.glob("*/*/*.bc"), *folder.glob("*/*/*/*/*.so")}
+    for path in found:
+        assert pocl._is_whole(path)
+        cut = _write(tmp_path / "other", path.name, path.read_bytes()[:-5])
+        assert not pocl._is_whole(cut)
+        _flip(path, path.stat().st_size // 2)
+    pocl.prepare_cache()
+    assert not any(path.exists() for path in found)
+
+
+UNREADABLE = """
+import glob, os, sys
+import numpy as np, opencl_lab as ol, pyopencl as cl
+from opencl_lab.discovery import select_device
+from opencl_lab.runtime.session import session_of
+from opencl_lab.template import Source
+
+source = Source("any", "__kernel void f(void) {}")
+for _ in range(2):
+    context = cl.Context([select_device().handle])
+    program = session_of(cl.CommandQueue(context)).program(source, ())
+    assert program.get_info(cl.program_info.KERNEL_NAMES) == "f"
+    (path,) = glob.glob(os.environ["POCL_CACHE_DIR"] + "/*/*/program.bc")
+    with open(path, "r+b") as file:
+        assert file.seek(0, 2) > 1000  # and not what was written below
+        file.truncate(0)
+        file.seek(0)
+        file.write(%r)
+"""
+
+
+@pytest.mark.usefixtures("on_pocl")
+def test_what_pocl_cannot_read_is_built_again(folder):
+    _run(UNREADABLE % BITCODE, folder)
 
 
 CLEARED = """
@@ -216,35 +240,21 @@ for name in ("first", "second"):
 """
 
 
-def test_builds_outlive_a_cache_that_is_cleared(device, tmp_path):
-    if "PoCL" not in device.platform_version:
-        pytest.skip("only PoCL has this cache")
-    # In a process with a cache of its own: others may be building.
-    environment = {**os.environ, "POCL_CACHE_DIR": str(tmp_path / "pocl")}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", CLEARED],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.usefixtures("on_pocl")
+def test_builds_outlive_a_cache_that_is_cleared(tmp_path):
+    _run(CLEARED, tmp_path / "pocl")
 
 
 def test_what_was_checked_is_not_read_again(folder, monkeypatch):
-    path = folder / "ab" / "cd" / "program.bc"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"BC\xc0\xde")
-    os.utime(path, (0, 0))
+    path = _write(folder, BC, BITCODE)
     read = []
-    monkeypatch.setattr(pocl, "_is_bitcode", lambda path: read.append(path) or True)
+    checksum = pocl._checksum
+    monkeypatch.setattr(pocl, "_checksum", lambda path: read.append(path) or checksum(path))
     pocl.prepare_cache()
     pocl.prepare_cache()
     assert read == [path]
-    os.utime(path, (time.time() - 100, time.time() - 100))  # older than the last check
+    os.utime(path, (0, 0))
     pocl.prepare_cache()
-    assert read == [path]
-    os.utime(folder / "checked", (0, 0))
     pocl.prepare_cache()
     assert read == [path, path]
 
@@ -299,6 +309,19 @@ def test_a_build_without_room_is_an_error(device, own_queue, monkeypatch, free, 
             session.program(source, ())
 
 
+def test_files_that_vanish_hide_no_others(tmp_path):
+    names = {f"{letter}.so" for letter in "abcdef"}
+    for name in names:
+        (tmp_path / name).touch()
+    entries = pocl._entries(str(tmp_path))
+    first, _ = next(entries)
+    gone = sorted(names - {first})[1:]
+    for name in gone:
+        (tmp_path / name).unlink()
+    assert {name for name, _ in entries} == names - {first, *gone}
+    assert not list(pocl._entries(str(tmp_path / "gone")))
+
+
 # ------------------------------------------------------------------ the linker
 
 
@@ -329,7 +352,7 @@ def test_a_build_without_a_linker_is_an_error(device, own_queue, tmp_path, monke
 
 @pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")  # Intel's compiler says "done"
 def test_builds_work(queue):
-    """A source that no cache has seen builds and runs: with PoCL 3.0 on Zen 5, the repaired way."""
+    """A source that no cache has seen builds and runs."""
     number = uuid.uuid4().int % 2**31
     source = f"__kernel void f(__global int *target) {{ target[get_global_id(0)] = {number}; }}"
     program = cl.Program(queue.context, source).build()
@@ -340,13 +363,3 @@ def test_builds_work(queue):
     result = np.zeros(8, np.int32)
     cl.enqueue_copy(queue, result, target)
     assert (result == number).all()
-
-
-def test_files_that_vanish_hide_no_others(tmp_path):
-    names = [f"{letter}.so" for letter in "abcdef"]
-    for name in names[::2]:
-        (tmp_path / name).touch()
-    for name in names[1::2]:
-        (tmp_path / name).symlink_to(tmp_path / "gone")
-    assert sorted(path.name for path, _ in pocl._files(str(tmp_path))) == names[::2]
-    assert not list(pocl._files(str(tmp_path / "gone")))

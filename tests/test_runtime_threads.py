@@ -207,6 +207,18 @@ assert "forked after OpenCL had started" in forked()
 for _ in range(3):  # from the second one on they are replayed
     assert ol.sort(keys).tolist() == [1, 2]
 assert "start processes by multiprocessing's 'spawn'" in forked()
+try:
+    import scipy.fft
+except ImportError:
+    pass
+else:
+    def use(queue):  # the backend hands host arrays on to SciPy
+        before = dict(ol.scipy_backend.calls)
+        with scipy.fft.set_backend(ol.scipy_backend):
+            queue.put(scipy.fft.fft(keys).real.tolist())
+        assert ol.scipy_backend.calls == {**before, "elsewhere": before["elsewhere"] + 1}
+
+    assert forked() == [3, 1]
 """
 
 

@@ -50,12 +50,38 @@ def test_unique(side, dtype, rng, queue):
             np.testing.assert_array_equal(alone.get() if side == "device" else alone, expected[0])
 
 
+@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.mark.parametrize("dtype", ["int8", "float64"])
+def test_unique_tells_places_as_numpy(side, dtype, rng, queue):
+    flags = ("return_index", "return_inverse", "return_counts")
+    asked = [dict.fromkeys(names, True) for names in (flags, flags[:1], flags[1:2], flags[::2])]
+    for shape in ((), (0, 3), (5, 7), (N,)):
+        keys = np.asarray(rng.integers(-4, 5, shape)).astype(dtype)
+        if dtype == "float64" and keys.ndim:
+            keys = hard_floats(rng, shape, dtype)
+        given_keys = cl.array.to_device(queue, keys) if side == "device" else keys
+        for options in (*asked, asked[0]):  # the last one replayed
+            results = ol.unique(given_keys, **options, queue=queue)
+            for got, right in zip(results, np.unique(keys, **options), strict=True):
+                assert isinstance(got, type(given_keys))
+                got = got.get() if side == "device" else got
+                # NumPy 1 has inverses of one dimension.
+                assert got.dtype == right.dtype and got.size == right.size
+                np.testing.assert_array_equal(got.reshape(-1), right.reshape(-1))
+        values, inverse = results[0], results[2]
+        assert tuple(inverse.shape) == shape
+        if side == "host":
+            np.testing.assert_array_equal(values[inverse], keys)
+
+
 def test_unique_takes_the_first_zero_and_one_nan(queue):
     keys = np.array([1, -0.0, np.nan, 0.0, -np.nan, -0.0], np.float32)
     values, counts = ol.unique(keys, True, queue=queue)
     np.testing.assert_array_equal(values, [-0.0, 1, np.nan])
     assert np.signbit(values[0]) and not np.signbit(values[2])
     assert counts.tolist() == [3, 1, 2]
+    _, index, inverse = ol.unique(keys, return_index=True, return_inverse=True, queue=queue)
+    assert index.tolist() == [1, 0, 2] and inverse.tolist() == [1, 0, 2, 0, 2, 0]
 
 
 @pytest.mark.parametrize("most", [300, 40_000], ids=["few", "many"])
@@ -112,10 +138,11 @@ def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, queue, mo
     apart = SimpleNamespace(device=SimpleNamespace(unified_memory=False))
     monkeypatch.setattr("opencl_lab.operations.select.functions.session_of", lambda queue: apart)
     keys = rng.integers(0, 300, (30, 40), np.int32)
-    results = ol.unique(keys[:, ::-1], True, queue=queue)
-    for got, right in zip(results, np.unique(keys, return_counts=True), strict=True):
-        assert type(got) is np.ndarray and got.dtype == right.dtype
-        np.testing.assert_array_equal(got, right)
+    results = ol.unique(keys[:, ::-1], True, return_inverse=True, queue=queue)
+    right = np.unique(keys[:, ::-1], return_inverse=True, return_counts=True)
+    for got, wanted in zip(results, right, strict=True):
+        assert type(got) is np.ndarray and got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 
 
 @pytest.mark.parametrize("n", [1, 10**6, 2**31 + 5])
@@ -133,21 +160,24 @@ def test_unique_plans(n):
 
 def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
     """The form for GPUs, and counts of 64 bits."""
-    keys = np.sort(rng.integers(0, 3000, N, np.int32))
+    given_keys = rng.integers(0, 3000, N, np.int32)
+    order = np.argsort(given_keys, kind="stable")
+    keys = given_keys[order]
     device = session_of(queue).device
-    expected = np.unique(keys, return_counts=True)
+    expected = np.unique(given_keys, True, True, True)
     for limit in (1 << 31, 1000):
         monkeypatch.setattr(kernels, "INDEX_LIMIT", limit)
-        problem = UniqueProblem(N, keys.dtype, True)
+        problem = UniqueProblem(N, keys.dtype, True, True, True)
         heads = HEADS
         plan = heads.plan(problem, heads.configure(problem, device, GROUPS), device)
         assert plan.launches[0].params["WIDE"] == (limit == 1000)
         assert len(plan.launches) == 3
         executable = session_of(queue).executable(("unique", limit), lambda plan=plan: plan)
-        outputs = execute(executable, {"keys": keys}, queue).outputs
-        m = int(outputs["found"][0])
-        for name, right in zip(("values", "counts"), expected, strict=True):
-            np.testing.assert_array_equal(outputs[name][:m], right)
+        outputs = execute(executable, {"keys": keys, "order": order}, queue).outputs
+        assert outputs["found"][0] == expected[0].size
+        names = ("values", "first_places", "inverse", "counts")
+        for name, right in zip(names, expected, strict=True):
+            np.testing.assert_array_equal(outputs[name][: right.size], right)
 
 
 # -------------------------------------------------------------- searchsorted
@@ -212,6 +242,30 @@ def test_searchsorted_shapes_outs_and_types(rng, queue):
         )
 
 
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_searchsorted_by_a_sorter(dtype, rng, queue):
+    pool = hard_floats(rng, 1600) if dtype == "float32" else rng.integers(0, 200, 1600, np.int32)
+    keys, values = pool[:900], pool[900:]
+    for sorter in (np.argsort(keys, kind="stable"), np.argsort(keys).astype(np.int32)):
+        expected = np.searchsorted(keys, values, "right", sorter)
+        for _ in range(2):
+            found = ol.searchsorted(keys, values, "right", sorter, queue=queue)
+            np.testing.assert_array_equal(found, expected)
+        given_arrays = [cl.array.to_device(queue, array) for array in (keys, values, sorter)]
+        for _ in range(2):
+            found = ol.searchsorted(*given_arrays[:2], "right", sorter=given_arrays[2])
+            assert isinstance(found, cl.array.Array)
+            np.testing.assert_array_equal(found.get(), expected)
+    sorter[:] = 1 << 30  # on a device it is not looked at, but nothing else is read
+    ol.searchsorted(*given_arrays[:2], sorter=cl.array.to_device(queue, sorter)).get()
+    sorter = np.argsort(keys, kind="stable")
+    np.testing.assert_array_equal(  # its memory is that of the result
+        ol.searchsorted(keys, values[:700], sorter=sorter, out=sorter[:700], queue=queue),
+        np.searchsorted(keys, values[:700], sorter=np.argsort(keys, kind="stable")),
+    )
+    assert ol.searchsorted([], [1.0], sorter=np.zeros(0, int), queue=queue).tolist() == [0]
+
+
 @pytest.mark.parametrize(
     ("a", "v", "options", "message"),
     [
@@ -221,6 +275,10 @@ def test_searchsorted_shapes_outs_and_types(rng, queue):
         ([1j], 1, {}, "cannot order keys of dtype complex128"),
         ([1], "x", {}, "cannot"),
         ([1, 2], [1], {"out": np.zeros(2, np.int64)}, "out must have shape"),
+        ([1, 2], 1, {"sorter": [0]}, "sorter must have the shape of a"),
+        ([1, 2], 1, {"sorter": [0.0, 1.0]}, "sorter must hold integers, not float64"),
+        ([1, 2], 1, {"sorter": [0, 2]}, "sorter must hold 0 to 1, the places in a: 2"),
+        ([1, 2], 1, {"sorter": np.array([-1, 0])}, "the places in a: -1"),
     ],
 )
 def test_searchsorted_refuses(a, v, options, message, queue):

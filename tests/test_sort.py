@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pyopencl as cl
+import pyopencl.array
 import pytest
 from sort_checks import SHAPE, SMALL, VIEWS, bits, stable_order
 
@@ -71,6 +73,24 @@ def test_argsort_of_equal_keys_is_the_identity(descending, queue):
     keys[500:] = 0
     result = ol.argsort(keys, descending=descending, **SMALL, queue=queue)
     np.testing.assert_array_equal(result, np.arange(1_000))
+
+
+@pytest.mark.parametrize("function", [ol.sort, ol.argsort])
+def test_kinds_of_numpy_are_all_stable(function, rng, queue):
+    keys = rng.choice([0.0, -0.0, 1.0], 300)
+    right = bits(function(keys, queue=queue))
+    for how in (
+        {"kind": "quicksort"},
+        {"kind": "heapsort"},
+        {"kind": "mergesort"},
+        {"stable": False},
+    ):
+        np.testing.assert_array_equal(bits(function(keys, **how, queue=queue)), right)
+    given = cl.array.to_device(queue, keys)
+    np.testing.assert_array_equal(bits(function(given, kind="stable").get()), right)
+    for wrong in ({"kind": "bogo"}, {"kind": 1}, {"kind": "stable", "stable": True}):
+        with pytest.raises(ol.InvalidProblem, match="kind"):
+            function(keys, **wrong, queue=queue)
 
 
 def test_both_zeros_are_equal_keys(queue):

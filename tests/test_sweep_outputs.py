@@ -158,9 +158,15 @@ def test_efficiency_is_shown_of_ours_and_of_several_workers(tmp_path, figures):
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_plot_that_does_not_belong_to_the_results_is_removed(tmp_path, capsys):
-    for name in ("roofline.png", "efficiency.png"):
-        (tmp_path / name).write_bytes(b"of an earlier run")
+    def touch():
+        for name in ("roofline.png", "efficiency.png"):
+            (tmp_path / name).touch()
+
+    touch()  # by somebody else: nothing of ours is there
     sweep = ["bench", "sort", "--sizes", "50,60", "--repeats", "1", "--out", str(tmp_path)]
+    assert main([*sweep, "--against", "none"]) == 0 and (tmp_path / "roofline.png").exists()
+    touch()
+    capsys.readouterr()
     assert main([*sweep, "--against", "none"]) == 0
     told = capsys.readouterr().out
     assert "no roofline.png: a roofline is about arithmetic" in told
@@ -254,7 +260,7 @@ def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
         (["--sizes", "0,8"], "between two --sizes"),
         (["--sizes", "8,90000000"], "oclab: "),
         (["--calls"], "not both"),
-        (["--fresh"], "--fresh is for sweeps"),
+        (["--fresh"], "--fresh is for results in a folder"),
     ],
 )
 def test_a_range_that_cannot_be_is_refused(capsys, more, said):

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from command_line import command, oclab
+from command_line import command, oclab, one_sentence
 from comparison_rows import row
 
 from opencl_lab.cli import main
@@ -92,6 +92,48 @@ def test_another_sweep_begins_anew(tmp_path, measured, more, said):
     assert again.returncode == 0 and measured.sizes[2:] == [100, 200, 300]
     assert said in again.stdout and ("all sizes are measured anew" in again.stdout) == bool(said)
     assert "taken over" not in again.stdout and not (tmp_path / FILE).exists()
+
+
+def test_finished_results_of_another_sweep_are_not_replaced(tmp_path, measured):
+    assert bench(tmp_path).returncode == 0
+    (tmp_path / "roofline.png").touch()  # of a device whose peaks are known
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    gemm = ("bench", "gemm", "--sizes", "8", "--out", tmp_path, *QUICK)
+    others = (
+        (("bench", "sort", "--sizes", "100", "--out", tmp_path, *QUICK), "sizes"),
+        (("bench", "sort", "--sizes", "100,200,300", "--out", tmp_path, "--repeats", 1), "against"),
+        (("bench", "sort", "--sizes", "100,200,300", "--out", tmp_path, *QUICK, "--dtype", "int8"),
+         "dtype"),
+        (gemm, "operation"),
+    )  # fmt: skip
+    for other, differs in others:
+        refused = oclab(*other)
+        assert refused.returncode == 2 and one_sentence(refused)
+        assert f"results.json is of another sweep, which differs in {differs}; " in refused.stderr
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert measured.sizes == [100, 200, 300]
+    assert bench(tmp_path, "50,100,200,300", "--time-limit", "9").returncode == 0
+    assert document(tmp_path)["problem"]["sizes"] == [50, 100, 200, 300]
+    (tmp_path / "results.json").write_text("{}")
+    damaged = bench(tmp_path)
+    assert damaged.returncode == 2 and "or replace it with --fresh" in damaged.stderr
+    measured.stop.add(300)
+    assert bench(tmp_path, "100,200,300", "--seed", "3", "--fresh").returncode == 130
+    measured.stop.clear()
+    assert "taken over" in bench(tmp_path, "100,200,300", "--seed", "3").stdout
+    assert document(tmp_path)["options"]["seed"] == 3
+
+
+def test_crossovers_and_calls_of_another_sweep_are_not_replaced(tmp_path):
+    (tmp_path / "crossover.json").write_text(
+        '{"schema": "oclab/1", "problem": {"operation": "gemm", "sizes": [8]}, "results": []}'
+    )
+    (tmp_path / "calls.json").write_text(
+        '{"schema": "oclab/1", "problem": {"operation": "sort", "sizes": [8]}, "results": []}'
+    )
+    for how, differs in (("--crossover", "operation"), ("--calls", "device, sizes")):
+        refused = oclab("bench", "sort", how, "--sizes", "9,10", "--out", tmp_path)
+        assert refused.returncode == 2 and f"which differs in {differs}; " in refused.stderr
 
 
 def test_other_kernel_parameters_are_measured_anew(tmp_path, measured, monkeypatch):

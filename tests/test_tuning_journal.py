@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import multiprocessing
 import os
 from dataclasses import replace
@@ -159,10 +160,21 @@ def test_two_tuners_at_once_share_a_journal(task):
     assert all(json.loads(line) for line in lines if line)
 
 
-def test_a_time_limit_of_another_length_tries_timeouts_again(task):
+@pytest.mark.parametrize(
+    ("limits", "again"),
+    [
+        ({"timeout": 2.0}, False),  # as when it hung
+        ({"timeout": 60.0}, True),
+        ({"time_limit": 3.0}, False),  # no phase has more than 5 s
+        ({"time_limit": 90.0}, True),
+        ({"timeout": 60.0, "time_limit": 3.0}, False),
+        ({}, True),
+    ],
+)
+def test_what_hung_is_tried_again_only_with_more_time(task, limits, again):
     journal = Journal(task)
     default = task.algorithm.default_config(task.problem, GPU)
-    journal.add(Evaluation(default, "timeout", "no end within 2 s"))
-    assert replay(task, budget=5)[1].asked[0] != default
-    journal.add(Evaluation(default, "timeout", "no end within 2 s"))
-    assert replay(task, budget=5, timeout=60.0)[1].asked[0] == default
+    journal.add(Evaluation(default, "timeout", "no end", build_ms=5500.0))
+    limits = {"time_limit": math.inf, **limits}
+    asked = replay(task, budget=5, **limits)[1].asked
+    assert (asked[0] == default) == again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchE
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.plan import LocalMemory
 from opencl_lab.space import Config
+from opencl_lab.tuned import database
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.journal import journal_file
 from opencl_lab.tuning.kernel_file import kernel_file
 from opencl_lab.tuning.kernel_text import KernelText
 from opencl_lab.tuning.signature import signature
 from opencl_lab.tuning.tuner import make_task
+
+HISTOGRAM = Path(__file__).parents[1] / "docs" / "examples" / "histogram.cl"
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -112,7 +116,7 @@ def test_plain_opencl_c_gets_macros_and_nothing_of_mako(device):
     plan = operation.algorithms[0].plan(operation.problem(), config, device)
     (launch,) = plan.launches
     assert launch.options == ("-DSHIFT=0.5f", "-DWG=64", "-DWORK=4")
-    assert launch.params["SOURCE"] == (KERNELS / "saxpy.cl").read_text()
+    assert launch.params == {} and launch.template == str(KERNELS / "saxpy.cl")
     assert (launch.global_size, launch.local_size) == ((768,), (64,))
     assert list(launch.arguments) == ["a", "x", "y", "n", "staged"]
     assert launch.arguments["staged"] == LocalMemory(256)
@@ -185,7 +189,7 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
     np.testing.assert_array_equal(told.expected(problem, {})["doubled"], 2 * X)
     for fault, words in (
         ("syntax", "did not build: .*error.*undeclared"),
-        ("lazy", "leaves 1 elements of 'doubled' unwritten"),
+        ("lazy", r"leaves 1 element unwritten, the first of them doubled\[3000\]"),
         ("after", "writes outside the array 'doubled'"),
     ):
         operation = planted(device, (fault,))
@@ -236,3 +240,74 @@ def test_a_kernel_without_inputs(device, tmp_path):
         1: "correct",
         2: "correctness",
     }
+
+
+def test_sizes_are_numbers_and_text(device):
+    given = KERNELS / "saxpy.cl", {"WG": (16,), "WORK": (1,)}, SAXPY
+    for how, name in ((lambda config: 100, "global_size"), (2.5, "global_size"), (None, "local")):
+        sizes = (64, [lambda config: 8]) if name == "local" else (how, "WG")
+        with pytest.raises(InvalidProblem, match=f'{name}.* takes .*"ceil_div'):
+            ol.tune_kernel(*given, sizes[0], local_size=sizes[1], fixed={"SHIFT": 0})
+    result = ol.tune_kernel(*given, np.int64(N), local_size=np.int32(16), fixed={"SHIFT": "0.0f"},
+                            expected=2.5 * X, budget=1, device=device)  # fmt: skip
+    assert result.best is not None
+
+
+@pytest.mark.parametrize("suffix", ["cl", "cl.mako"])
+def test_arguments_are_called_as_built_in_functions_and_errors_name_the_file(
+    device, tmp_path, caplog, suffix
+):
+    kernel = tmp_path / f"scale.{suffix}"
+    page = '<%page args="WG"/>\n' if suffix == "cl.mako" else ""
+    kernel.write_text(
+        f"{page}\n"
+        "kernel void scale(global const float *min, global float *length, float step, int mix,\n"
+        "                  float factor) {\n"
+        "    length[get_global_id(0)] = step * min[get_global_id(0)] + mix + factor; }\n"
+    )
+    text = KernelText(kernel, None, {"WG": (8, 16)}, {}, ("-Dfactor=weight",))
+    x = X[:64]
+    arguments = {"min": x, "length": x, "step": 2.0, "mix": 3, "factor": 0.5}
+
+    def made():
+        return kernel_file(text, arguments, "64", local_size="WG", device=device)
+
+    operation = made()
+    outputs = operation.run(operation.problem(), {"min": x}, config={"WG": 8}).outputs
+    np.testing.assert_allclose(outputs["length"], 2 * x + 3.5, rtol=1e-6, atol=1e-6)
+    task = make_task(operation, device=device)
+    config = Config(WG=8)
+    database.store(device, operation.name, task.algorithm, task.problem, config, 1.0)
+    kernel.write_text(kernel.read_text().replace("step *", "no_such_thing *"))
+    operation = made()
+    with caplog.at_level("WARNING", "opencl_lab"), pytest.raises(BuildError) as caught:
+        operation.run(operation.problem(), {"min": x})
+    assert f"scale.{suffix} did not build" in caught.value.sentence
+    where = "rendered scale.cl.mako:5:" if page else "scale.cl:4:"
+    assert where in caught.value.log
+    (record,) = caplog.records
+    assert "stale" in record.message and "oclab tune" not in record.message
+
+
+def test_a_kernel_that_adds_to_its_output_is_tuned(device):
+    values = np.random.default_rng(3).integers(0, 256, 5003).astype(np.uint8)
+    before = np.arange(256, dtype=np.uint32)
+    counts = before + np.bincount(values, minlength=256)
+
+    def tuned(**changes):
+        return ol.tune_kernel(
+            HISTOGRAM, {"WG_SIZE": (8, 16), "WORK": (4,)},
+            {"values": values, "counts": before, "n": values.size}, "ceil_div(n, WORK)",
+            inout=["counts"], strategy="exhaustive", budget=2, device=device, **changes,
+        )  # fmt: skip
+
+    for changes in ({"expected": counts}, {}):
+        result = tuned(**changes)
+        assert [item.status for item in result.evaluations] == ["correct"] * 2
+        assert result.best is not None and len(result.best.times_ms) > 3
+    (wrong, _) = tuned(expected=counts - (before == 7)).evaluations
+    assert f"counts[7] is {counts[7]}, not {counts[7] - 1}" in wrong.reason
+    for inout, words in ((["values"], "is const"), (["n"], "only arrays"), (["m"], "argument m")):
+        with pytest.raises(InvalidProblem, match=words):
+            ol.tune_kernel(HISTOGRAM, {"WG_SIZE": (8,)}, {"values": values, "counts": before,
+                           "n": 1}, 1, fixed={"WORK": 1}, inout=inout)  # fmt: skip

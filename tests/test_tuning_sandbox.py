@@ -186,6 +186,11 @@ def test_limits_follow_the_best_so_far(task):
     assert sandbox._limit("building", 1.0) == pytest.approx(30.01)
     assert sandbox._limit("launching", 12_000.0) == 150
     assert Sandbox(task, timeout=7)._limit("timing", 1000.0) == 7
+    hurried = Sandbox(task, time_limit=30)  # no phase may have more than a third of it
+    assert hurried._limit("launching", math.inf) == hurried._limit("building", 1.0) == 10
+    assert hurried._limit("timing", 1.0) == 2 and hurried._limit("preparing", math.inf) == 600
+    assert hurried.ahead._limit() == 10
+    assert Sandbox(task, timeout=60, time_limit=3)._limit("launching", 1.0) == 5
 
 
 def _raise(problem, rng):

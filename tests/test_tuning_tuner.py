@@ -304,6 +304,20 @@ def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
     assert len(result.finalists) <= 3 and 3 < result.seconds < 10  # with the built-in one
 
 
+def test_what_builders_refused_is_known_to_a_resume(task):
+    class Builds(Replay):
+        def refused(self):
+            return [Evaluation(configs[-1], "timeout", "no end within 30 s", build_ms=3e4)]
+
+    evaluations = record(task, tile_time)
+    configs = [item.config for item in evaluations]
+    first = run_tuning(task, time_limit=1e-9, runner=Builds(evaluations), fresh=True)
+    assert first.stopped == "time" and first.failures == {"timeout": 1} and first.resumed == 0
+    runner = Replay(evaluations)
+    second = run_tuning(task, budget=len(configs), runner=runner, strategy="exhaustive")
+    assert configs[-1] not in runner.asked and second.resumed == 1
+
+
 def test_a_time_line_has_all_phases_and_counts(task):
     timeline = Timeline()
     for second in range(1, 101):

@@ -100,11 +100,13 @@ def _unique(config: dict[str, Any], n: int) -> Callable[[Any, Any], Made]:
         from opencl_lab.operations.select.problem import UniqueProblem
         from opencl_lab.operations.select.unique import HEADS
 
-        keys = np.sort(rng.integers(0, n // 3, n).astype(np.int32))
-        values, counts = np.unique(keys, return_counts=True)
-        problem = UniqueProblem(n, keys.dtype, True)
+        keys = rng.integers(0, n // 3, n).astype(np.int32)
+        order = np.argsort(keys, kind="stable")
+        names = ("values", "first_places", "inverse", "counts")
+        results = dict(zip(names, np.unique(keys, True, True, True), strict=True))
+        problem = UniqueProblem(n, keys.dtype, True, True, True)
         plan = _planned(HEADS, problem, config, device)
-        return plan, {"keys": keys}, {"values": values, "counts": counts}
+        return plan, {"keys": keys[order], "order": order}, results
 
     return make
 

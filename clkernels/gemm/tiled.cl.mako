@@ -31,7 +31,8 @@
  * first_row on, and dimension 2 the products of a stack from first_product on;
  * `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers
+ * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers; for
+ *             integers of 1, 2, 4 and 8 bytes uchar, short, uint, ulong, which wrap around
  * INDEX_T     unsigned type that counts the elements of the largest array
  * TRANS_A     whether A is stored as k rows of m, and not as m rows of k
  * TRANS_B     whether B is stored as n rows of k, and not as k rows of n

@@ -12,25 +12,42 @@
  * steps without branches after P.-V. Khuong, P. Morin, "Array layouts for comparison-based
  * searching", JEA 2017.
  *
+ * With a sorter the keys are in any order, and it holds their places in order. It is a user's: a place
+ * that is none is taken for the last one, so that nothing is read beyond the keys.
+ *
  * The host guarantees: an item for every VALUES values, the last of which may be missing.
  *
  * KEY_T     see sort/keys.mako
  * RIGHT     whether values go behind equal keys
+ * SORTER    whether there is a sorter
  * WIDE      whether there may be 2^31 keys or more
  * WG_SIZE   work-items of a group
  * VALUES    values of an item
  */
-<%page args="KEY_T, RIGHT, WIDE, WG_SIZE, VALUES"/>\
+<%page args="KEY_T, RIGHT, SORTER, WIDE, WG_SIZE, VALUES"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
 typedef ${"ulong" if WIDE else "uint"} index_t;
 #define WG_SIZE ${WG_SIZE}
 #define VALUES ${VALUES}
 #define BEFORE(key, value) (code(key) ${"<=" if RIGHT else "<"} (value))
+% if SORTER:
+#define KEY(i) keys[at_most(sorter[i], n - 1)]
+
+static inline index_t at_most(const long place, const index_t last)
+{
+    return (ulong)place < last ? (index_t)place : last;
+}
+% else:
+#define KEY(i) keys[i]
+% endif
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void search(__global const ukey_t *restrict keys,
             __global const ukey_t *restrict values,
+% if SORTER:
+            __global const long *restrict sorter,
+% endif
             __global long *restrict places,
             const index_t n,
             const ulong m)
@@ -46,12 +63,12 @@ void search(__global const ukey_t *restrict keys,
     for (index_t left = n; left > 1;) {
         const index_t half_ = left / 2;
         for (uint j = 0; j < VALUES; ++j)
-            at[j] += BEFORE(keys[at[j] + half_ - 1], wanted[j]) ? half_ : 0;
+            at[j] += BEFORE(KEY(at[j] + half_ - 1), wanted[j]) ? half_ : 0;
         left -= half_;
     }
     for (uint j = 0; j < VALUES; ++j) {
         const ulong i = first + j * WG_SIZE;
         if (i < m)
-            places[i] = (long)(at[j] + (n && BEFORE(keys[at[j]], wanted[j]) ? 1 : 0));
+            places[i] = (long)(at[j] + (n && BEFORE(KEY(at[j]), wanted[j]) ? 1 : 0));
     }
 }

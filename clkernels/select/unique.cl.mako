@@ -5,25 +5,31 @@
  *     heads        1 0 0 1 1 0      keys that differ from the one before
  *     values       2 5 7            place of a head: heads before it
  *     starts       0 3 4            lengths: what is between two of them
+ *     order        1 4 5 0 2 3      where keys were before they were sorted, stably
+ *     first_places 1 0 2            the order at heads
+ *     inverse      1 0 2 2 0 0      which of the values a key is, where it was before
  *
  *     count_heads  a part a group: how many heads it has
- *     write_heads  values and starts; where a part begins is the sum of the parts before
+ *     write_heads  values, starts, places and inverse; where a part begins is the sum of the parts
+ *                  before
  *     write_counts lengths, with as many items as the device runs, as the host does not know yet
  *                  how many there are
  *
  * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN. Source: own.
  *
  * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
- * `values` and `starts` have room for n.
+ * `values`, `starts` and `first_places` have room for n; `order` holds each number below n once.
  *
  * KEY_T        see sort/keys.mako
  * WIDE         whether there may be 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
  * COUNTS       whether lengths are wanted
+ * FIRST        whether it is wanted where values come first
+ * INVERSE      whether it is wanted which value each key became
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, PTX"/>\
+<%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, PTX"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%include file="/prelude.cl.mako"/>\
 <%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
@@ -74,7 +80,16 @@ void count_heads(__global const ukey_t *restrict keys,
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void write_heads(__global const ukey_t *restrict keys,
                  __global const uint *restrict table,
+% if FIRST or INVERSE:
+                 __global const long *restrict order,
+% endif
                  __global ukey_t *restrict values,
+% if FIRST:
+                 __global long *restrict first_places,
+% endif
+% if INVERSE:
+                 __global long *restrict inverse,
+% endif
 % if COUNTS:
                  __global index_t *restrict starts,
 % endif
@@ -97,7 +112,7 @@ void write_heads(__global const ukey_t *restrict keys,
         index_t to = done + before;
         done += total;
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (heads)
+        ${"" if INVERSE else "if (heads)"}
             for (uint j = 0; j < here; ++j) {
                 const index_t i = first + j;
                 if (i == 0 || code(keys[i]) != code(keys[i - 1])) {
@@ -105,8 +120,14 @@ void write_heads(__global const ukey_t *restrict keys,
 % if COUNTS:
                     starts[to] = i;
 % endif
+% if FIRST:
+                    first_places[to] = order[i];
+% endif
                     ++to;
                 }
+% if INVERSE:
+                inverse[order[i]] = (long)to - 1;
+% endif
             }
     }
     if (part + 1 == parts && item == 0)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opencl_lab._version import __version__
-from opencl_lab.cli.tables import fit
+from opencl_lab.cli.tables import fit, markdown
 from opencl_lab.errors import OclabError
 from opencl_lab.measuring.load import sample
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from opencl_lab.discovery import Selection
     from opencl_lab.measuring.environment import Start
@@ -49,6 +50,7 @@ class Settings:
     def __init__(self) -> None:
         self.device: str | None = None
         self.json = False
+        self.markdown = False
         self.quiet = False
         self.verbose = 0
         self.arguments: tuple[str, ...] = ()
@@ -99,7 +101,8 @@ class Settings:
         from rich.console import Console
 
         width = None if sys.stdout.isatty() else FALLBACK_WIDTH
-        return Console(quiet=self.quiet or self.json, width=width, highlight=False)
+        quiet = self.quiet or self.json
+        return Console(quiet=quiet, width=width, highlight=False, emoji=False)
 
     def show(self, table: Table, optional: Sequence[str] = ()) -> None:
         """Print a table, on a narrow terminal without the `optional` columns, in this order.
@@ -107,12 +110,23 @@ class Settings:
         Which ones these were is said once for all tables that lack the same.
         """
         console = self.console
-        left_out = fit(table, console, optional)
-        console.print(table)
+        left_out = [] if self.markdown else fit(table, console, optional)
+        self.print(table)
         if left_out and left_out != self._left_out:
             names = ", ".join(left_out)
-            self.say(f"{console.width} columns have no room for: {names}; --json has them")
+            self.say(f"{console.width} columns have no room for: {names}; --markdown has them")
         self._left_out = left_out
+
+    def print(self, *parts: Table | Text) -> None:
+        """Print tables as they are, or as Markdown where that is wanted, and sentences."""
+        from rich.table import Table
+
+        console = self.console
+        for part in parts:
+            if self.markdown and isinstance(part, Table):
+                console.print(markdown(part, console), markup=False, soft_wrap=True)
+            else:
+                console.print(part)
 
     def say(self, text: str) -> None:
         """Print a line for people; a terminal breaks it between words, and paths never."""
@@ -146,6 +160,8 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> An
     if value and parameter.name is not None:
         given = getattr(target, parameter.name) + value if parameter.name == "verbose" else value
         setattr(target, parameter.name, given)
+        if target.json and target.markdown:
+            raise click.UsageError("take --json or --markdown, not both")
     return value
 
 
@@ -167,6 +183,9 @@ GLOBAL_OPTIONS = (
     ),
     click.option(
         "--json", is_flag=True, help="Print one JSON document and nothing else.", **_STORED
+    ),
+    click.option(
+        "--markdown", is_flag=True, help="Print tables in Markdown, with all columns.", **_STORED
     ),
     click.option("--quiet", is_flag=True, help="Print nothing but errors.", **_STORED),
     click.option(

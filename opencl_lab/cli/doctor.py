@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -22,18 +21,18 @@ if TYPE_CHECKING:  # importing it needs pyopencl, whose absence is a finding
     from opencl_lab.doctor.diagnose import Report
     from opencl_lab.doctor.findings import Finding
 
-__all__ = ["doctor_command", "render_table"]
+__all__ = ["doctor_command", "tables_of"]
 
 STYLES = {"ok": "green", "no": "dim", "missing": "yellow", "limited": "yellow"}
 STYLES["broken"] = "bold red"
 
 
-def render_table(report: Report, *, everything: bool = False) -> Group:
+def tables_of(report: Report, *, everything: bool = False) -> list[Table | Text]:
     """Return a report as tables to print: the device's probes, the tools, the installation.
 
     Of the installation only what fails or could be faster, unless `everything` is wanted.
     """
-    parts: list[RenderableType] = [_table(str(report.device), "probe", report.findings)]
+    parts: list[Table | Text] = [_table(str(report.device), "probe", report.findings)]
     shown = ("broken", "limited")
     installed = [item for item in report.installed if everything or item.verdict in shown]
     if installed:
@@ -43,7 +42,7 @@ def render_table(report: Report, *, everything: bool = False) -> Group:
         if report.stored is None
         else f"stored in {report.stored}; kernels on this device and driver go by it"
     )
-    return Group(*parts, Text(), _tools_table(report.tools), Text(), Text(stored))
+    return [*parts, Text(), _tools_table(report.tools), Text(), Text(stored)]
 
 
 def _installation_table(found: Sequence[Tool]) -> Table:
@@ -78,7 +77,7 @@ def _without_device() -> None:
             document("doctor", device=None, probes=[], installation=rows, toolchain=tool_rows)
         )
         return
-    settings().console.print(Group(_installation_table(found), Text(), _tools_table(tools)))
+    settings().print(_installation_table(found), Text(), _tools_table(tools))
 
 
 @click.command("doctor")
@@ -112,5 +111,5 @@ def doctor_command() -> None:
     if settings().json:
         print_json(found.as_dict())
     else:
-        settings().console.print(render_table(found, everything=settings().verbose > 0))
+        settings().print(*tables_of(found, everything=settings().verbose > 0))
         settings().say_busy()

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import read_array
+from opencl_lab.files import FORMATS, read_array, split_part
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.tuning.signature import Argument
 
 __all__ = ["argument_values"]
 
-FILES = (".npy", ".npz", ".csv", ".txt")
+INOUT = "inout:"
 RANDOM_INTEGERS = 100
 
 
 def argument_values(
     arguments: Sequence[Argument], texts: Mapping[str, str], fixed: Mapping[str, Any], seed: int
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments' values, and the names of those arrays that are outputs.
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the arguments' values, which arrays are outputs, and which are read and written.
 
     Parameters
     ----------
@@ -42,21 +42,24 @@ def argument_values(
     values.update({name: evaluate(texts[name], fixed) for name in numbers})
     names = {**fixed, **{name: values[name] for name in numbers}}
     rng = np.random.default_rng(seed)
-    outputs = []
+    outputs, inout = [], []
     for argument in arguments:
         name = argument.name
         if name in texts and argument.space in ("global", "constant"):
-            how, values[name] = _array(argument, texts[name], names, rng)
-            if how == "out" or (not how and not argument.const):
+            text = texts[name].removeprefix(INOUT)
+            how, values[name] = _array(argument, text, names, rng)
+            if text != texts[name]:
+                inout.append(name)
+            elif how == "out" or (not how and not argument.const):
                 outputs.append(name)
-    return values, outputs
+    return values, outputs, inout
 
 
 def _array(
     argument: Argument, text: str, names: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[str, np.ndarray[Any, Any]]:
     """Return an array and how it begins: ``out``, ``file``, ``random``, ``zeros`` or ''."""
-    if Path(text).suffix.lower() in FILES:
+    if Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
         return _array_of_file(argument, text)
     *before, size = text.split(":")
     how = before.pop(0) if before and before[0] in ("out", "random", "zeros") else ""
@@ -81,12 +84,13 @@ def _array(
 
 def _array_of_file(argument: Argument, text: str) -> tuple[str, np.ndarray[Any, Any]]:
     """Return what a file holds, and ``file`` or ``out``."""
-    file = Path(text if Path(text).exists() else text.removeprefix("out:"))
-    if ":" in str(file) and not file.exists():
+    name = text if Path(text).exists() else text.removeprefix("out:")
+    file, _ = split_part(name, FORMATS)
+    if ":" in file and not Path(file).exists():
         raise InvalidProblem(
             f"--arg {argument.name} takes a file, or out: and a file, not {text!r}"
         )
-    return "file" if str(file) == text else "out", read_array(file)
+    return "file" if name == text else "out", read_array(name)
 
 
 def _random(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from opencl_lab.cli.common import global_options, settings
+from opencl_lab.cli.completion import files
 from opencl_lab.cli.options import problem_options, run_options, used_options
 from opencl_lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
 from opencl_lab.cli.parts import find_job, run_job
@@ -30,9 +31,15 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @problem_options(chosen)
     @run_options
     @_parts_options(chosen)
-    @click.option("-o", "--output", metavar="OUT", help="Write the result to a file.")
-    @click.option("--csv", "csv_file", metavar="FILE", help="Write the rows as CSV.")
-    @click.option("--plot", "plot_file", metavar="FILE", help="Draw the rows.")
+    @click.option(
+        "-o", "--output", metavar="OUT", shell_complete=files, help="Write the result to a file."
+    )
+    @click.option(
+        "--csv", "csv_file", metavar="FILE", shell_complete=files, help="Write the rows as CSV."
+    )
+    @click.option(
+        "--plot", "plot_file", metavar="FILE", shell_complete=files, help="Draw the rows."
+    )
     @global_options
     def command(**given: Any) -> int:
         asked = request_of(chosen, given)
@@ -40,7 +47,9 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         return _run(asked) if job is None else run_job(asked, job)
 
     for name in chosen.inputs:
-        command = click.argument(name, required=False, metavar=f"[{name.upper()}]")(command)
+        command = click.argument(
+            name, required=False, metavar=f"[{name.upper()}]", shell_complete=files
+        )(command)
     return command
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from opencl_lab.cli.common import add_options
+from opencl_lab.cli.completion import algorithms, files, one_of, references
 from opencl_lab.cli.values import Number, WholeNumber, variants
 from opencl_lab.comparison.request import Request
 from opencl_lab.operation import Operation, Option
@@ -27,6 +28,7 @@ RUN_OPTIONS = (
         default="auto",
         show_default=True,
         metavar="NAME[,NAME]|auto|all",
+        shell_complete=algorithms,
         help="OpenCL algorithms to run.",
     ),
     click.option(
@@ -43,6 +45,7 @@ RUN_OPTIONS = (
     click.option(
         "--against",
         metavar="NAME[,NAME]|all|none",
+        shell_complete=references,
         help="References to compare with; all: also those on data of the device, and what is "
         "missing.  [default: those here on data of the host, where they are shown]",
     ),
@@ -125,10 +128,13 @@ def _option(option: Option) -> Callable[[Any], Any]:
     text = option.help[0].upper() + option.help[1:] + "." + choices
     if option.type is bool:
         return click.option(flag, option.name, is_flag=True, help=text, default=None)
+    complete = one_of(option.choices) if option.choices else files if option.type is str else None
     if option.default is not None:
         text += f"  [default: {option.default}]"
     kind = TYPES.get(option.type, option.type)
-    return click.option(flag, option.name, type=kind, help=text, default=None)
+    return click.option(
+        flag, option.name, type=kind, help=text, default=None, shell_complete=complete
+    )
 
 
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:

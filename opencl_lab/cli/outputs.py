@@ -36,15 +36,29 @@ def check_outputs(asked: OperationRequest, data: Data) -> bool:
     chosen, arrays = asked.chosen, data.arrays
     blank = _blank_outputs(chosen, data.problem, asked.selection.device)
     if asked.output is not None:
+        result = chosen.present(arrays, blank, **data.options)
         check_array(
             asked.output,
-            chosen.present(arrays, blank, **data.options),
+            result,
             partial(chosen.columns, arrays, blank, **data.options),
             like=arrays.get(chosen.inputs[0]),
+            parts=_parts(chosen, result, arrays, blank, data.options),
         )
     if asked.plot is None or not arrays:
         return False
     return chosen.curves(arrays, blank, **data.options) is not None
+
+
+def _parts(
+    chosen: Operation[Any],
+    result: np.ndarray[Any, Any],
+    arrays: Arrays,
+    outputs: Arrays,
+    options: Mapping[str, Any],
+) -> Arrays:
+    """Return a result and what belongs to it by name; nothing where it is one array."""
+    beside = chosen.beside(arrays, outputs, **options)
+    return {chosen.output: result, **beside} if beside else {}
 
 
 def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> Arrays:
@@ -61,7 +75,7 @@ def print_what_was_read(asked: OperationRequest, data: Data) -> None:
     """Say what text files were taken for, which they do not say themselves."""
     reading = asked.chosen.reading(data.arrays, **data.options)
     for file, item in zip(asked.files, data.stored.values(), strict=False):
-        if file is not None and is_text(Path(file)):
+        if item.of_text:
             settings().say(f"{file}: {summary(item)}" + (f"; {reading}" if reading else ""))
         for name, value in item.options.items():
             if data.options[name] != value:
@@ -156,18 +170,20 @@ class Outputs:
             click.echo(f"oclab: {path} is not written: no algorithm gave a right result", err=True)
             return False
         names = [name for item in self.data.stored.values() for name in item.names]
-        kept = names and chosen.keeps_columns(arrays, **options)
+        kept = bool(names) and chosen.keeps_columns(arrays, **options)
+        result, shown = chosen.present(arrays, outputs, **options), names if kept else ()
         write_array(
             path,
-            chosen.present(arrays, outputs, **options),
-            partial(chosen.columns, arrays, outputs, **options),
+            result,
+            partial(chosen.columns, arrays, outputs, shown, **options),
             like=(arrays or self.comparison.inputs)[chosen.inputs[0]],
-            names=names if kept else (),
+            names=shown,
+            parts=_parts(chosen, result, arrays, outputs, options),
         )
         if names and not kept and is_text(path):
-            shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            first = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
             click.echo(
-                f"oclab: the names above the columns ({shown}) are not written to {path}, whose "
+                f"oclab: the names above the columns ({first}) are not written to {path}, whose "
                 "columns hold something else",
                 err=True,
             )

@@ -24,6 +24,9 @@ from opencl_lab.template import kernel_digest
 
 __all__ = ["Sweep", "SweepPoint", "patience_of", "sweep_of"]
 
+ROWS = ("algorithms", "variants", "against", "threads", "resident")
+"""What a request says of which rows there are."""
+
 
 @dataclass(frozen=True)
 class SweepPoint:
@@ -124,6 +127,15 @@ class Sweep:
         options = self.options_of(size)
         return self.chosen.generate(self.problem(size), self.options["seed"], **options)
 
+    def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
+        """Return what decides of which problems and implementations there are rows."""
+        return {
+            "device": self.selection.as_dict(),
+            "problem": {"operation": self.chosen.name, "sizes": sizes},
+            "options": self.options,
+            "request": {name: getattr(self.request, name) for name in ROWS},
+        }
+
     def document(
         self, results: Sequence[Mapping[str, Any]], sizes: Sequence[Any], **more: Any
     ) -> dict[str, Any]:
@@ -132,9 +144,7 @@ class Sweep:
         return document(
             "bench",
             peaks=None if peaks is None else peaks.as_dict(),
-            device=self.selection.as_dict(),
-            problem={"operation": self.chosen.name, "sizes": sizes},
-            options=self.options,
+            **self.about(sizes),
             results=results,
             **more,
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.completion import files, folders
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import check_target, write_target
@@ -21,8 +22,14 @@ NAME = "report.html"
 
 
 @click.command("report")
-@click.argument("place", metavar="DIR")
-@click.option("-o", "--output", metavar="FILE", help=f"The page.  [default: {NAME} in the folder]")
+@click.argument("place", metavar="DIR", shell_complete=folders)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=files,
+    help=f"The page.  [default: {NAME} in the folder]",
+)
 @global_options
 def report_command(place: str, output: str | None) -> int:
     """Make one page of the results in a folder and in those below it.

@@ -118,7 +118,7 @@ def read_data(asked: OperationRequest) -> Data:
             f"{chosen.name} takes {len(asked.files)} input files ({', '.join(chosen.inputs)}) "
             "or none"
         )
-    read = [read_stored(Path(file), chosen.formats) for file in files]
+    read = [read_stored(file, chosen.formats) for file in files]
     for item in read:
         chosen.check_columns(item.names)
         options = {**item.options, **options}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 from opencl_lab.cli.common import json_text, print_json, settings, write_files
 from opencl_lab.comparison.drawing import check_plot
+from opencl_lab.comparison.stored import Results, read_results
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import check_target, write_target
 
@@ -37,10 +39,21 @@ def named_folder(out: str) -> Path:
 
 
 @contextmanager
-def results_folder(out: str, files: Sequence[str]) -> Iterator[Path]:
+def results_folder(
+    out: str, files: Sequence[str], about: Mapping[str, Any] | None = None
+) -> Iterator[Path]:
     """Make the folder of the results, and check early that these can be written there.
 
     If it was made here and nothing is written, it is removed again.
+
+    Parameters
+    ----------
+    out : str
+    files : sequence of str
+        Names of the results.
+    about : mapping, optional
+        What the new document says of its problems and implementations: one that is there may be
+        replaced by this. Without it any may be replaced.
     """
     folder = named_folder(out)
     there = folder.exists()
@@ -52,11 +65,45 @@ def results_folder(out: str, files: Sequence[str]) -> Iterator[Path]:
         for name in files:
             check = check_plot if name.endswith(".png") else check_target
             check(folder / name)
+            if about is not None and name.endswith(".json"):
+                _check_earlier(folder / name, about)
         yield folder
     finally:
         if not there:
             with suppress(OSError):  # there are results
                 folder.rmdir()
+
+
+def _check_earlier(path: Path, about: Mapping[str, Any]) -> None:
+    """Refuse to replace a document with results that are not measured again.
+
+    Those of a sweep that was stopped are taken over where they can be, see `Unfinished`.
+    """
+    if not path.is_file():
+        return
+    replace = "name another folder with --out, or replace it with --fresh"
+    try:
+        there, new = read_results(path), Results(path, json.loads(json_text(about)), ())
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{error}; {replace}") from error
+    if there.content.get("complete") is False:
+        return
+    before, after = _facts(there), _facts(new)
+    differ = [name for name, value in before.items() if after.get(name, value) != value]
+    sizes, new_sizes = (item.mapping("problem").get("sizes") or () for item in (there, new))
+    if new_sizes and any(size not in new_sizes for size in sizes):
+        differ.append("sizes")
+    if before["operation"] != after["operation"]:
+        differ = ["operation"]  # which has other options
+    if differ:
+        names = ", ".join(differ)
+        raise InvalidProblem(f"{path} is of another sweep, which differs in {names}; {replace}")
+
+
+def _facts(results: Results) -> dict[str, Any]:
+    """Return by name what a document says of its problems and implementations, but for sizes."""
+    first = {"operation": results.operation, "device": results.device.get("key")}
+    return {**first, **results.options, **results.mapping("request")}
 
 
 def write_text(path: Path, text: str) -> None:

@@ -14,6 +14,7 @@ import click
 from rich.table import Table
 
 from opencl_lab.cli.common import document, global_options, print_json, settings, write_files
+from opencl_lab.cli.completion import folders
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.results import named_folder, results_folder, write_json, write_text
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, table_text, write_csv
@@ -47,7 +48,10 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
     help="Measure these parts of the study alone; `oclab study list` names them.",
 )
 @click.option(
-    "--out", metavar="DIR", help="Folder for the results, needed; one below it for each study."
+    "--out",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Folder for the results, needed; one below it for each study.",
 )
 @click.option(
     "--repeats", type=click.IntRange(1), help="Timed rows of calls of each.  [default: 5]"

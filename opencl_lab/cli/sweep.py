@@ -13,11 +13,12 @@ import click
 
 from opencl_lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.cli.common import global_options, settings
+from opencl_lab.cli.completion import files, folders
 from opencl_lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.cli.options import RunOptions, given_of, problem_options, run_options
 from opencl_lab.cli.points import Sweep, SweepPoint, patience_of, sweep_of
 from opencl_lab.cli.progress import progress_bar, progress_of_part
-from opencl_lab.cli.results import results_folder
+from opencl_lab.cli.results import named_folder, results_folder
 from opencl_lab.cli.shapes import (
     SHAPE_RESULTS,
     UNLIMITED,
@@ -50,10 +51,14 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--out",
         metavar="DIR",
+        shell_complete=folders,
         help="Folder for the results: needed, except with --calls and --crossover.",
     )
     @click.option(
-        "--fresh", is_flag=True, help="Measure all sizes anew, also those of a stopped sweep."
+        "--fresh",
+        is_flag=True,
+        help="Measure all sizes anew, also those of a stopped sweep, and replace what DIR has of "
+        "another one.",
     )
     @click.option(
         "--patience",
@@ -89,6 +94,7 @@ def _with_shapes(chosen: Operation[Any], command: click.Command) -> click.Comman
     option = click.option(
         "--shapes",
         metavar="FILE|standard",
+        shell_complete=files,
         help=f"Instead of --sizes: the lines {names} of a file, or the {len(chosen.shapes)} shapes "
         "that come with the operation; what auto takes beside the best other library, and beside "
         "each --algorithm, the worst shapes last. --time-limit is 1 s a shape by default.",
@@ -107,30 +113,43 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     options = given_of(given)
     if shapes is not None:
         listed = shape_sweep_of(chosen, shapes_of(chosen, shapes), options, run)
-        with results_folder(out, SHAPE_RESULTS) as folder:
-            unfinished = Unfinished(folder, {**listed.identity, "patience": patience}, fresh)
-            limit = UNLIMITED if patience is None else patience
-            return _bench(listed, folder, unfinished, patience_of(listed, limit), ShapeOutputs)
+        limit = UNLIMITED if patience is None else patience
+        return _go_on(listed, listed.shapes, out, limit, fresh, SHAPE_RESULTS, ShapeOutputs)
     numbers = sorted(set(whole_numbers(sizes))) if sizes is not None else None
     if crossover:
         sweep = sweep_of(chosen, range_of(chosen, options, numbers), options, run)
-        with _folder(out, CROSSOVER_FILES) as folder:
+        with _folder(out, CROSSOVER_FILES, sweep.about(), fresh) as folder:
             # What takes long is not what a search needs, even where it was named.
             limit = UNNAMED if patience is None else patience
             return bench_crossover(sweep, patience_of(sweep, limit), folder)
     assert numbers is not None
     if calls:
         sweep = sweep_of(chosen, numbers, options, replace(run, baseline=None))
-        with _folder(out, CALL_RESULTS) as folder:
+        with _folder(out, CALL_RESULTS, sweep.about(numbers), fresh) as folder:
             return bench_calls(sweep, run.baseline or OURS, folder)
     sweep = sweep_of(chosen, numbers, options, run)
-    with results_folder(out, (*RESULTS, *PLOTS)) as folder:
-        unfinished = Unfinished(folder, {**sweep.identity, "patience": patience}, fresh)
-        return _bench(sweep, folder, unfinished, patience_of(sweep, patience), SweepOutputs)
+    return _go_on(sweep, numbers, out, patience, fresh, (*RESULTS, *PLOTS), SweepOutputs)
 
 
-def _folder(out: str | None, files: Sequence[str]) -> Any:
-    return nullcontext() if out is None else results_folder(out, files)
+def _folder(out: str | None, files: Sequence[str], about: Mapping[str, Any], fresh: bool) -> Any:
+    if out is None:
+        return nullcontext()
+    return results_folder(out, files, None if fresh else about)
+
+
+def _go_on(
+    sweep: Sweep,
+    sizes: Sequence[Any],
+    out: str,
+    patience: float | None,
+    fresh: bool,
+    files: Sequence[str],
+    outputs: Callable[..., Any],
+) -> int:
+    """Begin a sweep, or go on with it where it was stopped; return the exit status."""
+    unfinished = Unfinished(named_folder(out), {**sweep.identity, "patience": patience}, fresh)
+    with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
+        return _bench(sweep, folder, unfinished, patience_of(sweep, patience), outputs)
 
 
 def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) -> None:
@@ -138,10 +157,10 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) ->
     calls, crossover = given["calls"], given["crossover"]
     if calls and crossover:
         raise click.UsageError("take --calls or --crossover, not both")
-    if given["fresh"] and (calls or crossover):
-        raise click.UsageError("--fresh is for sweeps, which go on where they were stopped")
     if crossover and run.baseline is not None:
         raise click.UsageError("--crossover takes no --baseline: it compares with each reference")
+    if given["fresh"] and given["out"] is None:
+        raise click.UsageError("--fresh is for results in a folder: give --out, too")
     if calls:
         _check_calls(run, given["patience"])
     elif given["out"] is None and not crossover:

@@ -92,6 +92,7 @@ class SweepOutputs:
         flat = (({name: size, **options}, row) for size, rows in self.series for row in rows)
         table, data, text = RESULTS
         plots = self._plots()
+        replaced = (self.folder / data).exists()
         failed = write_results(
             self.folder,
             {
@@ -101,7 +102,7 @@ class SweepOutputs:
                 **plots,
             },
         )
-        for left_out in set(PLOTS) - set(plots):
+        for left_out in set(PLOTS) - set(plots) if replaced else ():
             with suppress(OSError):  # of an earlier run: it would not belong to these results
                 (self.folder / left_out).unlink(missing_ok=True)
         return failed

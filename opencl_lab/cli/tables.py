@@ -1,15 +1,18 @@
-"""Fitting a table into a terminal: which columns it has room for, and how wide they are."""
+"""Fitting a table into a terminal, which columns and how wide; and tables in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.cli.lazy`
     from rich.console import Console
     from rich.table import Column, Table
 
-__all__ = ["fit"]
+__all__ = ["fit", "markdown"]
+
+IN_CELLS = str.maketrans({"|": "\\|", "*": "\\*", "\n": "<br>"})
+"""What characters are written as that would mean something in a table of Markdown."""
 
 
 def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
@@ -42,6 +45,26 @@ def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
 
 def _name(column: Column) -> str:
     return str(column.header).split("\n")[0]
+
+
+def markdown(table: Table, console: Console) -> str:
+    """Return a table in Markdown, its title above it and its caption below it."""
+
+    def plain(content: Any) -> str:
+        return str(console.render_str(content) if isinstance(content, str) else content)
+
+    def line(cells: Iterable[Any]) -> str:
+        return f"| {' | '.join(plain(cell).translate(IN_CELLS) for cell in cells)} |"
+
+    heads = line(column.header for column in table.columns)
+    ends = line("---:" if column.justify == "right" else "---" for column in table.columns)
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    title = ["", f"**{plain(table.title)}**"] if table.title else []
+    # A line that began with ">" would be a quotation.
+    caption = [plain(table.caption).replace(">", "\\>").replace("\n", "  \n"), ""]
+    return "\n".join(
+        [*title, "", heads, ends, *map(line, rows), "", *(caption if table.caption else [])]
+    )
 
 
 def _room(table: Table, console: Console) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from opencl_lab.cli.common import (
     add_options,
@@ -18,6 +19,7 @@ from opencl_lab.cli.common import (
     settings,
     write_files,
 )
+from opencl_lab.cli.completion import algorithms, files
 from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.cli.options import given_of, problem_options
 from opencl_lab.cli.tune_progress import watch
@@ -60,7 +62,8 @@ SEARCH_OPTIONS = (
         "--timeout",
         type=float,
         metavar="S",
-        help="Seconds for a configuration to build, and to run.  [default: by the best so far]",
+        help="Seconds for a configuration to build, and to run; a third of --time-limit at most.  "
+        "[default: by the best so far]",
     ),
     click.option(
         "--builders",
@@ -76,7 +79,9 @@ SEARCH_OPTIONS = (
         help="Seed of data and search.",
     ),
     click.option("--fresh", is_flag=True, help="Forget what earlier runs have found."),
-    click.option("--plot", "plot_file", metavar="FILE", help="Draw the search."),
+    click.option(
+        "--plot", "plot_file", metavar="FILE", shell_complete=files, help="Draw the search."
+    ),
 )
 
 
@@ -111,6 +116,10 @@ class _Tunable(LazyGroup):
             command = tune_kernel_command(cmd_name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of an operation, else that of a file."""
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -144,7 +153,12 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
     @click.command(chosen.name, help=f"Tune {chosen.name}.\n\nAlgorithms: {names}")
     @problem_options(chosen)
     @click.option(
-        "--algorithm", default="auto", show_default=True, metavar="NAME|auto", help="What to tune."
+        "--algorithm",
+        default="auto",
+        show_default=True,
+        metavar="NAME|auto",
+        help="What to tune.",
+        shell_complete=algorithms,
     )
     @search_options
     @global_options

@@ -57,7 +57,8 @@ KERNEL_OPTIONS = (
         multiple=True,
         help="An argument of the kernel: a number; for an array a file such as x.npy, which is "
         "read, or its size, with random numbers in it if it is const. Before a size may stand "
-        "zeros:, random: or out:, and a type such as float32:; out: also before a file.",
+        "zeros:, random: or out:, and a type such as float32:; out: also before a file. inout: "
+        "goes before all that, for an array that the kernel reads and writes.",
     ),
     click.option(
         "--global",
@@ -126,7 +127,7 @@ class _KernelOptions:
         """Return what is tuned, its data made or read."""
         texts = _pairs("--arg", self.arguments)
         signature = text.signature(text.first)
-        values, outputs = argument_values(signature.arguments, texts, text.fixed, seed)
+        values, outputs, inout = argument_values(signature.arguments, texts, text.fixed, seed)
         operation = kernel_file(
             text,
             values,
@@ -134,6 +135,7 @@ class _KernelOptions:
             local_size=self.local_size,
             restrictions=self.restrictions,
             outputs=outputs,
+            inout=inout,
             expected=_expected(self.expected),
             tolerance=self.tolerance,
             device=device.spec,
@@ -201,5 +203,5 @@ def _expected(texts: Sequence[str]) -> Any:
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
-        return read_array(Path(texts[0]))
-    return {name: read_array(Path(file)) for name, file in _pairs("--check", texts).items()}
+        return read_array(texts[0])
+    return {name: read_array(file) for name, file in _pairs("--check", texts).items()}

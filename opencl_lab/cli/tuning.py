@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
@@ -200,16 +201,22 @@ def _row_text(row: dict[str, Any]) -> str:
 @selection_options
 @click.option("--stale", "only_stale", is_flag=True, help="Only those that are stale.")
 @click.option("--runs", "with_runs", is_flag=True, help="Delete the tuner's journals as well.")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
 @global_options
 def clear_command(
-    operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool
+    operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool, yes: bool
 ) -> None:
     """Delete your own tuned entries; those of the package stay."""
     wanted = Chosen(operation, algorithm)
-    removed = database.clear(
-        lambda entry: wanted(entry) and (not only_stale or state_of(entry)[0] == "stale")
-    )
+
+    def meant(entry: Entry) -> bool:
+        return wanted(entry) and (not only_stale or state_of(entry)[0] == "stale")
+
+    own = [entry for entry in database.entries() if not entry.shipped and meant(entry)]
     journals = wanted.runs() if with_runs else []
+    if (own or journals) and not yes:
+        _ask(_deleted_text(len(own), len(journals) if with_runs else None))
+    removed = database.clear(meant)
     for run in journals:
         try:
             run.path.unlink(missing_ok=True)
@@ -219,10 +226,29 @@ def clear_command(
     if settings().json:
         print_json(document("tuning clear", entries=removed, runs=len(journals)))
         return
-    settings().say(
-        f"{counted(removed, 'entry', 'entries')} deleted"
-        + (f", {counted(len(journals), 'journal')}" if with_runs else "")
-    )
+    settings().say(f"{_deleted_text(removed, len(journals) if with_runs else None)} deleted")
+
+
+def _deleted_text(entries: int, journals: int | None) -> str:
+    found = counted(entries, "entry", "entries")
+    return found if journals is None else f"{found} and {counted(journals, 'journal')}"
+
+
+def _ask(what: str) -> None:
+    """Ask whether to delete, where somebody is there to answer.
+
+    Raises
+    ------
+    click.UsageError
+        If nobody is.
+    click.exceptions.Exit
+        If the answer is no.
+    """
+    if settings().json or sys.stdin is None or not sys.stdin.isatty():
+        raise click.UsageError(f"nobody can be asked whether to delete {what}: give --yes")
+    if not click.confirm(f"delete {what}?", err=True):
+        settings().say("nothing was deleted")
+        raise click.exceptions.Exit(0)
 
 
 for _command in (export_command, import_command):

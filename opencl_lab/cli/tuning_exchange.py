@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.completion import files
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.tuning_entries import STYLES, Chosen, pairs_text, selection_options, state_of
 from opencl_lab.errors import InvalidProblem, OclabError
@@ -29,7 +30,7 @@ WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tune
 
 
 @click.command("export")
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option(
     "--format",
     "form",
@@ -39,7 +40,12 @@ WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tune
     help="overlay: your tuned entries, for opencl_lab elsewhere; the others: a whole run.",
 )
 @selection_options
-@click.option("--journal", metavar="PATH", help="The run to export.  [default: the latest]")
+@click.option(
+    "--journal",
+    metavar="PATH",
+    shell_complete=files,
+    help="The run to export.  [default: the latest]",
+)
 @global_options
 def export_command(
     file: str, form: str, operation: str | None, algorithm: str | None, journal: str | None
@@ -72,7 +78,7 @@ def export_command(
 
 
 @click.command("import")
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option("--operation", metavar="NAME", help="What a foreign file is about.")
 @click.option("--algorithm", metavar="NAME", help="The algorithm whose parameters it has.")
 @click.option(

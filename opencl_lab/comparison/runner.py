@@ -13,6 +13,7 @@ from opencl_lab.comparison.implementations import LONG_MS, Implementation, Workl
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.request import Request, check_comparison
+from opencl_lab.comparison.table import Measurements
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
 from opencl_lab.errors import InvalidConfig
@@ -223,7 +224,7 @@ def compare(
     baseline: str | None = None,
     device: str | int | Device | None = None,
     **problem: Any,
-) -> list[Measurement]:
+) -> Measurements:
     """Compare OpenCL algorithms with the references of an operation on random data.
 
     Parameters
@@ -259,7 +260,8 @@ def compare(
     Returns
     -------
     list of Measurement
-        OpenCL algorithms, then references; first with data on the host, then on the device.
+        OpenCL algorithms, then references; first with data on the host, then on the device. It
+        prints as a table.
 
     Raises
     ------
@@ -279,10 +281,11 @@ def compare(
         resident=resident,
         baseline=baseline,
     )
-    return run_comparison(
+    comparison = run_comparison(
         chosen,
         bound,
         partial(chosen.generate, bound, seed, **options),
         request,
         device=select_device(device),
-    ).measurements
+    )
+    return Measurements(comparison.measurements, f"{chosen.name}: {bound.title}")

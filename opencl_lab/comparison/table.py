@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from opencl_lab.paths import write_target
 __all__ = [
     "OPTIONAL_COLUMNS",
     "OTHER_RUNS",
+    "Measurements",
     "comparison_table",
     "number",
     "peak_caption",
@@ -101,6 +103,40 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
         )
     return table
+
+
+class Measurements(list[Measurement]):
+    """Measured rows: a list that prints as a table, also in notebooks.
+
+    Parameters
+    ----------
+    rows : iterable of Measurement
+    title : str
+        Of the table.
+    """
+
+    def __init__(self, rows: Iterable[Measurement] = (), title: str = ""):
+        super().__init__(rows)
+        self.title = title
+
+    def __repr__(self) -> str:
+        return table_text(comparison_table(self, self.title)).rstrip()
+
+    def _repr_html_(self) -> str:
+        """Return the table as notebooks show it."""
+        table = comparison_table(self, self.title)
+        columns = table.columns
+        lines = [
+            _html_line("th", (column.header for column in columns)),
+            *(_html_line("td", cells) for cells in zip(*(c.cells for c in columns), strict=True)),
+        ]
+        caption, body = html.escape(self.title), "\n".join(lines)
+        below = f"<p>{html.escape(str(table.caption))}</p>" if table.caption else ""
+        return f"<table>\n<caption>{caption}</caption>\n{body}\n</table>{below}"
+
+
+def _html_line(tag: str, cells: Iterable[object]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
 
 def _kernels_above_total(row: Measurement) -> bool:

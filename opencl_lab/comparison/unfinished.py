@@ -76,6 +76,11 @@ class Unfinished:
             self.afresh += f", which differs in {', '.join(other)}"
         self.afresh += "; all sizes are measured anew"
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the latest results of the folder are those of this sweep, which was stopped."""
+        return bool(self._records)
+
     def take(self, size: int, configs: Sequence[Any], operation: str) -> Finished | None:
         """Return what was measured of a size, if that was with the same kernel parameters.
 

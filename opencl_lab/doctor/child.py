@@ -36,6 +36,9 @@ def main(target: str, spec: str, held: str = "") -> None:
         except Exception as error:
             # A step, so that this is no driver that ends the process with some status.
             print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=steps)
+        from opencl_lab.pocl import record_built
+
+        record_built()
 
 
 def _prepare() -> None:

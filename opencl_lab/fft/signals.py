@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,13 @@ __all__ = ["convolve", "power_spectrum"]
 
 @replayed()
 def convolve(
-    a: Any, b: Any, mode: str = "full", *, out: AnyArray | None = None, queue: Any = None
+    a: Any,
+    b: Any,
+    mode: str = "full",
+    axes: int | Sequence[int] | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
 ) -> AnyArray:
     """Convolve two arrays of the same number of dimensions by transforms.
 
@@ -31,11 +38,14 @@ def convolve(
     a, b : array_like or pyopencl.array.Array
         Both on the host or both on a device. A product of sizes is summed in all
         positions, as in `scipy.signal.fftconvolve`. Integers become float64,
-        whose sums are right after rounding while they are small.
+        whose sums are right after rounding while they are small. Axes of length 1 broadcast:
+        along them nothing is summed, in any mode.
     mode : {"full", "same", "valid"}
         All of the result; its centre, of the shape of `a`; or only what does not
-        depend on what lies outside, where one must not be longer than the other in
-        any dimension.
+        depend on what lies outside, where one must not be longer than the other along
+        any axis with sums.
+    axes : int or sequence of int, optional
+        Axes to convolve along; default: all. Along others lengths must be equal or 1.
     out : array, optional
         Receives the result; of its shape and dtype. It may be `a` or `b`.
     queue : pyopencl.CommandQueue, optional
@@ -49,10 +59,10 @@ def convolve(
     Raises
     ------
     InvalidProblem
-        If the dimensions differ, an array is empty, or longer than its mode allows, or for a
-        wrong `out`.
+        If the dimensions differ, an array is empty, or longer than its mode allows, if lengths
+        do not broadcast, or for wrong `axes` or `out`.
     """
-    return by_transforms(a, b, mode, out, queue)
+    return by_transforms(a, b, mode, axes, out, queue)
 
 
 def power_spectrum(

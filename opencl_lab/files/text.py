@@ -18,7 +18,7 @@ import numpy as np
 
 from opencl_lab.wording import counted
 
-__all__ = ["Table", "check_text", "read_text", "write_columns", "write_text"]
+__all__ = ["Table", "check_text", "read_columns", "read_text", "write_columns", "write_text"]
 
 ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
 QUOTE = '"'
@@ -61,31 +61,87 @@ def read_text(path: Path) -> Table:
     names = _names(first, second, delimiter)
     if names and second is first:
         raise ValueError("it holds no numbers")
-    for dtype in (np.int64, np.uint64, np.float64, np.complex128):
+    skip = first[0] if names else 0
+    try:
+        numbers = _numbers_of(path, len(names), delimiter=delimiter, skiprows=skip, quotechar=QUOTE)
+    except (ValueError, DeprecationWarning):
+        _find_fault(path, delimiter, skip)
+        raise
+    return Table(numbers, names)
+
+
+def read_columns(path: Path, wanted: str) -> Table:
+    """Read columns by their names in the first line, whatever the others hold.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : str
+        A name, or several between commas: a single column has one dimension, several have two.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or something in it is no number; or if a line has more or
+        fewer fields than there are names.
+    """
+    lines = _lines(path)
+    _, line = next(lines, (0, ""))
+    delimiter = _delimiter(path, line)
+    names = _fields(line, delimiter, spaces=True)
+    if all(map(_is_number, names)):
+        raise ValueError("it does not begin with a line of names")
+    chosen = [wanted] if wanted in names else [name.strip() for name in wanted.split(",")]
+    for name in chosen:
+        if names.count(name) != 1:
+            found = "several columns" if name in names else "no column"
+            raise ValueError(f"it has {found} {name!r}; it has: {', '.join(names)}")
+    places = [names.index(name) for name in chosen]
+    rows = []
+    for number, line in lines:
+        fields = _fields(line, delimiter)
+        if len(fields) != len(names):
+            raise ValueError(
+                f"line {number} has {counted(len(fields), 'field')}, and there are "
+                f"{counted(len(names), 'name')}"
+            )
+        fields[-1] = fields[-1].partition(COMMENT)[0].strip()
+        for place in places:
+            if not _is_number(fields[place]):
+                raise ValueError(_fault(number, place + 1, fields[place], delimiter))
+        rows.append(" ".join(fields[place] for place in places))
+    if not rows:
+        raise ValueError("it holds no numbers")
+    return Table(_numbers_of(rows, len(chosen)), tuple(chosen))
+
+
+def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarray[Any, Any]:
+    """Return numbers in the first type that takes all; one column has one dimension.
+
+    Raises
+    ------
+    ValueError, DeprecationWarning
+        If none does.
+    """
+    refused: Exception | None = None
+    for name in ("int64", "uint64", "float64", "complex128"):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # NumPy would cut 1.5 to 1 with a warning
-                numbers = np.loadtxt(
-                    path,
-                    dtype=dtype,
-                    delimiter=delimiter,
-                    skiprows=first[0] if names else 0,
-                    encoding=ENCODING,
-                    quotechar=QUOTE,
-                    ndmin=2 if len(names) > 1 else 1,
-                )
-                return Table(numbers, names)
+                how["ndmin"] = 2 if columns > 1 else 1
+                return np.loadtxt(source, dtype=np.dtype(name), encoding=ENCODING, **how)
         except (ValueError, DeprecationWarning) as error:
             refused = error
-    _find_fault(path, delimiter, first[0] if names else 0)
+    assert refused is not None
     raise refused
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines that are neither empty nor comments, each after its number."""
+    around = " \r\n" if path.suffix.lower() == ".csv" else None
     with path.open(encoding=ENCODING) as file:
         for number, line in enumerate(file, 1):
-            content = line.strip(" \r\n" if path.suffix.lower() == ".csv" else None)
+            content = line.strip(around)
             if content.strip() and not content.lstrip().startswith(COMMENT):
                 yield number, content
 

@@ -42,6 +42,8 @@ class Difference:
         The relative error in the Euclidean norm, by operations that judge by it.
     checked : str
         How, where it is not each value that was compared; `max_abs` and `max_rel` are NaN then.
+    first_wrong : str
+        The first value that is wrong, with its place and what it should be, by operations that say.
     """
 
     max_abs: float
@@ -50,6 +52,7 @@ class Difference:
     error_over_bound: float | None
     rel_l2: float | None = None
     checked: str = ""
+    first_wrong: str = ""
 
     @classmethod
     def exact(cls, max_abs: float, max_rel: float, same: bool) -> Difference:
@@ -64,9 +67,9 @@ class Difference:
     def __str__(self) -> str:
         kind, value = ("max_rel", self.max_rel) if self.rel_l2 is None else ("rel_l2", self.rel_l2)
         text = self.checked or f"{kind}_diff {value:.3g}"
-        if self.error_over_bound is None or not np.isfinite(self.error_over_bound):
-            return text
-        return f"{text}, {self.error_over_bound:.3g} times the bound"
+        if self.error_over_bound is not None and np.isfinite(self.error_over_bound):
+            text += f", {self.error_over_bound:.3g} times the bound"
+        return f"{text}; {self.first_wrong}" if self.first_wrong else text
 
 
 UNLIKE = Difference(np.inf, np.inf, error_over_bound=np.inf)

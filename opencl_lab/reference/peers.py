@@ -162,7 +162,7 @@ def _on_queue(name: str, module: str, opens: Callable[[Any], Any], **more: Any) 
 LIBRARIES = (
     Library("numpy", "numpy"),
     Library("scipy", "scipy"),
-    Library("opencv", "cv2"),
+    Library("opencv", "cv2", package="opencv-python-headless"),
     Library("torch", "torch", put=lambda torch, array: torch.from_numpy(array)),
     Library(
         "torch",

@@ -22,6 +22,7 @@ __all__ = [
     "as_array",
     "assign",
     "beginning",
+    "broadcast",
     "check_out",
     "contiguous",
     "copied",
@@ -304,6 +305,24 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.
         return cl.array.empty(queue, array.shape, array.dtype)
     assert queue is not None  # `queue_for` gives every device array one
     return with_room(lambda: cl.array.to_device(queue, array, async_=True))
+
+
+def broadcast(
+    array: AnyArray, shape: tuple[int, ...], queue: cl.CommandQueue | None = None
+) -> AnyArray:
+    """Return `array` with axes of length 1 repeated to `shape`: a copy where it is on a device."""
+    if tuple(array.shape) == shape:
+        return array
+    if not is_device_array(array):
+        return np.broadcast_to(array, shape)
+    made = empty(array, shape, array.dtype, queue)
+    if made.size:
+        view = View.of(array)
+        repeated = zip(shape, array.shape, view.strides, strict=True)
+        strides = tuple(step if have == want else 0 for want, have, step in repeated)
+        copy = Copy(View(shape, strides, view.offset), View.dense(shape), array.dtype, made.dtype)
+        copy.enqueue(queue, array, made)
+    return made
 
 
 def direct_target(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import linecache
+import re
 import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
@@ -16,7 +20,7 @@ from opencl_lab.device import Device
 from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Launch
-from opencl_lab.pocl import linker_missing, no_room, restore_cache
+from opencl_lab.pocl import forget_last_built, linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.template import Source, render
 from opencl_lab.wording import counted
@@ -86,14 +90,15 @@ class Programs:
         flags = [*options, "-cl-kernel-arg-info", "-w"]
         of_intel = is_intel_cpu(self.device.kind, self.device.platform)
         text = adapted(source.text) if of_intel else source.text
+        named = _named(source.template) + text
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-                quick = with_declarations(version, text)
+                quick = with_declarations(version, named)
                 if quick is not None:
                     with suppress(cl.Error):
                         return self._built(quick[0], [*flags, *quick[1]])
-                return self._built(text, flags)
+                return self._built(named, flags)
         except cl.Error as error:
             if restore_cache():  # another process cleared it
                 return self._build(source, options)
@@ -104,14 +109,28 @@ class Programs:
                 options=tuple(flags),
             ) from error
 
-    def _built(self, text: str, flags: list[str]) -> cl.Program:
+    def _built(self, text: str, flags: list[str], again: bool = False) -> cl.Program:
         program = cl.Program(self.context, text)
         program.build(flags)
+        if not again and self._is_unreadable(program):
+            return self._built(text, flags, again=True)
         if SPECIFIC in text:
             from opencl_lab.runtime.ptx import reloaded  # few kernels need it
 
             program = reloaded(self.context, self.device.handle, program)
         return program
+
+    def _is_unreadable(self, program: cl.Program) -> bool:
+        """Return whether PoCL could not read a program in its cache, which is removed there.
+
+        PoCL takes it for one without kernels.
+        """
+        of_pocl = "PoCL" in self.device.platform_version
+        if not of_pocl or program.get_info(cl.program_info.NUM_KERNELS):
+            return False
+        # PoCL would end the process when the context is released, so it never is.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
+        return forget_last_built()
 
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         """Return a new kernel object for a launch, checked against the kernel's own limits."""
@@ -120,13 +139,13 @@ class Programs:
                 kernel = cl.Kernel(program, launch.kernel)
         except cl.Error as error:
             known: Any = program.get_info(cl.program_info.KERNEL_NAMES)
-            names = known.split(";")
+            names = known.split(";") if known else ["none"]
             raise LaunchError(
                 f"{launch.template} has no kernel {launch.kernel!r}; it has: {', '.join(names)}"
                 if launch.kernel not in names
                 else f"kernel {launch.kernel!r} of {launch.template} could not be created: {error}"
             ) from error
-        _check_signature(kernel, launch)
+        _check_signature(kernel, launch, program)
         self._check_group(kernel, launch)
         return kernel
 
@@ -153,8 +172,21 @@ def _same_program(one: Launch, other: Launch) -> bool:
     )
 
 
-def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
-    """Compare the plan's argument names with the kernel's own, where the driver tells them."""
+def _named(template: str) -> str:
+    """Return a directive by which a compiler names a file of the user's own, and not its copy."""
+    path = Path(template)
+    if not path.is_absolute():
+        return ""
+    name = f"rendered {path.name}" if path.suffix == ".mako" else path.name
+    return f"#line 1 {json.dumps(name, ensure_ascii=False)}\n"
+
+
+def _check_signature(kernel: cl.Kernel, launch: Launch, program: cl.Program) -> None:
+    """Compare the plan's argument names with the kernel's own, where the driver tells them.
+
+    One that the source has, and the driver calls otherwise, was renamed by a macro: PoCL's are
+    called as the built-in functions, and `step` is `_cl_step` there.
+    """
     if kernel.num_args != len(launch.arguments):
         raise LaunchError(
             f"kernel {launch.kernel} takes {counted(kernel.num_args, 'argument')}, "
@@ -165,7 +197,10 @@ def _check_signature(kernel: cl.Kernel, launch: Launch) -> None:
             declared = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
         except cl.Error:
             return
-        if declared and declared != name:
+        if not declared or declared == name:
+            continue
+        source = str(program.get_info(cl.program_info.SOURCE))
+        if declared in launch.arguments or not re.search(rf"\b{name}\b", source):
             raise LaunchError(
                 f"argument {index} of kernel {launch.kernel} is {declared!r} in the source "
                 f"and {name!r} in the plan"

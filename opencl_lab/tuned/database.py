@@ -240,6 +240,7 @@ def lookup(
     problem: Sized,
     digest: str,
     modelled: bool = False,
+    own: bool = False,
 ) -> list[Match]:
     """Return the entries that may serve a problem on a device, the best first.
 
@@ -259,6 +260,8 @@ def lookup(
         Of the algorithm's templates as they are now.
     modelled : bool
         Whether only those of this device and nearly this size may serve.
+    own : bool
+        Whether it is a kernel of the user's own, which no command names alone.
     """
     values = problem.as_dict()
     layout = {name: values[name] for name in problem.layout}
@@ -291,9 +294,10 @@ def lookup(
     found.sort(key=lambda item: item[0])
     matches = [match for _, match in found]
     if stale and not any(match.entry.device.key == origin.key for match in matches):
+        command = f"run `oclab tune {operation} --algorithm {algorithm}`"
         say_once(
             f"the tuning of {operation} by {algorithm} on {device.name} is stale and not used: "
-            f"{stale[0][1]}; run `oclab tune {operation} --algorithm {algorithm}` again"
+            f"{stale[0][1]}; {'tune it' if own else command} again"
         )
     return matches
 

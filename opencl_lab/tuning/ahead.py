@@ -79,13 +79,21 @@ class Ahead:
         Whether nothing may be built while something is measured.
     timeout : float, optional
         Seconds for each build; by default ten times as long as usual.
+    longest : float
+        Seconds that no build may exceed.
     """
 
     def __init__(
-        self, message: bytes, count: int, *, alternate: bool, timeout: float | None = None
+        self,
+        message: bytes,
+        count: int,
+        *,
+        alternate: bool,
+        timeout: float | None = None,
+        longest: float = math.inf,
     ):
         self._message, self._count = message, count
-        self._alternate, self._timeout = alternate, timeout
+        self._alternate, self._timeout, self._longest = alternate, timeout, longest
         # A Condition's own `with` runs Python, in which Ctrl-C would leave the lock taken for ever.
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
@@ -161,13 +169,16 @@ class Ahead:
 
     def verdict(self, config: Config) -> Evaluation | None:
         """Return why a configuration cannot be built, if a builder has found that."""
-        answer = self._answers.get((config, False))
-        if answer is None or answer.refusal is None:
-            return None
+        return next((item for item in self.refused() if item.config == config), None)
+
+    def refused(self) -> list[Evaluation]:
+        """Return what builders have found that cannot be built."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return Evaluation(
-            config, answer.refusal, answer.reason, build_ms=answer.build_ms, timestamp=now
-        )
+        return [
+            Evaluation(config, answer.refusal, answer.reason, (), answer.build_ms, 0.0, now)
+            for (config, whole), answer in list(self._answers.items())
+            if answer.refusal is not None and not whole
+        ]
 
     def learn(self, evaluation: Evaluation) -> None:
         """Compare how long a build took where it was measured, and stop if nothing was saved."""
@@ -320,4 +331,5 @@ class Ahead:
         if self._timeout is not None:
             return self._timeout
         times = [item.build_ms / 1e3 for item in list(self._answers.values()) if not item.reason]
-        return max(LEAST_BUILD, BUILD_FACTOR * median(times)) if times else GENEROUS
+        usual = max(LEAST_BUILD, BUILD_FACTOR * median(times)) if times else GENEROUS
+        return min(usual, self._longest)

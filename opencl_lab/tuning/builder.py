@@ -92,6 +92,7 @@ class Builder:
             self._say("building")
             executable = self._stage(problem).build(config)
             self._say("launching")
+            self._stage(problem).restore()
             self._stage(problem).run(executable)
             known += [_compiled(launch) for launch in launches]
 

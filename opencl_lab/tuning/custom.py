@@ -15,14 +15,14 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.measuring.difference import Difference, errors_of, largest_share
+from opencl_lab.measuring.difference import Difference, errors_of, shares_of_bound
 from opencl_lab.operation import Operation, Option
 from opencl_lab.plan import Plan, Work
 from opencl_lab.reference.descriptor import Arrays
 from opencl_lab.solver import Algorithm, Problem, Solver
 from opencl_lab.space import Config, SearchSpace
 
-__all__ = ["KernelOperation"]
+__all__ = ["KernelOperation", "place_text"]
 
 P = TypeVar("P", bound=Problem)
 
@@ -90,7 +90,8 @@ class KernelOperation(Operation[P], Generic[P]):
     plan : callable
         ``plan(problem, config, device)`` returns the `Plan`: buffers and launches.
     inputs : callable
-        ``inputs(problem, rng)`` returns random input arrays by the names of the plan.
+        ``inputs(problem, rng)`` returns random input arrays by the names of the plan. Under the
+        name of an output it is what this holds before each run, for a kernel that works in place.
     reference : callable
         ``reference(problem, inputs)`` returns the right outputs.
     check_cases : mapping or sequence of mappings
@@ -196,6 +197,7 @@ class KernelOperation(Operation[P], Generic[P]):
                     f"shape: {name!r} is {_shape(right)} there and {_shape(given)} in the plan"
                 )
         max_abs = max_rel = worst = 0.0
+        first_wrong = ""
         for name, right in expected.items():
             given = actual[name]
             exact = not self._tolerance or given.dtype.kind not in "fc"
@@ -204,10 +206,21 @@ class KernelOperation(Operation[P], Generic[P]):
             # Large integers differ where their nearest floating-point numbers do not.
             equal = (right == given) | ((right != right) & (given != given))
             far = np.where(equal, 0.0, np.inf) if exact else error
-            worst = max(worst, largest_share(far, self._tolerance * magnitude))
+            shares = shares_of_bound(far, self._tolerance * magnitude)
+            worst = max(worst, float(shares.max(initial=0)))
+            if not first_wrong and (shares > 1).any():
+                place = np.flatnonzero(shares > 1)[0]
+                values = str(given.flat[place]), str(right.flat[place])  # as short as their type
+                where = place_text(name, place, right.shape)
+                first_wrong = f"{where} is {values[0]}, not {values[1]}"
             max_abs = max(max_abs, float(error.max(initial=0)))
             max_rel = max(max_rel, float(relative.max(initial=0)))
-        return Difference(max_abs, max_rel, error_over_bound=worst)
+        return Difference(max_abs, max_rel, error_over_bound=worst, first_wrong=first_wrong)
+
+
+def place_text(name: str, place: Any, shape: tuple[int, ...]) -> str:
+    """Return an element of an array by its indices, such as ``x[2, 5]``; `place` is its number."""
+    return f"{name}[{', '.join(map(str, np.unravel_index(place, shape)))}]"
 
 
 def _shape(array: np.ndarray[Any, Any] | None) -> str:

@@ -25,13 +25,15 @@ class BoundArguments:
     buffers : tuple of Buffer
         Arrays in global memory.
     data : mapping
-        The contents of those that are read only.
+        The contents of those that are read.
     values : mapping
         Scalars of NumPy.
     local : mapping
         How many elements each ``__local`` pointer has, an expression, and the bytes of one.
     threes : tuple of str
         The arguments whose elements are vectors of three numbers.
+    inout : tuple of str
+        The arrays that are both read and written.
     """
 
     buffers: tuple[Buffer, ...]
@@ -39,17 +41,28 @@ class BoundArguments:
     values: Mapping[str, Any]
     local: Mapping[str, tuple[str, int]]
     threes: tuple[str, ...]
+    inout: tuple[str, ...]
 
     @property
     def written(self) -> dict[str, Buffer]:
         """The arrays that the kernel writes."""
         return {buffer.name: buffer for buffer in self.buffers if buffer.role == "out"}
 
+    def counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the part of an array that a result is made of."""
+        return array[..., :3] if name in self.threes else array
+
 
 def bind_arguments(
-    signature: Signature, given: Mapping[str, Any], outputs: Sequence[str] | None
+    signature: Signature,
+    given: Mapping[str, Any],
+    outputs: Sequence[str] | None,
+    inout: Sequence[str] = (),
 ) -> BoundArguments:
     """Return what is given for the arguments of a kernel, checked against its signature.
+
+    `outputs` names the arrays that are written, by default those that are not const; `inout` those
+    that are read as well.
 
     Raises
     ------
@@ -57,7 +70,7 @@ def bind_arguments(
         If an argument is missing, unknown or unsuitable, or none is written.
     """
     by_name = {argument.name: argument for argument in signature.arguments}
-    unknown = ", ".join(sorted({*given, *(outputs or ())} - set(by_name)))
+    unknown = ", ".join(sorted({*given, *(outputs or ()), *inout} - set(by_name)))
     missing = ", ".join(name for name in by_name if name not in given)
     if unknown or missing:
         wrong = f"has no argument {unknown}" if unknown else f"needs a value for {missing}"
@@ -72,17 +85,24 @@ def bind_arguments(
             local[name] = (str(given[name]), _itemsize(argument))
         elif argument.space:
             array = _array(argument, given[name])
-            writes = name in outputs if outputs is not None else not argument.const
+            if name in inout and argument.const:
+                raise InvalidProblem(f"{argument.text!r} is const: the kernel only reads it")
+            writes = name in (*outputs, *inout) if outputs is not None else not argument.const
             buffers.append(Buffer(name, "out" if writes else "in", array.shape, array.dtype))
-            if not writes:
+            if not writes or name in inout:
                 data[name] = np.ascontiguousarray(array)
         else:
             values[name] = _number(argument, given[name])
     threes = tuple(name for name, argument in by_name.items() if argument.width == 3)
-    bound = BoundArguments(tuple(buffers), data, values, local, threes)
+    bound = BoundArguments(tuple(buffers), data, values, local, threes, tuple(inout))
+    strays = ", ".join(name for name in inout if name not in bound.written)
+    if strays:
+        raise InvalidProblem(f"{strays}: only arrays can be read and written")
     if not bound.written:
         raise InvalidProblem(
-            f"the kernel {signature.kernel} writes to no array: there is no result to check"
+            f"the kernel {signature.kernel} writes to no array: there is no result to check; name "
+            "those that it writes in outputs= (--arg NAME=out:...), and those that it also reads "
+            "in inout= (--arg NAME=inout:...)"
         )
     return bound
 

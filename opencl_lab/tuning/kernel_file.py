@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,26 +17,23 @@ import numpy as np
 
 from opencl_lab.device import Device
 from opencl_lab.discovery import select_device
-from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError, OclabError
+from opencl_lab.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.measuring.difference import Difference
-from opencl_lab.measuring.guarded import Guarded
-from opencl_lab.measuring.poison import POISON
 from opencl_lab.operation import Option
 from opencl_lab.plan import Argument as Passed
 from opencl_lab.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.reference.descriptor import Arrays
-from opencl_lab.runtime.session import default_queue
 from opencl_lab.solver import Problem
 from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.tuning.custom import KernelOperation
 from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
+from opencl_lab.tuning.first_results import first_results
 from opencl_lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
 from opencl_lab.tuning.kernel_text import KernelText
 
 __all__ = ["KernelFile", "kernel_file"]
 
 MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 64 bits
-OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
 
 
 @dataclass(frozen=True)
@@ -88,6 +85,7 @@ class KernelFile(KernelOperation[KernelProblem]):
 
     def __init__(self, description: _Description):
         self._description = description
+        self._results = description.expected
         text = description.text
         parameters = (
             Parameter(name, tuple(values), f"parameter of {text.path.name}")
@@ -144,7 +142,8 @@ class KernelFile(KernelOperation[KernelProblem]):
     def _contents(self) -> str:
         """Digest of what results depend on beside the kernel and its sizes."""
         about = self._description
-        digest = hashlib.sha256(repr((about.tolerance, about.expected is None)).encode())
+        parts = about.tolerance, about.expected is None, about.bound.inout
+        digest = hashlib.sha256(repr(parts).encode())
         for array in (*about.bound.data.values(), *(about.expected or {}).values()):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:16]
@@ -215,70 +214,26 @@ class KernelFile(KernelOperation[KernelProblem]):
         return Plan(about.bound.buffers, (launch,))
 
     def _right(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
-        expected = self._description.expected
-        return self._first_result if expected is None else expected
+        if self._results is None:
+            self.make_reference(lambda phase: None)
+        assert self._results is not None
+        return self._results
 
-    @cached_property
-    def _first_result(self) -> Arrays:
-        """What the first configuration gives, on the device that is tuned."""
-        device = select_device(self._description.device)
-        queue = default_queue(device, profiling=True)
-        problem = self.problem()
-        config = self._first(problem, device)
-        placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in self._description.bound.buffers}
-        arrays = {name: guarded.array for name, guarded in placed.items()}
-        inputs = {name: arrays.pop(name) for name in self._description.bound.data}
-        what = f"the first configuration {config}, with which all others are compared,"
-
-        def results(pattern: int) -> Arrays:
-            for guarded in placed.values():
-                guarded.poison(pattern)
-            for name, array in self._description.bound.data.items():
-                placed[name].set(array)
-            try:
-                self.run(problem, inputs, config=config, queue=queue, out=arrays)
-            except BuildError as error:
-                reason = f"{self.name}: {what} did not build{error.first_error}"
-                raise BuildError(reason, **vars(error)) from error
-            except OclabError as error:
-                raise type(error)(f"{what} does not run: {error.sentence}") from error
-            for name, guarded in placed.items():
-                damage = guarded.damage()
-                if damage is not None:
-                    raise LaunchError(f"{what} writes outside the array {name!r}: {damage}")
-            return {name: placed[name].get() for name in arrays}
-
-        # An element that keeps both patterns is not written; one that merely differs depends
-        # on what was there.
-        first, second = results(POISON), results(OTHER_POISON)
-        counted = {name: self._counted(name, first[name]) for name in first}
-        for name, result in counted.items():
-            other = self._counted(name, second[name])
-            missed = int((_holds(result, POISON) & _holds(other, OTHER_POISON)).sum())
-            if missed:
-                raise LaunchError(
-                    f"{what} leaves {missed} elements of {name!r} unwritten; if it is only read, "
-                    "declare it const, give its data, or leave it out of the outputs"
-                )
-        if not self.compare(problem, self._description.bound.data, first, second).ok:
-            raise LaunchError(
-                "a kernel that reads what it writes cannot be tuned, as each run would find other "
-                f"data: {what} gives another result where {' and '.join(first)} held other "
-                "values before; let it write to an array of its own"
-            )
-        return first
+    def make_reference(self, say: Callable[[str], None]) -> None:
+        """Run the first configuration, where no right result is given."""
+        if self._results is None:
+            device = select_device(self._description.device)
+            config = self._first(self.problem(), device)
+            self._results = first_results(self, self._description.bound, config, device, say)
 
     def compare(
         self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
         """Compare every output; what lies between vectors of three numbers does not count."""
-        right = {name: self._counted(name, array) for name, array in expected.items()}
-        given = {name: self._counted(name, array) for name, array in actual.items()}
+        bound = self._description.bound
+        right = {name: bound.counted(name, array) for name, array in expected.items()}
+        given = {name: bound.counted(name, array) for name, array in actual.items()}
         return super().compare(problem, inputs, right, given)
-
-    def _counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the part of an array that a result is made of."""
-        return array[..., :3] if name in self._description.bound.threes else array
 
 
 class _Named(Mapping[str, Any]):
@@ -301,12 +256,6 @@ class _Named(Mapping[str, Any]):
         return len(self._constants) + len(self._config)
 
 
-def _holds(result: np.ndarray[Any, Any], pattern: int) -> np.ndarray[Any, Any]:
-    """Return which elements still are the poison that was there before the run."""
-    values = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
-    return np.asarray(np.all(values.reshape(-1, result.dtype.itemsize) == pattern, axis=1))
-
-
 def kernel_file(
     text: KernelText,
     arguments: Mapping[str, Any],
@@ -315,6 +264,7 @@ def kernel_file(
     local_size: str | None = None,
     restrictions: Sequence[str] = (),
     outputs: Sequence[str] | None = None,
+    inout: Sequence[str] = (),
     expected: Any = None,
     tolerance: float | None = None,
     device: str | int | Device | None = None,
@@ -330,7 +280,7 @@ def kernel_file(
     """
     text.check_names()
     signature = text.signature(text.first)
-    bound = bind_arguments(signature, arguments, outputs)
+    bound = bind_arguments(signature, arguments, outputs, inout)
     if expected is not None:
         expected = expected_for(expected, bound.written, bound.threes)
     if tolerance is None:

@@ -8,18 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.errors import BuildError, InvalidProblem
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.space import Value
-from opencl_lab.template import kernel_digest, render
+from opencl_lab.template import declared, kernel_digest, render
 from opencl_lab.tuning.signature import Signature, signature
 
 __all__ = ["KernelText"]
 
-PLAIN = "common/plain.cl.mako"
-
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-ARGUMENTS = re.compile(r": arguments (?:missing ([\w, ]+?))?(?: and )?(?:unknown ([\w, ]+))?$")
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\"<>\n]+)[\">]", re.MULTILINE)
 
@@ -85,7 +81,7 @@ class KernelText:
             f"-D{name}={int(value) if isinstance(value, bool) else value}"
             for name, value in given.items()
         )
-        return PLAIN, {"SOURCE": self._text}, (*self.options, *include, *macros)
+        return str(self.path), {}, (*self.options, *include, *macros)
 
     def signature(self, config: Mapping[str, Value]) -> Signature:
         """Return what the kernel says of itself.
@@ -133,27 +129,29 @@ class KernelText:
 
     def _rendered(self, config: Mapping[str, Value]) -> str:
         """Return the OpenCL C of a configuration, before the preprocessor."""
-        text = self._text
+        text = _read(self.path)
         if self.path.suffix != ".mako":
             return text
-        try:
-            return render(str(self.path), {**self.fixed, **config}).text
-        except BuildError as error:
-            wrong = ARGUMENTS.search(error.sentence)
-            if wrong is None:
-                raise
-            parts = [f"it needs no parameter {wrong[2]}"] if wrong[2] else []
-            parts += [f"it {'also ' * bool(parts)}needs {wrong[1]}"] if wrong[1] else []
-            raise InvalidProblem(f"{self.path.name}: {', and '.join(parts)}") from error
+        given = {**self.fixed, **config}
+        known, required = declared(str(self.path))
+        missing, unknown = sorted(required - set(given)), sorted(set(given) - known)
+        if unknown and not known:
+            raise InvalidProblem(
+                f"{self.path.name} declares no parameters; its first line must be "
+                f'<%page args="{", ".join(given)}"/>'
+            )
+        parts = [f"it needs no parameter {', '.join(unknown)}"] if unknown else []
+        parts += [f"it {'also ' * bool(parts)}needs {', '.join(missing)}"] if missing else []
+        if parts:
+            raise InvalidProblem(
+                f"{self.path.name}: {', and '.join(parts)}, by its line <%page args=...>"
+            )
+        return render(str(self.path), given).text
 
     @property
     def first(self) -> dict[str, Value]:
         """The first value of each parameter."""
         return {name: values[0] for name, values in self.params.items()}
-
-    @property
-    def _text(self) -> str:
-        return _read(self.path)
 
 
 def _read(path: Path) -> str:

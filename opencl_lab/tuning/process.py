@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import selectors
@@ -18,6 +19,7 @@ from typing import Any, Literal
 from opencl_lab import errors
 from opencl_lab.errors import InvalidProblem, LaunchError, OclabError
 from opencl_lab.processes import end, signal_name
+from opencl_lab.space import Config
 from opencl_lab.tuning.task import TuningTask
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "Died",
     "Process",
     "failure",
+    "longest_phase",
+    "no_reference",
     "opening",
 ]
 
@@ -45,6 +49,8 @@ LEAST_BUILD, BUILD_FACTOR = 10.0, 10.0  # of the usual time
 LONGEST_WAIT = 3600.0  # that a selector takes for sure
 LONGEST_ALARM = 1e6
 GRACE = 5.0
+PHASE_SHARE = 1 / 3
+"""Of the time limit, for one phase of a configuration: what needs more cannot be tried in time."""
 
 
 class Died(Exception):
@@ -140,6 +146,27 @@ class Process:
         for stream in (self.process.stdin, self.process.stdout, self._stderr):
             with suppress(OSError):  # unsent bytes, which nobody waits for any more
                 stream.close()  # type: ignore[union-attr]
+
+
+def no_reference(first: Config, reason: str) -> LaunchError:
+    """Return the error that nothing can be compared, as the first configuration does not run."""
+    return LaunchError(
+        f"the first configuration {first}, with which all others are compared, does not run: "
+        f"{reason}; put one first that runs, or give its expected result (--check FILE), or more "
+        "time (--timeout, --time-limit)"
+    )
+
+
+def longest_phase(timeout: float | None, time_limit: float | None) -> float:
+    """Return the seconds that no phase of a configuration may exceed on the device.
+
+    Parameters
+    ----------
+    timeout, time_limit : float or None
+        As `opencl_lab.tune` takes them.
+    """
+    share = math.inf if time_limit is None else max(GRACE, PHASE_SHARE * time_limit)
+    return share if timeout is None else min(share, timeout)
 
 
 def failure(message: dict[str, Any] | None) -> OclabError:

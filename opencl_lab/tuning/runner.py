@@ -78,6 +78,10 @@ class Runner(Protocol):
         """Time a configuration a few times more, for the finals."""
         ...
 
+    def refused(self) -> list[Evaluation]:
+        """Return what is known not to build, whether it was asked for or not."""
+        ...
+
     def close(self) -> None:
         """Free what was taken."""
         ...
@@ -123,6 +127,10 @@ class Replay:
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Return what was recorded."""
         return self._recorded[config]
+
+    def refused(self) -> list[Evaluation]:
+        """Nothing is known before it is asked for."""
+        return []
 
     def close(self) -> None:
         """Nothing was taken."""

@@ -26,6 +26,8 @@ from opencl_lab.tuning.process import (
     Died,
     Process,
     failure,
+    longest_phase,
+    no_reference,
     opening,
 )
 from opencl_lab.tuning.task import TuningTask
@@ -50,6 +52,8 @@ class Sandbox:
         runs ten times as long as those of the best so far.
     builders : int, optional
         Processes that build ahead; by default as many as there are cores for.
+    time_limit : float, optional
+        Seconds of the whole search, of which no phase may take more than a third.
 
     Attributes
     ----------
@@ -63,8 +67,15 @@ class Sandbox:
         If the operation cannot be sent to another process.
     """
 
-    def __init__(self, task: TuningTask, timeout: float | None = None, builders: int | None = None):
-        self._timeout = timeout
+    def __init__(
+        self,
+        task: TuningTask,
+        timeout: float | None = None,
+        builders: int | None = None,
+        time_limit: float | None = None,
+    ):
+        self._longest = longest_phase(timeout, time_limit)
+        self._timeout = None if timeout is None else self._longest
         self._message = opening(task)
         self._first: Config | None = None
         if task.operation.reference_is_first:  # the worker runs it before anything is asked
@@ -75,7 +86,9 @@ class Sandbox:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         count = builders_for(task.device) if builders is None else builders
         on_cpu = task.device.kind == "cpu"
-        self.ahead = Ahead(self._message, count, alternate=on_cpu, timeout=timeout)
+        self.ahead = Ahead(
+            self._message, count, alternate=on_cpu, timeout=self._timeout, longest=self._longest
+        )
 
     def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
         """Return which of these to evaluate now: one that is built, while others are built."""
@@ -101,7 +114,10 @@ class Sandbox:
         return self.ahead.trouble
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
-        """Check and time a configuration; None if the tuner's own time ran out meanwhile."""
+        """Check and time a configuration; None if the tuner's own time ran out meanwhile.
+
+        If the first one gives the reference and hangs, it is that one which is returned.
+        """
         refused = self.ahead.verdict(config)
         if refused is not None:
             return refused
@@ -117,6 +133,10 @@ class Sandbox:
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Time a configuration a few times more, and check it if this worker has not yet."""
         return self._ask("again", config, math.inf, seconds)
+
+    def refused(self) -> list[Evaluation]:
+        """Return what builders have refused, or waited for in vain."""
+        return self.ahead.refused()
 
     def close(self) -> None:
         """End all processes, also in the middle of a run; they have nothing to save."""
@@ -138,8 +158,15 @@ class Sandbox:
             self.seconds[what] += time.monotonic() - begin
 
     def _ask(self, do: str, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
-        with self._counted("preparing"):
+        begin = time.monotonic()
+        try:
             worker = self._ready()
+        except Died as death:
+            if self._first is None:
+                raise LaunchError(f"the tuner's worker could not start: {death}") from None
+            if death.status != "timeout":
+                raise no_reference(self._first, str(death)) from None
+            return self._failed(self._first, death, begin)
         begin = time.monotonic()
         request = {
             "do": do,
@@ -149,80 +176,87 @@ class Sandbox:
         }
         worker.send(json.dumps(request).encode() + b"\n")
         try:
-            evaluation = self._listen(worker, best_ms, begin + seconds)
+            message = self._follow(worker, "starting", best_ms, begin + seconds)
         except Died as death:
-            self._end_worker()
-            spent = (time.monotonic() - begin) * 1e3
-            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            status: Any = death.status
-            return Evaluation(config, status, str(death), build_ms=spent, timestamp=now)
+            return self._failed(config, death, begin)
         except BaseException:
             self._end_worker()  # an answer is under way that nobody will wait for
             raise
-        if evaluation is None:
+        if message is None:
             self._end_worker()
-        elif evaluation.status == "correct" and evaluation.build_ms:
+            return None
+        evaluation = Evaluation.from_dict(message["done"])
+        if evaluation.status == "correct" and evaluation.build_ms:
             self._builds.append(evaluation.build_ms / 1e3)
         elif evaluation.status == "correctness" and "outside" in evaluation.reason:
             self._end_worker()  # nobody knows what else it has overwritten
         return evaluation
 
-    def _listen(self, worker: Process, best_ms: float, end: float) -> Evaluation | None:
-        """Follow a configuration through its phases, each with its time limit."""
-        phase, limit = "starting", GENEROUS
-        deadline = time.monotonic() + limit
+    def _failed(self, config: Config, death: Died, begin: float) -> Evaluation:
+        """End the worker, and return what became of the configuration that it died of."""
+        self._end_worker()
+        spent = (time.monotonic() - begin) * 1e3
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        status: Any = death.status
+        return Evaluation(config, status, str(death), build_ms=spent, timestamp=now)
+
+    def _follow(
+        self, worker: Process, phase: str, best_ms: float = math.inf, end: float = math.inf
+    ) -> dict[str, Any] | None:
+        """Follow a worker through its phases, each with its time limit; return what it has to say.
+
+        None where the tuner's own time ends first.
+        """
         while True:
+            limit = self._limit(phase, best_ms)
+            deadline = time.monotonic() + limit
             try:
                 with self._counted(phase):
                     message = worker.receive(min(deadline, end + GRACE))
             except EOFError:
-                raise Died(
-                    "runtime", f"the process died: {worker.last_words()}, while {phase}"
-                ) from None
+                reason = f"the process died: {worker.last_words()}, while {phase}"
+                raise Died("runtime", reason) from None
             if message is None:
                 if time.monotonic() < deadline:
                     return None
                 raise Died("timeout", f"no end within {limit:.3g} s, while {phase}")
-            if "done" in message:
-                return Evaluation.from_dict(message["done"])
-            phase = message["phase"]
-            limit = self._limit(phase, best_ms)
-            deadline = time.monotonic() + limit
+            phase = message.get("phase", "ready")
+            if phase == "ready":
+                return message
 
     def _limit(self, phase: str, best_ms: float) -> float:
         """Return how many seconds a phase may take."""
-        if phase == "checking":
+        if phase in ("preparing", "checking"):
             return HOST_SECONDS
+        if phase == "starting":
+            return GENEROUS
         if self._timeout is not None:
             return self._timeout
-        run = RUN_FACTOR * best_ms / 1e3
-        if phase == "timing":
-            # Of short runs many go into one phase, of long ones each is one.
-            return max(LEAST_RUN, run) if math.isfinite(run) else GENEROUS
-        if not self._builds or not math.isfinite(run):
-            return GENEROUS
-        return run + max(LEAST_BUILD, BUILD_FACTOR * median(self._builds))
+        usual, run = GENEROUS, RUN_FACTOR * best_ms / 1e3
+        if math.isfinite(run):
+            if phase == "timing":  # of short runs many go into one, of long ones each is one
+                usual = max(LEAST_RUN, run)
+            elif self._builds:
+                usual = run + max(LEAST_BUILD, BUILD_FACTOR * median(self._builds))
+        return min(usual, self._longest)
 
     def _ready(self) -> Process:
-        """Return a worker that waits for requests."""
+        """Return a worker that waits for requests.
+
+        Raises
+        ------
+        Died
+            If it ends, or hangs, before it does.
+        OclabError
+            That it has reported.
+        """
         if self._worker is not None and self._worker.process.poll() is None:
             return self._worker
         self._end_worker()  # if it has died since its last answer, no configuration is to blame
         self._worker = worker = Process("trial", self._message)
         self.restarts += 1
         try:
-            message = worker.receive(time.monotonic() + HOST_SECONDS)
-        except EOFError:
-            reason = worker.last_words()
-            self._end_worker()
-            if self._first is not None:
-                raise LaunchError(
-                    f"the first configuration {self._first} crashed ({reason}): put one first that "
-                    "runs, or give its expected result (--check FILE)"
-                ) from None
-            raise LaunchError(
-                f"the tuner's worker could not start: the process died: {reason}"
-            ) from None
+            message = self._follow(worker, "preparing")
         except BaseException:
             self._end_worker()
             raise

@@ -19,6 +19,7 @@ from opencl_lab.space import Config
 from opencl_lab.template import kernel_digest
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
+from opencl_lab.tuning.process import no_reference
 from opencl_lab.tuning.prune import Points
 from opencl_lab.tuning.result import Stopped, TuningProgress, failures, share_of_space
 from opencl_lab.tuning.runner import Runner
@@ -99,6 +100,11 @@ class Search:
                     asked = questions.send(answer)
                     self.thinking += time.monotonic() - begin
         except _OutOf as limit:
+            for found in self.runner.refused():  # a resume need not wait for it again
+                if found.config not in self.seen and self._budget_left():
+                    self.seen[found.config] = found
+                    self.made += 1
+                    self._keep(found)
             return limit.what
         except StopIteration:
             return "complete"
@@ -125,6 +131,8 @@ class Search:
         if not self._budget_left():
             raise _OutOf("budget")
         evaluation = self.earlier.get(config)
+        if evaluation is not None and self._leaves_no_reference(evaluation):
+            raise no_reference(config, evaluation.reason)
         if evaluation is None:
             left = self._left(search=True)
             evaluation = self.runner.evaluate(config, self._best_ms(), left) if left > 0 else None
@@ -146,8 +154,11 @@ class Search:
         Raises
         ------
         OclabError
-            If the kernel is no longer the one that this run tunes.
+            If the kernel is no longer the one that this run tunes, or nothing can be compared.
         """
+        if self._leaves_no_reference(evaluation):
+            self._keep(evaluation)
+            raise no_reference(evaluation.config, evaluation.reason)
         if kernel_digest(self.task.algorithm.templates) != self.kernel:
             raise OclabError(
                 f"a template of {self.task.algorithm_name} has changed while it was tuned; the "
@@ -163,6 +174,12 @@ class Search:
         if reason is None:
             return evaluation
         return replace(evaluation, status="runtime", reason=reason, times_ms=())
+
+    def _leaves_no_reference(self, evaluation: Evaluation) -> bool:
+        """Return whether a configuration hangs with which all others would be compared."""
+        is_first = evaluation.config == self.points.starts[0]
+        compared = is_first and self.task.operation.reference_is_first
+        return compared and evaluation.status == "timeout"
 
     def _keep(self, evaluation: Evaluation) -> None:
         before = self.journal.trouble

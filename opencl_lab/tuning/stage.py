@@ -47,6 +47,7 @@ class Stage:
         plan = task.algorithm.plan(problem, config, task.device)
         self._in = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("in")}
         self._out = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("out")}
+        self._held = {name: self.inputs[name] for name in self._out if name in self.inputs}
         self._loaded: tuple[int, ...] = ()
         self._right: set[tuple[int, ...]] = set()
         self.load()
@@ -83,11 +84,17 @@ class Stage:
         return execution
 
     def poison(self) -> None:
-        """Overwrite the outputs, so that results of an earlier run cannot pass."""
+        """Overwrite the outputs, so that results of an earlier run cannot pass; restore others."""
         self._loaded = self._loaded or self._prints(self._in)
         for guarded in self._out.values():
             guarded.poison()
+        self.restore()
         self.queue.finish()
+
+    def restore(self) -> None:
+        """Put back what those outputs held that a run reads as well."""
+        for name, array in self._held.items():
+            self._out[name].set(array)
 
     def check(self, compared: bool = True) -> None:
         """Compare the outputs of the last run; raise `Wrong` if anything is not as it should.

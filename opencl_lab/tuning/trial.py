@@ -45,6 +45,8 @@ class Trial:
         self._say = say
         queue = default_queue(device, profiling=True)
         config = task.algorithm.default_config(task.problem, device)
+        task.operation.make_reference(say)
+        say("preparing")
         self._check_case, *self._others = (
             Stage(task, problem, config, queue) for problem in task.check_problems
         )
@@ -181,6 +183,7 @@ class Trial:
 
     def _once(self, executable: Executable) -> tuple[float, float]:
         """Return the times of one run in milliseconds, by its events and by the host's clock."""
+        self._timed.restore()
         begin = time.perf_counter()
         execution = self._timed.run(executable)
         host = _since(begin)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.device import Device
+from opencl_lab.errors import InvalidProblem
 from opencl_lab.space import Value
 from opencl_lab.tuning.kernel_file import kernel_file
 from opencl_lab.tuning.kernel_text import KernelText
@@ -28,6 +30,7 @@ def tune_kernel(
     fixed: Mapping[str, Any] | None = None,
     restrictions: Sequence[str] = (),
     outputs: Sequence[str] | None = None,
+    inout: Sequence[str] = (),
     expected: Any = None,
     tolerance: float | None = None,
     options: Sequence[str] = (),
@@ -72,6 +75,9 @@ def tune_kernel(
     outputs : sequence of str, optional
         The arrays that the kernel writes, every element of them, and does not read; by default
         those whose pointer is not ``const``.
+    inout : sequence of str
+        The arrays that the kernel both reads and writes, such as counts that it adds to. Before
+        each run they hold again what `arguments` gives; this is not timed.
     expected : array or mapping of arrays, optional
         The right output, or outputs by name. Without it every configuration is compared with
         the result of the first one, which must run.
@@ -116,10 +122,11 @@ def tune_kernel(
     operation = kernel_file(
         text,
         arguments,
-        _expression(global_size),
-        local_size=None if local_size is None else _expression(local_size),
+        _expression("global_size", global_size),
+        local_size=None if local_size is None else _expression("local_size", local_size),
         restrictions=restrictions,
         outputs=outputs,
+        inout=inout,
         expected=expected,
         tolerance=tolerance,
         device=device,
@@ -138,7 +145,19 @@ def tune_kernel(
     )
 
 
-def _expression(sizes: str | int | Sequence[str | int]) -> str:
-    if isinstance(sizes, (str, int)):
-        return str(sizes)
-    return ", ".join(map(str, sizes))
+def _expression(name: str, sizes: str | int | Sequence[str | int]) -> str:
+    """Return sizes as one expression.
+
+    Raises
+    ------
+    InvalidProblem
+        If they are none, such as a function.
+    """
+    several = sizes if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
+    for size in several:
+        if not isinstance(size, (str, Integral)):
+            raise InvalidProblem(
+                f"{name} takes numbers and expressions of parameters and arguments as text, such "
+                f'as "ceil_div(n, WORK)", not {size!r}'
+            )
+    return ", ".join(map(str, several))

@@ -22,6 +22,7 @@ from opencl_lab.template import kernel_digest
 from opencl_lab.tuned import database
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.journal import Journal
+from opencl_lab.tuning.process import LEAST_BUILD, longest_phase
 from opencl_lab.tuning.prune import points_of
 from opencl_lab.tuning.result import Stopped, TuneResult, TuningProgress
 from opencl_lab.tuning.runner import Runner
@@ -104,8 +105,8 @@ def run_tuning(
     algorithm, problem, device = task.algorithm, task.problem, task.device
     built_in = algorithm.default_config(problem, device)
     points = points_of(algorithm, problem, device, _starts(task))
-    journal = _journal(task, fresh, timeout)
-    sandbox = None if runner is not None else Sandbox(task, timeout, builders)
+    journal = _journal(task, fresh, timeout, time_limit)
+    sandbox = None if runner is not None else Sandbox(task, timeout, builders, time_limit)
     used: Runner = runner or sandbox  # type: ignore[assignment]
     with closing(used):
         report = progress or (lambda state: None)
@@ -144,12 +145,18 @@ def run_tuning(
     )
 
 
-def _journal(task: TuningTask, fresh: bool, timeout: float | None) -> Journal:
-    """Return the journal of a task, without what another time limit may decide otherwise."""
+def _journal(
+    task: TuningTask, fresh: bool, timeout: float | None, time_limit: float | None
+) -> Journal:
+    """Return the journal of a task, without what had less time to end than it would have now."""
     journal = Journal(task, fresh)
-    if timeout is not None:
-        kept = ((c, item) for c, item in journal.evaluations.items() if item.status != "timeout")
-        journal.evaluations = dict(kept)
+    least = LEAST_BUILD if timeout is None else timeout
+    patience = min(least, longest_phase(timeout, time_limit)) * 1e3
+    journal.evaluations = {
+        config: item
+        for config, item in journal.evaluations.items()
+        if item.status != "timeout" or item.build_ms >= patience
+    }
     return journal
 
 
@@ -284,7 +291,7 @@ def tune(
         Seconds at most; 90 if neither this nor a budget is given.
     timeout : float, optional
         Seconds that a configuration may take to build, and to run; the default
-        follows from the best so far.
+        follows from the best so far. A third of the time limit at most.
     builders : int, optional
         Processes that compile ahead; by default one for each core, but for the one that measures.
         0: the process that measures compiles.

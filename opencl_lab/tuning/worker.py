@@ -98,6 +98,9 @@ def main(role: str) -> None:
         os.dup2(2, 1)
         with suppress(BrokenPipeError, EOFError):  # the tuner is gone
             _serve(role, requests, answers)
+    from opencl_lab.pocl import record_built
+
+    record_built()
     sys.stderr.flush()
     # A driver that fails while it is unloaded has nothing to report any more.
     os._exit(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -198,7 +197,7 @@ class Conv2d(Operation[Conv2dProblem]):
         for other in ("filter", "ksize", "sigma"):
             if chosen[other] is not None:
                 raise InvalidProblem(f"the weights come from a file; leave {other} out")
-        weights = read_array(Path(chosen["weights"]))
+        weights = read_array(chosen["weights"])
         if weights.ndim != 2 or not weights.size:
             raise InvalidProblem(
                 f"{chosen['weights']} must hold rows and columns of weights, its shape is "

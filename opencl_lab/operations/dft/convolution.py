@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from opencl_lab.fourier.factors import next_smooth
 from opencl_lab.fourier.rows import pointwise_product
 from opencl_lab.operations.dft.problem import complex_dtype
 from opencl_lab.operations.dft.transform import (
+    axis_of,
     complex_axis,
     converted,
     finish,
@@ -19,7 +21,13 @@ from opencl_lab.operations.dft.transform import (
     prepared,
     to_real,
 )
-from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, is_device_array
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    broadcast,
+    contiguous,
+    copied,
+    is_device_array,
+)
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 from opencl_lab.wording import counted
@@ -29,7 +37,9 @@ __all__ = ["convolve"]
 MODES = ("full", "same", "valid")
 
 
-def convolve(a: Any, b: Any, mode: str, out: AnyArray | None, queue: Any) -> AnyArray:
+def convolve(
+    a: Any, b: Any, mode: str, axes: int | Sequence[int] | None, out: AnyArray | None, queue: Any
+) -> AnyArray:
     """Convolve `a` with `b`; see `opencl_lab.fft.convolve`."""
     if mode not in MODES:
         raise InvalidProblem(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -43,33 +53,58 @@ def convolve(a: Any, b: Any, mode: str, out: AnyArray | None, queue: Any) -> Any
         )
     if not (first.size and second.size):
         raise InvalidProblem("cannot convolve empty arrays")
+    summed = _summed(first, second, axes)
     if mode == "valid":
-        longer = [n >= m for n, m in zip(first.shape, second.shape, strict=True)]
-        if not all(longer):
+        if not all(first.shape[d] >= second.shape[d] for d in summed):
             first, second = second, first
-        if any(n < m for n, m in zip(first.shape, second.shape, strict=True)):
+        if any(first.shape[d] < second.shape[d] for d in summed):
             raise InvalidProblem(
                 f"for mode valid, one of {second.shape} and {first.shape} must not be longer than "
                 "the other in any dimension"
             )
-    full = [n + m - 1 for n, m in zip(first.shape, second.shape, strict=True)]
-    part = _part(full, first.shape, second.shape, mode)
+    full = [
+        n + m - 1 if d in summed else max(n, m)
+        for d, (n, m) in enumerate(zip(first.shape, second.shape, strict=True))
+    ]
+    part = _part(full, first.shape, second.shape, mode, summed)
     dtype = _common_type(first, second)
     first, second = converted(first, dtype), converted(second, dtype)
-    lengths = [next_smooth(n) for n in full]
+    # The transforms need an axis; one of length 1 has the sum of a single product.
+    lengths = {d: next_smooth(full[d]) for d in summed or (len(full) - 1,)}
     if dtype.kind == "c":
         first, second = (_complex_axes(x, lengths, False, queue) for x in (first, second))
         result = _complex_axes(_product(first, second, queue), lengths, True, queue)
     else:
-        first, second = (_real_forward(x, lengths, queue) for x in (first, second))
-        result = _complex_axes(_product(first, second, queue), lengths[:-1], True, queue)
-        result = to_real(result, lengths[-1], -1, None, queue)
+        last, length = lengths.popitem()
+        first, second = (from_real(x, length, last, None, queue) for x in (first, second))
+        first, second = (_complex_axes(x, lengths, False, queue) for x in (first, second))
+        result = _complex_axes(_product(first, second, queue), lengths, True, queue)
+        result = to_real(result, length, last, None, queue)
     chosen = result[part]
     if out is not None:
         return finish(chosen, out, queue)
     if is_device_array(chosen) and chosen.size < result.size:
         return copied(chosen, queue)  # also where a view would do: it would keep all of the memory
     return contiguous(chosen, queue)
+
+
+def _summed(first: AnyArray, second: AnyArray, axes: int | Sequence[int] | None) -> list[int]:
+    """Return the axes with sums: of those asked for the ones that are longer than 1 in both."""
+    shapes = first.shape, second.shape
+    if axes is None:
+        asked = list(range(first.ndim))
+    else:
+        given = axes if isinstance(axes, (Sequence, np.ndarray)) else (axes,)
+        asked = sorted(axis_of(first, axis) for axis in given)
+        if not asked or len(set(asked)) < len(asked):
+            raise InvalidProblem(f"axes must be one or more, each once, not {axes!r}")
+    for d, lengths in enumerate(zip(*shapes, strict=True)):
+        if d not in asked and len({*lengths} - {1}) > 1:
+            raise InvalidProblem(
+                f"cannot convolve {shapes[0]} with {shapes[1]}: other axes than {axes} must have "
+                "the same length, or 1"
+            )
+    return [d for d in asked if 1 not in (shapes[0][d], shapes[1][d])]
 
 
 def _common_type(first: AnyArray, second: AnyArray) -> np.dtype[Any]:
@@ -85,6 +120,8 @@ def _product(first: AnyArray, second: AnyArray, queue: Any) -> AnyArray:
     if not is_device_array(first):
         with np.errstate(all="ignore"):  # infinities are the user's, and come out as NaN
             return first * second
+    shape = np.broadcast_shapes(first.shape, second.shape)
+    first, second = (broadcast(x, shape, queue) for x in (first, second))
     session = session_of(queue)
     executable = session.executable(
         ("product", first.size, first.dtype),
@@ -94,24 +131,24 @@ def _product(first: AnyArray, second: AnyArray, queue: Any) -> AnyArray:
     return execute(executable, inputs, queue).outputs["product"].reshape(first.shape)
 
 
-def _complex_axes(x: AnyArray, lengths: list[int], inverse: bool, queue: Any) -> AnyArray:
-    for axis, length in enumerate(lengths):
+def _complex_axes(x: AnyArray, lengths: dict[int, int], inverse: bool, queue: Any) -> AnyArray:
+    for axis, length in lengths.items():
         x = complex_axis(x, length, axis, None, inverse, queue)
     return x
 
 
-def _real_forward(x: AnyArray, lengths: list[int], queue: Any) -> AnyArray:
-    return _complex_axes(from_real(x, lengths[-1], -1, None, queue), lengths[:-1], False, queue)
-
-
 def _part(
-    full: list[int], first: tuple[int, ...], second: tuple[int, ...], mode: str
+    full: list[int],
+    first: tuple[int, ...],
+    second: tuple[int, ...],
+    mode: str,
+    summed: list[int],
 ) -> tuple[slice, ...]:
     """Return the part of the periodic result that `mode` asks for."""
     starts, sizes = [0] * len(full), list(full)
     if mode == "same":
         starts, sizes = [(f - n) // 2 for f, n in zip(full, first, strict=True)], list(first)
     elif mode == "valid":
-        starts = [m - 1 for m in second]
-        sizes = [n - m + 1 for n, m in zip(first, second, strict=True)]
+        for d in summed:
+            starts[d], sizes[d] = second[d] - 1, first[d] - second[d] + 1
     return tuple(slice(start, start + n) for start, n in zip(starts, sizes, strict=True))

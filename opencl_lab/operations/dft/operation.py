@@ -251,7 +251,7 @@ class Dft(Operation[DftProblem]):
         return Curves(axis.points, curves, axis.label, y_label)
 
     def columns(
-        self, arrays: Arrays, outputs: Arrays, **options: Any
+        self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> dict[str, np.ndarray[Any, Any]] | None:
         """Return frequencies (or times) and the numbers of each row, where the rate is known."""
         if not options.get("rate"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.gemm.problem import (
     ELEMENT_TYPES,
+    INTEGER_TYPES,
     GemmProblem,
     Stack,
     is_conjugated,
@@ -18,22 +19,38 @@ from opencl_lab.operations.gemm.problem import (
 )
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain, reshaped
 from opencl_lab.solver import real_number
-from opencl_lab.wording import counted
 
-__all__ = ["bind", "result_shape", "shaped"]
+__all__ = ["bind", "refuse_types", "result_shape", "shaped"]
 
 
 def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
     """Return the shape of ``op(a) @ op(b)``, whose stacks broadcast as those of `numpy.matmul`.
+
+    As there, the result lacks the dimension of rows where a is a vector, of columns where b is.
 
     Raises
     ------
     InvalidProblem
         If the matrices do not fit each other, or their stacks do not.
     """
+    *stack, m, n = _product_shape(a, b, trans_a, trans_b)
+    return (*stack, *([m] if a.ndim > 1 else []), *([n] if b.ndim > 1 else []))
+
+
+def _matrix_shape(array: AnyArray, name: str, trans: Any) -> tuple[int, ...]:
+    """Return the shape of a factor as matrices: op of a vector is one row of a, one column of b."""
+    if array.ndim != 1:
+        return tuple(array.shape)
+    is_row = (name == "a") != is_transposed(trans, f"trans_{name}")
+    return (1, array.size) if is_row else (array.size, 1)
+
+
+def _product_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
+    """Return the shape of the product of two factors as matrices."""
+    shape_a, shape_b = _matrix_shape(a, "a", trans_a), _matrix_shape(b, "b", trans_b)
     turned_a, turned_b = is_transposed(trans_a, "trans_a"), is_transposed(trans_b, "trans_b")
-    m, k = a.shape[:-3:-1] if turned_a else a.shape[-2:]
-    rows_b, n = b.shape[:-3:-1] if turned_b else b.shape[-2:]
+    m, k = shape_a[:-3:-1] if turned_a else shape_a[-2:]
+    rows_b, n = shape_b[:-3:-1] if turned_b else shape_b[-2:]
     if k != rows_b:
         raise InvalidProblem(
             f"a gives sums of length {k} and b of length {rows_b}: "
@@ -41,7 +58,7 @@ def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[
             f"b is {_lengths(b)}{', transposed' if turned_b else ''}"
         )
     try:
-        return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n)
+        return (*np.broadcast_shapes(shape_a[:-2], shape_b[:-2]), m, n)
     except ValueError:
         raise InvalidProblem(
             f"the stacks of a and b do not broadcast: a is {_lengths(a)}, b is {_lengths(b)}; as "
@@ -59,23 +76,26 @@ def shaped(array: AnyArray, shape: tuple[int, ...], queue: Any) -> AnyArray:
 
 
 def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
-    """Require factors of two dimensions or more, and all arrays of one dtype on one side."""
+    """Require factors of one dimension or more, and all arrays of one dtype on one side."""
     for name in ("a", "b"):
-        if arrays[name].ndim < 2:
-            raise InvalidProblem(
-                f"{name} has {counted(arrays[name].ndim, 'dimension')}, not 2; reshape a vector "
-                "to one row or column"
-            )
+        if not arrays[name].ndim:
+            raise InvalidProblem(f"{name} is a single number; multiply by it, or pass it as alpha")
     if len({is_device_array(array) for array in arrays.values()}) > 1:
         raise InvalidProblem(f"{', '.join(arrays)} must all be host arrays or all be device arrays")
     names = {name: array.dtype.name for name, array in arrays.items()}
-    if not set(names.values()) <= set(ELEMENT_TYPES) or len(set(names.values())) > 1:
-        found = ", ".join(f"{name} is {dtype}" for name, dtype in names.items())
-        raise InvalidProblem(
-            f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}: {found}; convert with "
-            f"astype (on the command line: --dtype {_common_type(arrays)}), nothing is converted "
-            "silently"
-        )
+    known = {*ELEMENT_TYPES, *INTEGER_TYPES}
+    if not set(names.values()) <= known or len(set(names.values())) > 1:
+        refuse_types(arrays, " or all integers of one type")
+
+
+def refuse_types(arrays: Mapping[str, AnyArray], more: str = "") -> NoReturn:
+    """Raise `InvalidProblem` for the types of arrays; `more` types may be known to the caller."""
+    found = ", ".join(f"{name} is {array.dtype.name}" for name, array in arrays.items())
+    raise InvalidProblem(
+        f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}{more}: {found}; convert with "
+        f"astype (on the command line: --dtype {_common_type(arrays)}), nothing is converted "
+        "silently"
+    )
 
 
 def _common_type(arrays: Mapping[str, AnyArray]) -> str:
@@ -89,6 +109,8 @@ def _common_type(arrays: Mapping[str, AnyArray]) -> str:
 
 def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
     """Return alpha or beta: a real number, or a complex one, which the problem may refuse."""
+    if dtype.kind in "iu" and isinstance(value, (int, np.integer)):
+        return int(value)  # which may be more than a float tells apart
     try:
         return complex(value) if np.iscomplexobj(value) else real_number(value, name)
     except (TypeError, ValueError, InvalidProblem) as error:
@@ -139,15 +161,27 @@ def _merged(
     return tuple(found)
 
 
-def _bias(bias: AnyArray, shape: tuple[int, ...], queue: Any) -> tuple[str, AnyArray]:
-    """Return which bias of a result an array is, as NumPy broadcasts it, and its numbers."""
+def _bias(
+    bias: AnyArray, shape: tuple[int, ...], result: tuple[int, ...], queue: Any
+) -> tuple[str, AnyArray]:
+    """Return which bias of a product an array is, as NumPy broadcasts it, and its numbers.
+
+    The shape is that of the product as a matrix, the result is that of the user, where a vector's
+    dimension is missing.
+    """
     m, n = shape[-2:]
     ahead, ends = bias.shape[:-2], tuple(bias.shape[-2:])
-    kind = "column" if ends in ((n,), (1, n)) else "row" if ends == (m, 1) else ""
-    if not kind or set(ahead) > {1} or bias.ndim > len(shape):
+    if len(result) < len(shape):
+        fits, kind = tuple(bias.shape) == result[-1:], "row" if n == 1 else "column"
+        wanted = f"an element of each vector, {result[-1:]}"
+    else:
+        kind = "column" if ends in ((n,), (1, n)) else "row" if ends == (m, 1) else ""
+        fits = bool(kind) and set(ahead) <= {1} and bias.ndim <= len(shape)
+        wanted = f"each column, {(n,)}, or for each row, {(m, 1)}"
+    if not fits:
         raise InvalidProblem(
-            f"bias must have a number for each column, {(n,)}, or for each row, {(m, 1)}, not "
-            f"{tuple(bias.shape)}; a whole matrix is c, with beta=1"
+            f"bias must have a number for {wanted}, not {tuple(bias.shape)}; a whole matrix is c, "
+            "with beta=1"
         )
     return kind, shaped(contiguous(bias, queue), (bias.size,), queue)
 
@@ -176,18 +210,24 @@ def bind(
     _check_arrays(arrays)
     dtype = np.dtype(a.dtype.name)
     alpha, beta = _scalar(alpha, "alpha", dtype), _scalar(beta, "beta", dtype)
-    shape = result_shape(a, b, trans_a, trans_b)
-    if c is not None and tuple(c.shape) != shape:
-        raise InvalidProblem(f"c must have the shape of the result, {shape}, not {tuple(c.shape)}")
+    wanted = result_shape(a, b, trans_a, trans_b)
+    if c is not None and tuple(c.shape) != wanted:
+        raise InvalidProblem(f"c must have the shape of the result, {wanted}, not {tuple(c.shape)}")
+    shape = _product_shape(a, b, trans_a, trans_b)
     inputs: dict[str, AnyArray] = {}
     moves, turned = {}, {}
-    for name in ("a", "b"):
-        moving, moves[name] = _moving(arrays[name], len(shape) - 2, queue)
+    for name, trans in (("a", trans_a), ("b", trans_b)):
+        factor = arrays[name]
+        if factor.ndim == 1:
+            matrix = _matrix_shape(factor, name, trans)
+            factor = reshaped(contiguous(factor, queue), matrix, queue)
+        moving, moves[name] = _moving(factor, len(shape) - 2, queue)
         inputs[name], turned[name] = _stored(moving, queue)
     kind = ""
     if bias is not None:
-        kind, inputs["bias"] = _bias(bias, shape, queue)
-    (m, n), k = shape[-2:], a.shape[-2 if is_transposed(trans_a, "trans_a") else -1]
+        kind, inputs["bias"] = _bias(bias, shape, wanted, queue)
+    (m, n) = shape[-2:]
+    k = _matrix_shape(a, "a", trans_a)[-2 if is_transposed(trans_a, "trans_a") else -1]
     turned_a = is_transposed(trans_a, "trans_a") != turned["a"] and m != 1
     stacks = _merged(shape[:-2], moves["a"], moves["b"])
     if stacks and stacks[-1][1:] == (True, False) and not turned_a and kind != "row":

@@ -33,11 +33,18 @@ class Product(Algorithm[GemmProblem]):
 
     modelled: ClassVar[bool] = True
     synchronises: ClassVar[bool] = True
+    takes_integers: ClassVar[bool] = False
 
     def supports(self, problem: GemmProblem, device: Device) -> str | None:
-        """Need double precision where the numbers have it, and barriers where items share tiles."""
-        reason = lacks_type(device, problem.dtype)
+        """Need a type that both know, and barriers where items share tiles."""
+        reason = self.lacks_type(problem, device)
         return reason or (lacks_barriers(device) if self.synchronises else None)
+
+    def lacks_type(self, problem: GemmProblem, device: Device) -> str | None:
+        """Return why the numbers cannot be multiplied, or None if they can."""
+        if problem.is_integer and not self.takes_integers:
+            return "it multiplies no integers"
+        return lacks_type(device, problem.dtype)
 
 
 def is_empty(problem: GemmProblem) -> bool:
@@ -83,7 +90,7 @@ def builtin_width(problem: GemmProblem, device: Device) -> int:
 def params(problem: GemmProblem) -> dict[str, Any]:
     """Return the parameters that all templates take: those of ``gemm/parts.mako``, and layouts."""
     return {
-        "TYPE": c_type(problem.dtype),
+        "TYPE": c_type(problem.sum_type if problem.is_integer else problem.dtype),
         "INDEX_T": c_type(index_of(problem)),
         "TRANS_A": problem.trans_a,
         "TRANS_B": problem.trans_b,
@@ -116,6 +123,11 @@ def arguments(problem: GemmProblem) -> dict[str, Argument]:
 
 
 def _scalar(problem: GemmProblem, value: complex) -> np.generic:
+    if problem.is_integer:
+        size = problem.dtype.itemsize
+        wrapped = int(value.real) % (1 << 8 * size)
+        scalars: np.ndarray[Any, Any] = np.array([wrapped], f"u{size}").view(problem.sum_type)
+        return scalars[0]  # type: ignore[no-any-return]
     with np.errstate(over="ignore", under="ignore"):
         scalar: np.generic = problem.sum_type.type(value)
     return scalar

@@ -15,7 +15,7 @@ from opencl_lab.kernels import c_type
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.gemm import freivalds
-from opencl_lab.operations.gemm.bind import bind, result_shape
+from opencl_lab.operations.gemm.bind import bind, refuse_types, result_shape
 from opencl_lab.operations.gemm.calls import CALLS
 from opencl_lab.operations.gemm.expected import compare, expected_result
 from opencl_lab.operations.gemm.functions import gemm
@@ -184,6 +184,8 @@ class Gemm(Operation[GemmProblem]):
             name: convert(array, chosen["dtype"]) if "dtype" in options else array
             for name, array in arrays.items()
         }
+        if any(array.dtype.name not in ELEMENT_TYPES for array in matrices.values()):
+            refuse_types(matrices)
         return bind(
             matrices["a"],
             matrices["b"],

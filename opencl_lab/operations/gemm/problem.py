@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ __all__ = [
     "ACTIVATIONS",
     "BIASES",
     "ELEMENT_TYPES",
+    "INTEGER_TYPES",
     "PRECISIONS",
     "GemmProblem",
     "Stack",
@@ -26,6 +28,16 @@ __all__ = [
 ]
 
 ELEMENT_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
+INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+"""What `opencl_lab.gemm` also multiplies, exactly; it is not measured or tuned."""
+WRAPPING: dict[int, np.dtype[Any]] = {
+    1: np.dtype("u1"),
+    2: np.dtype("i2"),
+    4: np.dtype("u4"),
+    8: np.dtype("u8"),
+}
+"""Types by size in which sums of integers wrap around: C knows that of unsigned ones only. It
+multiplies short ones as int, which the product of two of these, and a third one, does not leave."""
 FLOAT32 = np.dtype("float32")
 PRECISIONS = ("native", "3xtf32", "tf32")
 ACTIVATIONS = ("", "relu", "gelu")
@@ -49,8 +61,8 @@ class GemmProblem(Problem):
     m, n, k : int
         Rows and columns of the result, and the length of the sums.
     dtype : numpy.dtype
-        One of `ELEMENT_TYPES`, in the machine's byte order. Numbers of float16 are added up in
-        float32.
+        One of `ELEMENT_TYPES` or `INTEGER_TYPES`, in the machine's byte order. Numbers of float16
+        are added up in float32. Integers wrap around.
     alpha, beta : float or complex
         With beta 0, c is not read; with alpha or k 0, a and b are not read. What `dtype` can hold
         as an infinity or zero only becomes that, as for BLAS, which gets it rounded.
@@ -94,10 +106,10 @@ class GemmProblem(Problem):
 
     def __post_init__(self) -> None:
         self._check_sizes()
-        if self.dtype.name not in ELEMENT_TYPES or not self.dtype.isnative:
+        if self.dtype.name not in ELEMENT_TYPES + INTEGER_TYPES or not self.dtype.isnative:
             raise InvalidProblem(
                 f"cannot multiply matrices of dtype {self.dtype}; "
-                f"supported: {', '.join(ELEMENT_TYPES)}"
+                f"supported: {', '.join(ELEMENT_TYPES)}, and integers"
             )
         self._check_words()
         for name in ("alpha", "beta"):
@@ -127,8 +139,9 @@ class GemmProblem(Problem):
             raise InvalidProblem(
                 f"precision {self.precision!r} is for float32, not for {self.dtype}"
             )
-        if self.activation and self.is_complex:
-            raise InvalidProblem(f"activation {self.activation!r} is for real numbers only")
+        if self.activation and self.dtype.kind != "f":
+            kind = "real" if self.is_complex else "floating-point"
+            raise InvalidProblem(f"activation {self.activation!r} is for {kind} numbers only")
 
     def _held(self, value: complex, name: str) -> complex:
         """Return a scalar as the kernels hold it, where that is an infinity or zero."""
@@ -137,6 +150,11 @@ class GemmProblem(Problem):
                 f"{name} must be a real number for {self.dtype}, not {value!r}; complex ones are "
                 "for complex64 and complex128"
             )
+        if self.is_integer:
+            with suppress(ValueError, OverflowError):  # of NaN and infinities
+                if value == int(value.real):
+                    return int(value.real)
+            raise InvalidProblem(f"{name} must be a whole number for {self.dtype}, not {value!r}")
         with np.errstate(over="ignore", under="ignore"):
             held: complex = self.sum_type.type(value).item()
         if not held or not np.isfinite(held):
@@ -149,8 +167,15 @@ class GemmProblem(Problem):
         return self.dtype.kind == "c"
 
     @property
+    def is_integer(self) -> bool:
+        """Whether the elements are integers."""
+        return self.dtype.name in INTEGER_TYPES
+
+    @property
     def sum_type(self) -> np.dtype[Any]:
         """Type in which products are added up, and of alpha and beta."""
+        if self.is_integer:
+            return WRAPPING[self.dtype.itemsize]
         return FLOAT32 if self.dtype.itemsize == 2 else self.dtype
 
     @property

@@ -50,6 +50,9 @@ SMALL = 1 << 24
 
 def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
     """Return names of algorithms, the fastest first; not all of them may exist or take it."""
+    if problem.is_integer:
+        few = min(problem.m, problem.n) <= FEW
+        return ("naive", "tiled") if few else ("tiled", "naive")
     general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
     names = [*general, "gemv", "naive", "tiled", "tensor"]
     if _is_few(problem, device):

@@ -22,6 +22,7 @@ class _Textbook(launches.Product):
     """
 
     modelled = False
+    takes_integers = True
     kernel: ClassVar[str]
 
     def _plan(

@@ -7,8 +7,10 @@ from typing import ClassVar
 
 from opencl_lab.device import Device
 from opencl_lab.operations.select import unique
-from opencl_lab.operations.select.joined import followed
+from opencl_lab.operations.select.joined import followed, plan_of
 from opencl_lab.operations.select.problem import UniqueProblem
+from opencl_lab.operations.sort import gather
+from opencl_lab.operations.sort.gather import GATHER, GatherProblem
 from opencl_lab.operations.sort.merge_path import MergePath
 from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.operations.sort.problem import SortProblem
@@ -19,6 +21,8 @@ from opencl_lab.solver import Algorithm
 from opencl_lab.space import Config, SearchSpace
 
 __all__ = ["ByMergePath", "ByOddEvenMerge", "ByRadix"]
+
+TEMPLATES = (gather.TEMPLATE, unique.TEMPLATE)
 
 
 class _ByRuns(Algorithm[UniqueProblem]):
@@ -50,12 +54,25 @@ class _ByRuns(Algorithm[UniqueProblem]):
         return self.sort.search_space(problem.sorting, device)
 
     def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
-        """Plan the launches of the sort, and two or three more."""
+        """Plan the launches of the sort, and two to four more.
+
+        Where places of keys are asked for, these are sorted, and then the keys are gathered.
+        """
         heads = unique.HEADS
         found = heads.plan(problem, heads.default_config(problem, device), device)
         outputs = {buffer.name: (buffer.name, buffer.dtype) for buffer in found.with_role("out")}
         sorting = self.sort.plan(problem.sorting, config, device)
-        plan = followed(sorting, found, {"keys": "sorted"}, outputs)
+        handed = {"keys": "sorted"}
+        if problem.placed:
+            gathering = GatherProblem(problem.n, 1, problem.dtype.itemsize, problem.n)
+            sorting = followed(
+                sorting,
+                plan_of(GATHER, gathering, device),
+                {"source": "keys", "order": "sorted_values"},
+                {"target": ("sorted", problem.dtype)},
+            )
+            handed["order"] = "first_sorted_values"
+        plan = followed(sorting, found, handed, outputs)
         # What is one row to the sort has one dimension here.
         flat = (replace(b, shape=(problem.n,)) if b.role == "in" else b for b in plan.buffers)
         return replace(plan, buffers=tuple(flat))
@@ -65,7 +82,7 @@ class ByRadix(_ByRuns):
     """By a radix sort."""
 
     name = "radix"
-    templates: ClassVar[tuple[str, ...]] = (*Radix.templates, unique.TEMPLATE)
+    templates: ClassVar[tuple[str, ...]] = (*Radix.templates, *TEMPLATES)
     space = Radix.space
 
 
@@ -73,7 +90,7 @@ class ByMergePath(_ByRuns):
     """By merging along merge paths."""
 
     name = "merge-path"
-    templates: ClassVar[tuple[str, ...]] = (*MergePath.templates, unique.TEMPLATE)
+    templates: ClassVar[tuple[str, ...]] = (*MergePath.templates, *TEMPLATES)
     space = MergePath.space
 
 
@@ -81,5 +98,5 @@ class ByOddEvenMerge(_ByRuns):
     """By a network of comparisons."""
 
     name = "odd-even-merge"
-    templates: ClassVar[tuple[str, ...]] = (*OddEvenMerge.templates, unique.TEMPLATE)
+    templates: ClassVar[tuple[str, ...]] = (*OddEvenMerge.templates, *TEMPLATES)
     space = OddEvenMerge.space

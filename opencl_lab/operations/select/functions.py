@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import pyopencl as cl
@@ -162,14 +162,42 @@ def _topk(
     )
 
 
+@overload
+def unique(
+    a: Any,
+    return_counts: Literal[False] = False,
+    *,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+) -> AnyArray: ...
+
+
+@overload
 def unique(
     a: Any,
     return_counts: bool = False,
     *,
+    return_index: bool = False,
+    return_inverse: bool = False,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
-) -> AnyArray | tuple[AnyArray, AnyArray]:
+) -> AnyArray | tuple[AnyArray, ...]: ...
+
+
+def unique(
+    a: Any,
+    return_counts: bool = False,
+    *,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+) -> AnyArray | tuple[AnyArray, ...]:
     """Return the elements of an array in order, each once, as `numpy.unique` does.
 
     How many there are is known when the device has counted them. So this waits once, also for
@@ -181,6 +209,10 @@ def unique(
         As in `sort`, of any shape.
     return_counts : bool
         Whether to return how often each of them is there, too.
+    return_index : bool
+        Whether to return where each of them comes first in `a`, flattened.
+    return_inverse : bool
+        Whether to return which of them each element of `a` is.
     algorithm, config : optional
         Of the sort inside.
     queue : pyopencl.CommandQueue, optional
@@ -191,6 +223,10 @@ def unique(
     values : numpy.ndarray or pyopencl.array.Array, one-dimensional
         Of the dtype of `a`. All NaN count as one, as -0.0 and 0.0 do: that which comes first in
         `a` is taken.
+    index : the same, int64
+        Only with `return_index`: ``a.reshape(-1)[index]`` is `values`.
+    inverse : the same, int64, of the shape of `a`
+        Only with `return_inverse`: ``values[inverse]`` is `a`.
     counts : the same, int64
         Only with `return_counts`.
 
@@ -208,45 +244,62 @@ def unique(
     if not on_device and array.size and not session_of(queue).device.unified_memory:
         UniqueProblem(array.size, array.dtype)  # before anything is sent
         array = to_device(np.ascontiguousarray(array), queue)
-    counted = bool(return_counts)
-    values, found, *rest = _unique(
-        array, counts=counted, algorithm=algorithm, config=config, queue=queue
-    )
+    wanted = {
+        "first_places": bool(return_index),
+        "inverse": bool(return_inverse),
+        "counts": bool(return_counts),
+    }
+    names = ["values", *(name for name, asked in wanted.items() if asked)]
+    found, *parts = _unique(array, **wanted, algorithm=algorithm, config=config, queue=queue)
     m = 0
     try:
         if array.size:
             m = int(found.get()[0] if is_device_array(found) else found[0])
-        results = [beginning(part, m, queue) for part in (values, *rest)]
+        results = [
+            reshaped(part, tuple(given.shape), queue)
+            if name == "inverse"
+            else beginning(part, m, queue)
+            for name, part in zip(names, parts, strict=True)
+        ]
         if is_device_array(array) and not on_device:
             results = [part.get() for part in results]
     except cl.Error as error:
         raise explain(error, queue) from error
     if not given.dtype.isnative:
         results[0] = results[0].astype(given.dtype)
-    return (results[0], results[1]) if counted else results[0]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @replayed()
 def _unique(
-    a: AnyArray, *, counts: bool, algorithm: str, config: Mapping[str, Any] | None, queue: Any
+    a: AnyArray,
+    *,
+    first_places: bool,
+    inverse: bool,
+    counts: bool,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    queue: Any,
 ) -> tuple[AnyArray, ...]:
-    """Return arrays as long as `a`, whose first elements are the results, and how many are."""
+    """Return how many results there are, and arrays as long as `a` with these at the beginning."""
     rows = Rows.of(a, None, queue)
     outputs = UNIQUE_SOLVER.run(
-        UniqueProblem(rows.length, a.dtype, counts),
+        UniqueProblem(rows.length, a.dtype, counts, first_places, inverse),
         {"keys": reshaped(rows.data, (rows.length,), queue)},
         algorithm=algorithm,
         config=config,
         queue=queue,
     ).outputs
-    return tuple(outputs[name] for name in ("values", "found", "counts")[: 2 + counts])
+    names = ("found", "values", "first_places", "inverse", "counts")
+    return tuple(outputs[name] for name in names if name in outputs)
 
 
-@replayed()
+@replayed("sorter")
 def searchsorted(
     a: Any,
     v: Any,
     side: str = "left",
+    sorter: Any = None,
     *,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
@@ -258,12 +311,16 @@ def searchsorted(
     Parameters
     ----------
     a : array_like or pyopencl.array.Array, one-dimensional
-        In the order of `sort`, NaN last; of its dtypes. Not checked: else results mean nothing.
+        In the order of `sort`, NaN last, unless there is a `sorter`; of its dtypes. Not checked:
+        else results mean nothing.
     v : array_like or pyopencl.array.Array
         Of any shape, on the same side as `a`. On a device both have one dtype; on the host both
         are converted as NumPy does.
     side : str
         ``"left"``: before equal elements, or ``"right"``: behind them.
+    sorter : array_like or pyopencl.array.Array of int, optional
+        What brings `a` in that order, such as `argsort` returns it: as long as `a`, on the same
+        side. Its numbers are checked on the host; on a device, wrong ones give wrong results.
     algorithm : str
         ``"auto"`` or ``"binary-search"``.
     config : mapping, optional
@@ -282,7 +339,8 @@ def searchsorted(
     Raises
     ------
     InvalidProblem
-        If `a` is not one-dimensional, for an unknown `side`, and as for `sort`.
+        If `a` is not one-dimensional, for an unknown `side`, a `sorter` that is none for `a`,
+        and as for `sort`.
     InvalidConfig, BuildError, LaunchError
         As for `sort`.
     """
@@ -296,15 +354,18 @@ def searchsorted(
     queue = queue_for(keys, queue)
     queue_for(values, queue)
     keys, values = of_one_type(keys, values)
+    inputs = {"keys": keys, "values": values}
+    if sorter is not None:
+        inputs["sorter"] = _sorter_of(keys, sorter, queue)
     if out is not None:
         check_out(out, keys, tuple(values.shape), LONG)
     n, m = keys.size, values.size
-    problem = SearchProblem(n, m, keys.dtype, side == "right")
-    target = direct_target(out, tuple(values.shape), LONG, (keys, values))
-    flat = reshaped(contiguous(values, queue), (m,), queue)
+    problem = SearchProblem(n, m, keys.dtype, side == "right", sorter is not None)
+    target = direct_target(out, tuple(values.shape), LONG, tuple(inputs.values()))
+    inputs = {name: contiguous(array, queue) for name, array in inputs.items()}
     result = SEARCH.run(
         problem,
-        {"keys": contiguous(keys, queue), "values": flat},
+        {**inputs, "values": reshaped(inputs["values"], (m,), queue)},
         algorithm=algorithm,
         config=config,
         queue=queue,
@@ -317,6 +378,29 @@ def searchsorted(
         assign(out, result, queue)
         return out
     return result[()] if values.ndim == 0 and not is_device_array(result) else result
+
+
+def _sorter_of(keys: AnyArray, sorter: Any, queue: Any) -> AnyArray:
+    """Return what sorts keys as int64 on their side."""
+    sorter = as_array(sorter)
+    queue_for(sorter, queue)
+    if is_device_array(sorter) != is_device_array(keys):
+        raise InvalidProblem("a and sorter must both be host arrays or both device arrays")
+    if tuple(sorter.shape) != tuple(keys.shape):
+        raise InvalidProblem(
+            f"sorter must have the shape of a, {tuple(keys.shape)}, not {tuple(sorter.shape)}"
+        )
+    if sorter.dtype.kind not in "iu" and sorter.size:
+        raise InvalidProblem(f"sorter must hold integers, not {sorter.dtype}")
+    if not is_device_array(sorter) and sorter.size:
+        least, most = sorter.min(), sorter.max()
+        if least < 0 or most >= keys.size:
+            wrong = least if least < 0 else most
+            raise InvalidProblem(f"sorter must hold 0 to {keys.size - 1}, the places in a: {wrong}")
+    if sorter.dtype == LONG:
+        return sorter
+    plain = contiguous(sorter, queue)
+    return (plain.with_queue(queue) if is_device_array(plain) else plain).astype(LONG)
 
 
 def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:

@@ -82,14 +82,20 @@ class UniqueProblem(Problem):
         Type of the keys, in the machine's byte order.
     counts : bool
         Whether the counts are wanted.
+    first : bool
+        Whether it is wanted where each of them comes first.
+    inverse : bool
+        Whether it is wanted which of them each key became.
     """
 
     sizes = ("n",)
-    layout = ("dtype", "counts")
+    layout = ("dtype", "counts", "first", "inverse")
 
     n: int
     dtype: np.dtype[Any]
     counts: bool = False
+    first: bool = False
+    inverse: bool = False
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -98,12 +104,18 @@ class UniqueProblem(Problem):
     @property
     def title(self) -> str:
         """How many keys, and of which type."""
-        return f"{self.n:,} {self.dtype} keys" + ", counted" * self.counts
+        parts = [f"{self.n:,} {self.dtype} keys", *["counted"] * self.counts]
+        return ", ".join([*parts, *["with places"] * self.placed])
+
+    @property
+    def placed(self) -> bool:
+        """Whether it matters where keys are."""
+        return self.first or self.inverse
 
     @property
     def sorting(self) -> SortProblem:
         """The sort that comes first."""
-        return SortProblem(self.n, self.dtype)
+        return SortProblem(self.n, self.dtype, indices=self.placed)
 
     @property
     def work(self) -> Work:
@@ -125,15 +137,18 @@ class SearchProblem(Problem):
         Type of both, in the machine's byte order.
     right : bool
         Whether values go after equal keys.
+    sorter : bool
+        Whether the keys are in any order, and there is what sorts them.
     """
 
     sizes = ("n", "m")
-    layout = ("dtype",)
+    layout = ("dtype", "sorter")
 
     n: int
     m: int
     dtype: np.dtype[Any]
     right: bool = False
+    sorter: bool = False
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -143,6 +158,7 @@ class SearchProblem(Problem):
     def title(self) -> str:
         """How many values among how many keys, and of which type."""
         side = ", behind equal keys" if self.right else ""
+        side += ", by a sorter" * self.sorter
         return f"{self.m:,} {self.dtype} values among {self.n:,} keys{side}"
 
     @property

@@ -52,9 +52,11 @@ class BinarySearch(Algorithm[SearchProblem]):
 
     def plan(self, problem: SearchProblem, config: Config, device: Device) -> Plan:
         """Plan one launch."""
+        sorter = ["sorter"] * problem.sorter
         buffers = (
             Buffer("keys", "in", (problem.n,), problem.dtype),
             Buffer("values", "in", (problem.m,), problem.dtype),
+            *(Buffer(name, "in", (problem.n,), LONG) for name in sorter),
             Buffer("places", "out", (problem.m,), LONG),
         )
         if not problem.m:
@@ -63,12 +65,14 @@ class BinarySearch(Algorithm[SearchProblem]):
         params = {
             "KEY_T": c_type(problem.dtype),
             "RIGHT": problem.right,
+            "SORTER": problem.sorter,
             "WIDE": index is np.uint64,
             **config,
         }
         arguments: dict[str, Argument] = {
             "keys": "keys",
             "values": "values",
+            **{name: name for name in sorter},
             "places": "places",
             "n": index(problem.n),
             "m": np.uint64(problem.m),

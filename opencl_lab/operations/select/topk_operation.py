@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -105,21 +105,41 @@ class Topk(Operation[TopkProblem]):
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the values in the shape of the user's array, of a random row as one dimension."""
-        values = outputs[self.output]
+        return self._shaped(arrays, outputs[self.output], options)
+
+    def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
+        """Return the places of the values."""
+        return {"places": self._shaped(arrays, outputs["places"], options)}
+
+    @staticmethod
+    def _shaped(
+        arrays: Arrays, rows: np.ndarray[Any, Any], options: Mapping[str, Any]
+    ) -> np.ndarray[Any, Any]:
         if not arrays:
-            return values[0] if len(values) == 1 else values
+            return rows[0] if len(rows) == 1 else rows
         shape = list(arrays["keys"].shape)
         axis = axis_of(options, len(shape))
         del shape[axis]
-        return np.moveaxis(values.reshape(*shape, values.shape[-1]), -1, axis)
+        return np.moveaxis(rows.reshape(*shape, rows.shape[-1]), -1, axis)
 
     def columns(
-        self, arrays: Arrays, outputs: Arrays, **options: Any
+        self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> Mapping[str, np.ndarray[Any, Any]] | None:
-        """Return values and places of a single row."""
-        if len(outputs["values"]) != 1:
+        """Return each column of values beside that of their places; a single row as a column."""
+        rows = outputs["values"], outputs["places"]
+        if len(rows[0]) == 1:
+            tables = [row.T for row in rows]
+        else:
+            tables = [self._shaped(arrays, row, options) for row in rows]
+        if tables[0].ndim > 2:
             return None
-        return {"value": outputs["values"][0], "place": outputs["places"][0]}
+        count = tables[0].shape[1]
+        heads = [head for name in names for head in (name, f"{name}_place")]
+        if not heads or len(set(heads)) < len(heads):
+            numbers = [""] if count == 1 else [f"_{index}" for index in range(count)]
+            heads = [head + number for number in numbers for head in ("value", "place")]
+        found = (table[:, index] for index in range(count) for table in tables)
+        return dict(zip(heads, found, strict=True))
 
     def reading(self, arrays: Arrays, **options: Any) -> str:
         """Return what is looked for in a table."""

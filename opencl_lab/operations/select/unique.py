@@ -51,6 +51,10 @@ class Heads(Algorithm[UniqueProblem]):
             Buffer("values", "out", (n,), problem.dtype),
             Buffer("found", "out", (1,), LONG),
         ]
+        places = ["first_places"] * problem.first + ["inverse"] * problem.inverse
+        order = ["order"] * problem.placed
+        buffers += [Buffer(name, "in", (n,), LONG) for name in order]
+        buffers += [Buffer(name, "out", (n,), LONG) for name in places]
         if problem.counts:
             buffers.append(Buffer("counts", "out", (n,), LONG))
         if not n:
@@ -63,6 +67,8 @@ class Heads(Algorithm[UniqueProblem]):
             "WIDE": index is np.uint64,
             **config,
             "COUNTS": problem.counts,
+            "FIRST": problem.first,
+            "INVERSE": problem.inverse,
             "PTX": device.capabilities.inline_ptx,
         }
         local = 4 * max(2 * wg_size, 32) + 16 * wg_size + 8
@@ -77,12 +83,10 @@ class Heads(Algorithm[UniqueProblem]):
             return Launch(TEMPLATE, kernel, params, groups, (wg_size,), arguments, local)
 
         count, cut = index(n), np.uint32(parts)
-        starts = ("starts",) * problem.counts
+        written = ("values", *places, *(["starts"] * problem.counts), "found")
         launches = [
             launch("count_heads", ("keys", "table"), n=count, parts=cut),
-            launch(
-                "write_heads", ("keys", "table", "values", *starts, "found"), n=count, parts=cut
-            ),
+            launch("write_heads", ("keys", "table", *order, *written), n=count, parts=cut),
         ]
         if problem.counts:
             launches.append(launch("write_counts", ("starts", "found", "counts"), n=count))

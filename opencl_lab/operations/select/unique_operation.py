@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -105,8 +105,12 @@ class Unique(Operation[UniqueProblem]):
         """Return the values that were found."""
         return self._found(outputs)["values"]
 
+    def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
+        """Return the counts, if these were asked for."""
+        return {name: array for name, array in self._found(outputs).items() if name == "counts"}
+
     def columns(
-        self, arrays: Arrays, outputs: Arrays, **options: Any
+        self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> Mapping[str, np.ndarray[Any, Any]] | None:
         """Return values beside their counts, if these were asked for."""
         found = self._found(outputs)

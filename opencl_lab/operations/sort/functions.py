@@ -29,6 +29,9 @@ from opencl_lab.runtime.session import default_queue, session_of
 
 __all__ = ["argsort", "sort", "sort_by_key"]
 
+KINDS = ("quicksort", "heapsort", "mergesort", "stable")
+"""Words of `numpy.sort`."""
+
 
 @replayed()
 def sort(
@@ -37,6 +40,8 @@ def sort(
     axis: int | None = -1,
     descending: bool = False,
     bits: tuple[int, int] | None = None,
+    kind: str | None = None,
+    stable: bool | None = None,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
@@ -62,6 +67,10 @@ def sort(
         ``(low, high)``: sort by these bits of the keys alone, `low` up to ``high - 1``, with fewer
         passes. Keys that differ in other bits only keep their order. Bits are those of the number
         of a key among all values of its type in order: of ``key + 128`` for int8.
+    kind : {"quicksort", "heapsort", "mergesort", "stable"}, optional
+    stable : bool, optional
+        Taken as `numpy.sort` takes them, one of them at most, and without effect: every sort here
+        is stable. `algorithm` says how it is done.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``sort``.
     config : mapping, optional
@@ -80,13 +89,14 @@ def sort(
     Raises
     ------
     InvalidProblem
-        For an unsupported dtype, an axis out of bounds, a wrong `out`, or an
+        For an unsupported dtype, an axis out of bounds, a wrong `kind` or `out`, or an
         array of the device for whose sort its memory does not suffice.
     InvalidConfig
         For an unknown algorithm or a configuration that the device cannot run.
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
+    _check_kind(kind, stable)
     given = as_array(a)
     array = native(given)
     queue = queue_for(array, queue)
@@ -116,6 +126,8 @@ def argsort(
     axis: int | None = -1,
     descending: bool = False,
     bits: tuple[int, int] | None = None,
+    kind: str | None = None,
+    stable: bool | None = None,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
@@ -131,6 +143,7 @@ def argsort(
         Positions along `axis`, of the shape of `a`; of equal keys the first
         position comes first, ascending and descending alike.
     """
+    _check_kind(kind, stable)
     array = native(as_array(a))
     queue = queue_for(array, queue)
     rows = Rows.of(array, axis, queue)
@@ -257,6 +270,14 @@ def _sort_by_key(
         key_rows.restore(result, out_keys, queue, *apart),
         value_rows.restore(moved, out_values, queue, *apart),
     )
+
+
+def _check_kind(kind: str | None, stable: bool | None) -> None:
+    """Refuse what `numpy.sort` refuses; all kinds that it has are one here."""
+    if kind is not None and stable is not None:
+        raise InvalidProblem("kind and stable cannot be given together")
+    if kind is not None and kind not in KINDS:
+        raise InvalidProblem(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
 
 
 def _pair(bits: Any) -> tuple[int, int] | None:

@@ -21,6 +21,8 @@ HostArray = np.ndarray[Any, Any]
 
 def lacks_blas(problem: GemmProblem) -> str | None:
     """Return why NumPy's BLAS cannot make a product, or None."""
+    if problem.is_integer:
+        return "BLAS has no integers"
     if problem.dtype.itemsize == 2:
         return "BLAS has no half precision"
     if problem.activation:

@@ -321,7 +321,7 @@ def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:
         if for_a >= most_a * a:
             yield replace(whole, kept="a", slots_b=most_b, slots_a=_most(for_a, a, rows))
         # In float16 partial sums would be rounded.
-        if problem.depth > 1 and problem.sum_type == problem.dtype and left > 0:
+        if problem.depth > 1 and problem.dtype.name != "float16" and left > 0:
             k = int(left // (2 * (m + n) * problem.dtype.itemsize))
             k = min(k, max(ceil_divide(problem.depth, FEW), length), problem.depth - 1)
             k = min(k, _even(problem.depth, k)) if k else 0

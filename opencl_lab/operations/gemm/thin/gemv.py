@@ -14,7 +14,6 @@ from opencl_lab.kernels import (
     INDEX_LIMIT,
     VECTOR_WIDTHS,
     lacks_groups,
-    lacks_type,
     largest_power,
     positive,
     power_of_two,
@@ -100,7 +99,7 @@ class Gemv(launches.Product):
         """Need few rows or few columns, and work-groups with barriers where these share sums."""
         if few_of(problem) > MOST_FEW:
             return f"neither m nor n is at most {MOST_FEW}"
-        return lacks_type(device, problem.dtype) or lacks_groups(device)
+        return self.lacks_type(problem, device) or lacks_groups(device)
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
         """Return items on their own for CPUs, and groups that share the sums elsewhere."""
