@@ -49,6 +49,8 @@ if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
     from opencl_lab.operations.sort.functions import sort_by_key as sort_by_key
     from opencl_lab.prepared import Prepared as Prepared
     from opencl_lab.prepared import prepare as prepare
+    from opencl_lab.runtime.exchange import to_device as to_device
+    from opencl_lab.runtime.exchange import to_dlpack as to_dlpack
     from opencl_lab.runtime.replay import free_memory as free_memory
     from opencl_lab.tuning.result import TuneResult as TuneResult
     from opencl_lab.tuning.tune_kernel import tune_kernel as tune_kernel
@@ -74,6 +76,7 @@ _HOMES = {
     "operations.select.functions": ("searchsorted", "topk", "unique"),
     "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
     "prepared": ("Prepared", "prepare"),
+    "runtime.exchange": ("to_device", "to_dlpack"),
     "runtime.replay": ("free_memory",),
     "tuning.tune_kernel": ("tune_kernel",),
     "tuning.result": ("TuneResult",),

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from opencl_lab.paths import cache_dir, free_bytes, read_json
+from opencl_lab.pocl_target import TARGETS
 from opencl_lab.wording import size_text
 
 __all__ = [
@@ -98,12 +99,21 @@ def sections() -> list[str]:
 
 def _entries(section: str) -> Iterator[Path]:
     """Yield what the library, or PoCL for it, has put into a section; links are not followed."""
-    folder = cache_dir(section)
-    if folder.is_symlink() or not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir()):
-        if not path.is_symlink() and SECTIONS[section](path):
-            yield path
+    for folder in _folders(section):
+        for path in sorted(folder.iterdir()):
+            if not path.is_symlink() and SECTIONS[section](path):
+                yield path
+
+
+def _folders(section: str) -> list[Path]:
+    """Return the folder of a section, and those in it for kinds of processors."""
+    top = cache_dir(section)
+    inner = [top / target for target in TARGETS] if section == "pocl" else []
+    return [
+        folder
+        for folder in (top, *inner)
+        if folder.is_dir() and not folder.is_symlink() and not top.is_symlink()
+    ]
 
 
 def section_files(section: str) -> list[Path]:
@@ -124,8 +134,9 @@ def remove_section(section: str) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-    with suppress(OSError):  # a user's own files are left
-        cache_dir(section).rmdir()
+    for folder in reversed(_folders(section)):
+        with suppress(OSError):  # a user's own files are left
+            folder.rmdir()
 
 
 # ------------------------------------------------------------ whom it belongs to

@@ -9,7 +9,9 @@ from typing import Any
 from opencl_lab.errors import DeviceNotFound
 
 try:  # whoever knows devices needs it soon, and what is missing is said here in words
-    import pyopencl  # noqa: F401
+    import pyopencl as cl
+
+    from opencl_lab.queues import queue_of
 except ImportError as error:  # it is linked with an ICD loader that is not there, for example
     raise DeviceNotFound(
         f"pyopencl cannot be loaded ({error}); `oclab doctor` says what to install"
@@ -91,6 +93,9 @@ class Device:
     vectors that kernels are compiled to. With `shared_pointers` kernels can
     read and write any memory of the host in place. `handle` is the
     `pyopencl.Device`; it is None in records made by hand for tests of plans.
+
+    Records can be pickled. In another process they get the handle of the device that is the same
+    there, by `key` and `spec`, or None.
     """
 
     name: str
@@ -118,6 +123,33 @@ class Device:
     simulated: bool = False
     capabilities: Capabilities = field(default_factory=Capabilities)
     handle: Any = field(default=None, compare=False, repr=False)
+
+    def queue(self, *, profiling: bool = False) -> cl.CommandQueue:
+        """Return one of the library's own two queues on it; both are in order.
+
+        It is the queue of calls with host arrays. So device arrays that are made on it share its
+        order and memory with them.
+
+        Parameters
+        ----------
+        profiling : bool
+            Whether its events tell times, which makes each launch take longer on some drivers.
+
+        Returns
+        -------
+        pyopencl.CommandQueue
+            The same one at each call.
+
+        Raises
+        ------
+        LaunchError
+            If there can be none, as in a process that was forked after OpenCL had started.
+        DeviceNotFound
+            If this is the record of a device that is not here.
+        """
+        if self.handle is None:
+            raise DeviceNotFound(f"{self} is the record of a device that is not here")
+        return queue_of(self.handle, profiling)
 
     @property
     def has_double_units(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 import re
 import sys
@@ -10,7 +11,7 @@ import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from opencl_lab.device import Capabilities, Device  # first: it says why pyopencl does not load
 
@@ -18,24 +19,26 @@ from opencl_lab.device import Capabilities, Device  # first: it says why pyopenc
 import pyopencl as cl
 
 from opencl_lab import intel
-from opencl_lab.errors import DeviceNotFound, LaunchError
+from opencl_lab.errors import DeviceNotFound
 from opencl_lab.paths import cache_dir, read_json
 from opencl_lab.pocl import prepare_cache
 from opencl_lab.pocl_target import repair_target
+from opencl_lab.queues import check_fork, note_start
 
 __all__ = [
     "KINDS",
     "DeviceFallbackWarning",
+    "DeviceSpec",
     "Selection",
-    "check_fork",
     "choose_device",
     "device_of",
     "devices",
-    "is_forked",
     "probe_file",
     "select_device",
 ]
 
+DeviceSpec: TypeAlias = str | int | Device | None
+"""What `select_device` takes."""
 KINDS = ("gpu", "accelerator", "cpu")
 LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
@@ -191,9 +194,8 @@ def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, i
 
 @cache
 def _discover() -> tuple[Device, ...]:
-    global _started
     check_fork()
-    _started = True
+    note_start()
     prepare_cache()
     intel.check_switch()
     intel.register()
@@ -225,38 +227,12 @@ def _found() -> tuple[Device, ...]:
         return _discover()
 
 
-# The threads of a driver do not come along into a forked process, which waits for them for ever.
-_started = _forked = False
-
-
 def _after_fork() -> None:
-    global _forked, _discovering
-    _forked = _forked or _started
+    global _discovering
     _discovering = threading.RLock()  # whose thread may not have come along
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def is_forked() -> bool:
-    """Return whether this process was forked after OpenCL had started: drivers fail in it."""
-    return _forked
-
-
-def check_fork() -> None:
-    """Check that drivers work in this process.
-
-    Raises
-    ------
-    LaunchError
-        If it was forked after OpenCL had started.
-    """
-    if _forked:
-        raise LaunchError(
-            "this process was forked after OpenCL had started, and drivers do not survive that; "
-            "start processes by multiprocessing's 'spawn' or 'forkserver', or fork before the "
-            "first use of opencl_lab"
-        )
 
 
 def devices() -> list[Device]:
@@ -373,7 +349,7 @@ def _depth_of_caller() -> int:
     return depth
 
 
-def select_device(spec: str | int | Device | None = None) -> Device:
+def select_device(spec: DeviceSpec = None) -> Device:
     """Return the device to use, as `choose_device` does.
 
     Warns
@@ -401,3 +377,21 @@ def device_of(handle: cl.Device) -> Device:
         if device.handle == handle:
             return device
     return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see
+
+
+def _found_again(record: Device) -> Device:
+    """Return a record with the handle that its device has in this process, if it is here."""
+    for device in devices():
+        if (device.key, device.spec) == (record.key, record.spec):
+            return replace(record, handle=device.handle)
+    return record
+
+
+def _reduced(device: Device) -> Any:
+    """Return what `pickle` makes a device of: a handle means nothing to another process."""
+    if device.handle is None:
+        return object.__reduce_ex__(device, 2)
+    return _found_again, (replace(device, handle=None),)
+
+
+copyreg.pickle(Device, _reduced)

@@ -37,6 +37,7 @@ from opencl_lab.caches import (
     usable_folder,
 )
 from opencl_lab.paths import cache_dir, free_bytes, read_json, write_json
+from opencl_lab.pocl_target import library_target
 from opencl_lab.wording import size_text
 
 __all__ = [
@@ -79,11 +80,15 @@ def _folder() -> Path:
 def prepare_cache() -> None:
     """Point PoCL to a cache that it can use, without damaged files; call before OpenCL.
 
-    A folder that the user chose by ``$POCL_CACHE_DIR`` is kept if it can be written to,
-    by nobody else, and its disk has room. PoCL reads the name once, at its first use.
+    It is a folder for the processor that PoCL compiles for, in the one that the user chose by
+    ``$POCL_CACHE_DIR`` if that can be written to, by nobody else, and its disk has room. PoCL
+    reads the name once, at its first use.
     """
     chosen = os.environ.get("POCL_CACHE_DIR")
     folder = usable_folder(Path(chosen), ROOM) if chosen else section_folder("pocl", ROOM)
+    target = library_target()
+    if target not in (None, folder.name):  # PoCL's keys have LLVM's name for the processor instead
+        folder = usable_folder(folder / target, ROOM)
     found = list(_entries(str(folder)))
     planted = _planted(folder, found)
     if planted is not None:

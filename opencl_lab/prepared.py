@@ -16,13 +16,14 @@ import pyopencl as cl
 import pyopencl.array
 
 import opencl_lab.fft as fft
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d.functions import conv2d
 from opencl_lab.operations.dft.functions import dft
 from opencl_lab.operations.gemm.functions import gemm
 from opencl_lab.operations.select.functions import searchsorted, topk
 from opencl_lab.operations.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.runtime.arrays import AnyArray, is_device_array
+from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array, queue_for
 from opencl_lab.runtime.kinds import kinds_of
 from opencl_lab.runtime.replay import Recipe, data_and_values, is_replayed, record
 
@@ -138,7 +139,7 @@ class Prepared:
         return recipe.run(given)
 
     def _first(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
-        made = [array if is_device_array(array) else np.asarray(array) for array in arrays]
+        made = [as_array(array) for array in arrays]
         got = [(tuple(array.shape), array.dtype) for array in made]
         wanted = list(zip(self.shapes, self.dtypes, strict=True))
         if got != wanted:
@@ -209,9 +210,9 @@ def prepare(
     **options
         Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as `c` of
         `gemm`, are those of all calls. Of the `weights` of `conv2d` on the host the values are
-        taken now; later changes of that array make no difference. With ``queue=`` and a `shape`,
-        arrays are expected on that queue's device, else on the host. Others work too, after one
-        slow call.
+        taken now; later changes of that array make no difference. With a `shape` and ``queue=``
+        or ``device=``, arrays are expected on that device, else on the host. Others work too,
+        after one slow call.
 
     Returns
     -------
@@ -240,7 +241,7 @@ def prepare(
     if (shape is None) == (not arrays):
         raise InvalidProblem("prepare takes either arrays or shape=")
     if not arrays:
-        arrays = _examples(shape, dtype, options.get("queue"))
+        arrays = _examples(shape, dtype, options.get("queue"), options.get("device"))
     for array in arrays:
         if not isinstance(array, (np.ndarray, cl.array.Array)):
             raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
@@ -261,10 +262,9 @@ def prepare(
     return prepared
 
 
-def _examples(shape: Any, dtype: Any, queue: Any) -> tuple[AnyArray, ...]:
+def _examples(shape: Any, dtype: Any, queue: Any, device: DeviceSpec) -> tuple[AnyArray, ...]:
     """Return arrays of zeros; on the device of the queue, if there is one."""
-    if queue is not None and not isinstance(queue, cl.CommandQueue):
-        raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
+    queue = queue_for(None, queue, device)
     several = isinstance(shape, (tuple, list)) and any(map(np.ndim, shape))
     shapes = list(shape) if several else [shape]
     types = list(dtype) if isinstance(dtype, (tuple, list)) else [dtype] * len(shapes)

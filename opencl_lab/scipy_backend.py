@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab import fft as transforms
-from opencl_lab.discovery import is_forked
 from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.queues import is_forked
+from opencl_lab.runtime.arrays import as_array, is_device_array
 
 __all__ = ["__ua_domain__", "__ua_function__", "calls"]
 
@@ -61,9 +61,9 @@ class _Unsupported(Exception):
 
 def _array(x: Any) -> Any:
     """Return `x` as an array that can be transformed here."""
-    if is_device_array(x):
-        return x
-    array = np.asarray(x)
+    array = as_array(x)  # no masked one, which SciPy gets
+    if is_device_array(array):
+        return array
     wide = array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype.char == "g"
     if wide or not array.size or is_forked():
         raise _Unsupported

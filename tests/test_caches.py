@@ -52,6 +52,7 @@ def test_only_what_the_library_wrote_is_cleared(root):
             "pocl/README",
             "pocl/NH/README",
             "pocl/AB/CD/x",
+            "pocl/core2/mine",
             "AB/x",
         ),
     ]
@@ -59,6 +60,7 @@ def test_only_what_the_library_wrote_is_cleared(root):
     ours += [f"icd/drivers-{'0a' * 10}/intel.icd", "icd/.drivers-ab_12345/intel.icd"]
     theirs += ["icd/drivers-mine/a.icd", "icd/mine.icd"]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
+    ours += [f"pocl/haswell/{PROGRAM}", "pocl/haswell/checked.json"]
     ours += ["pocl/checked.json", f"pocl/.oclab-{'0a' * 8}.json"]
     _fill(root, *theirs, *ours)
     write_json(root / "doctor" / "gpu.json", REPORT)

@@ -10,6 +10,7 @@ import pytest
 from dft_checks import write_tone
 
 from opencl_lab.cli import main
+from opencl_lab.comparison.plots import plot_curves
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.dft.operation import DFT
 
@@ -72,6 +73,20 @@ def test_curves_and_columns_of_complex_signals_have_both_signs():
     assert columns["frequency_hz"][np.argmax(columns["magnitude"])] == pytest.approx(-2)
     empty = {"spectrum": np.empty((0, 0, 1), complex)}
     assert DFT.curves({"signal": np.empty(0)}, empty).points.size == 0
+
+
+def test_no_channel_hides_another_nor_what_was_computed(tmp_path, figures):
+    signals = np.stack([np.cos(2 * np.pi * f * np.arange(64) / 64) for f in (4, 9)])
+    spectrum = np.fft.fft(signals).astype(np.complex64)[:, :, None]
+    curves = DFT.curves({"signal": signals}, {"spectrum": spectrum})
+    plot_curves(tmp_path / "x.png", curves, "title")
+    panels = figures[0].axes
+    assert [axes.get_ylabel() for axes in panels] == ["row 0", "row 1"]
+    for axes, cycles in zip(panels, (4, 9), strict=True):
+        (line,) = axes.lines
+        points, values = line.get_data()
+        assert abs(points[np.argmax(values)]) == pytest.approx(cycles / 64)
+        assert -140 < min(values) < -130  # the rounding of float32, below which nothing is known
 
 
 def test_real_types_are_problems_of_half_a_spectrum():

@@ -12,11 +12,9 @@ import opencl_lab as ol
 from opencl_lab.cli.common import global_options
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.comparison import runner
+from opencl_lab.comparison.drawing import saved_figure, set_title
 from opencl_lab.comparison.implementations import ReferenceRun, Workload
 from opencl_lab.comparison.ours import OpenCL
-from opencl_lab.comparison.plots import (
-    set_title,
-)
 from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.measuring.difference import Difference
@@ -341,6 +339,17 @@ def test_titles_are_broken_only_where_they_would_leave_the_picture():
     for words, lines in ((14, 1), (28, 2)):  # of about half an inch
         set_title(axes, " ".join(["sorting"] * words), 8)
         assert axes.get_title(loc="left").count("\n") == lines - 1
+
+
+def test_scales_are_as_high_as_their_pictures_and_no_difference_has_none(tmp_path, figures):
+    pictures = {"before": np.eye(30, 90), "difference": np.zeros((30, 90))}
+    saved_figure(tmp_path / "x.png", lambda axes: None, 8, 2, pictures)
+    figures[0].canvas.draw()
+    image, empty, *_ = figures[0].axes
+    (scale,) = image.child_axes
+    assert scale.get_window_extent().height == pytest.approx(image.get_window_extent().height)
+    assert [text.get_text() for text in empty.texts] == ["0 everywhere"] and not empty.child_axes
+    assert figures[0].get_figheight() < 2 + 1.7  # no higher than wide pictures need
 
 
 def test_of_several_algorithms_the_one_that_auto_takes_is_named(device):

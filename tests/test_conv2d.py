@@ -178,10 +178,10 @@ def test_integers_are_exact_with_integer_weights(dtype, algorithm, rng, queue):
     for factor in (1, 70_000):  # sums that need more than 32 bits
         weights = rng.integers(-9, 9, (3, 4)) * factor
         exact = ndimage.correlate(image.astype(np.int64), weights, mode="nearest")
-        wrapped = conv2d(image, weights, boundary="nearest", **options)
+        wrapped = conv2d(image, weights, boundary="nearest", saturate=False, **options)
         assert wrapped.dtype == dtype
         np.testing.assert_array_equal(wrapped, exact.astype(dtype))
-        clipped = conv2d(image, weights, boundary="nearest", saturate=True, **options)
+        clipped = conv2d(image, weights, boundary="nearest", **options)
         np.testing.assert_array_equal(clipped, exact.clip(limits.min, limits.max).astype(dtype))
 
 
@@ -194,7 +194,7 @@ def test_integers_wrap_around_however_large_the_sums(dtype, rng, queue):
             right = image.astype(float) * weight
             low = np.where(np.isfinite(right), np.fmod(right, 2**16), 0).astype(int).astype(dtype)
         for algorithm in ("naive", "register"):
-            result = conv2d(image, weights, algorithm=algorithm, queue=queue)
+            result = conv2d(image, weights, saturate=False, algorithm=algorithm, queue=queue)
             np.testing.assert_array_equal(result, low, err_msg=f"{algorithm} {weight}")
         problem = Conv2dProblem(*image.shape, 1, 1, image.dtype)
         exact = expected.correlate(problem, image[None, ..., None], weights)
@@ -210,12 +210,12 @@ def test_integers_with_real_weights_are_rounded(algorithm, rng, queue):
     weights = np.full((3, 3), 1 / 9)
     np.testing.assert_array_equal(conv2d(flat, weights, boundary="wrap", **options), flat)
     sums = right(image, weights)
-    result = conv2d(image, weights, saturate=True, **options)
+    result = conv2d(image, weights, **options)
     assert (np.abs(result - sums) <= 0.5 + 1e-4).all()
     sums = right(image, 4 * weights)
-    result = conv2d(image, 4 * weights, saturate=True, **options)
+    result = conv2d(image, 4 * weights, **options)
     assert result.max() == 255 and (np.abs(result - sums.clip(0, 255)) <= 0.5 + 1e-3).all()
-    result = conv2d(image, -weights, **options)
+    result = conv2d(image, -weights, saturate=False, **options)
     assert (np.abs((result.astype(int) - 256) % -256 - right(image, -weights)) <= 0.5 + 1e-4).all()
 
 
@@ -282,5 +282,13 @@ def test_device_arrays_stay_on_the_device(rng, queue):
         conv2d(host_image, cl.array.to_device(queue, weights))
     with pytest.raises(InvalidProblem, match="float32"):
         conv2d(image, cl.array.to_device(queue, weights.astype(np.int32)))
+    pixels, factors = (
+        rng.integers(0, 256, (40, 60), np.uint8),
+        rng.integers(-9, 9, (3, 5), np.int32),
+    )
+    there = [cl.array.to_device(queue, array) for array in (pixels, factors)]
+    exact = ndimage.correlate(pixels.astype(int), factors, mode="constant")
+    np.testing.assert_array_equal(conv2d(*there).get(), exact.clip(0, 255))
+    np.testing.assert_array_equal(conv2d(*there, saturate=False).get(), exact.astype(np.uint8))
     empty = conv2d(cl.array.empty(queue, (0, 4), np.float32), weights, mode="full")
     assert empty.shape == (2, 8) and not empty.get().any()

@@ -60,11 +60,32 @@ def test_out_may_be_the_image(rng, queue):
         (np.ones((3, 3)), np.ones((3, 3)), {"cval": "much"}, "cval"),
         (np.ones((3, 3)), np.ones((3, 3)), {"cval": np.complex64(2)}, "cval"),
         (np.ones((3, 3)), np.ones((3, 3)), {"channels_last": True}, "channels"),
+        (np.ones((9, 7, 3)), np.ones((3, 3)), {}, "channels_last=True"),
+        (np.ones((2, 5, 5, 4)), np.ones((3, 3)), {}, "a stack of images of 5 x 4"),
+        (np.ma.masked_less(np.eye(3), 1), np.ones((3, 3)), {}, "masks are not supported"),
+        (np.ones((3, 3)), np.ma.masked_less(np.eye(3), 1), {}, "masks are not supported"),
     ],
 )
 def test_what_is_no_problem_says_why(image, weights, options, words, queue):
     with pytest.raises(InvalidProblem, match=words):
         conv2d(image, weights, queue=queue, **options)
+
+
+def test_stacks_that_look_like_colours_are_filtered_if_asked(rng, queue):
+    stack, weights = rng.random((9, 7, 3), np.float32), rng.random((3, 3))
+    planes = conv2d(stack, weights, channels_last=False, queue=queue)
+    for shape in ((9, 4, 3), (4, 7, 3), (9, 7, 5)):  # which do not look so
+        part = np.resize(stack, shape)
+        np.testing.assert_array_equal(
+            conv2d(part, weights, queue=queue),
+            conv2d(part, weights, channels_last=False, queue=queue),
+        )
+    for plane, image in zip(planes, stack, strict=True):
+        assert_close(plane, right(image, weights), weights)
+    assert not np.ma.is_masked(np.ma.asarray(stack))
+    np.testing.assert_array_equal(
+        conv2d(np.ma.asarray(stack), weights, channels_last=False, queue=queue), planes
+    )
 
 
 def test_a_value_beyond_the_edges_that_float32_cannot_hold_is_an_infinity(rng, queue):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 import warnings
 from dataclasses import FrozenInstanceError, replace
 
@@ -13,6 +16,7 @@ import opencl_lab as ol
 from opencl_lab import discovery as module
 from opencl_lab.device import Capabilities, Device
 from opencl_lab.discovery import choose_device
+from opencl_lab.errors import DeviceNotFound
 
 INTEL_CPU = Device(
     "EPYC", "cpu", platform="Intel(R) OpenCL", compute_units=2, clock=0, platform_index=6
@@ -273,3 +277,22 @@ def test_records_are_frozen_and_compare_without_their_handle():
     assert replace(CPU, handle=object()) == CPU
     with pytest.raises(FrozenInstanceError):
         CPU.name = "other"
+
+
+def test_records_are_pickled_and_find_their_device_again(device):
+    copy = pickle.loads(pickle.dumps(device))
+    assert copy == device and copy.handle == device.handle
+    assert copy.queue() is device.queue() and device.queue(profiling=True) is not device.queue()
+    elsewhere = pickle.loads(pickle.dumps(replace(device, name="another", platform_index=7)))
+    assert elsewhere.name == "another" and elsewhere.handle is None
+    assert pickle.loads(pickle.dumps(elsewhere)) == elsewhere
+    with pytest.raises(DeviceNotFound, match=r"another .* is the record of a device that is not h"):
+        elsewhere.queue()
+
+
+def test_a_device_goes_to_another_process(device):
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).queue().device.name)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(device), capture_output=True, check=False
+    )
+    assert done.stdout.decode().strip() == device.name, done.stderr.decode()

@@ -174,17 +174,8 @@ def test_figures_of_a_gpu_are_those_of_data_on_it(tool, copied, runs):
     assert any("CuPy" in run.names for run in before)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "shown"),
-    [
-        ([1000, 10_000, 100_000], [1000, 10_000, 100_000]),
-        ([512, 1000, 1024, 2048], [512, 1024, 2048]),
-        ([2048, 3000, 4096, 8192], [2048, 3000, 4096, 8192]),
-        ([64, 2048, 3000, 4096, 1 << 20], [64, 4096, 1 << 20]),
-    ],
-)
-def test_labels_of_sizes_have_room(sizes, shown, tool):
-    assert tool.spaced(sizes) == shown
+def test_titles_have_no_marks_of_markdown(tool, runs):
+    assert "`" not in tool.plot("gemm", runs)
 
 
 def test_missing_markers_are_an_error(tool, runs):

@@ -18,6 +18,7 @@ import pytest
 
 from opencl_lab import pocl
 from opencl_lab.errors import BuildError
+from opencl_lab.pocl_target import library_target
 from opencl_lab.runtime.session import session_of
 from opencl_lab.template import Source
 
@@ -43,9 +44,11 @@ WRAPPED += len(BITCODE).to_bytes(4, "little") + bytes(4) + BITCODE + bytes(8)
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    """An empty folder that POCL_CACHE_DIR names."""
-    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
-    return tmp_path
+    """An empty folder for this processor that POCL_CACHE_DIR names."""
+    folder = tmp_path / (library_target() or "pocl")
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("POCL_CACHE_DIR", str(folder))
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -259,12 +262,25 @@ def test_what_was_checked_is_not_read_again(folder, monkeypatch):
     assert read == [path, path]
 
 
-def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path):
-    monkeypatch.setenv("POCL_CACHE_DIR", "")
+@pytest.mark.parametrize("chosen", ["", "mine"])
+def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path, chosen):
+    monkeypatch.setenv("POCL_CACHE_DIR", chosen and str(tmp_path / chosen))
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
-    pocl.prepare_cache()
-    assert os.environ["POCL_CACHE_DIR"] == str(tmp_path / "pocl")
-    assert (tmp_path / "pocl").is_dir()
+    for _ in range(2):  # in a child process, too
+        pocl.prepare_cache()
+        folder = tmp_path / (chosen or "pocl") / (library_target() or "")
+        assert os.environ["POCL_CACHE_DIR"] == str(folder) and folder.is_dir()
+
+
+def test_other_processors_have_other_programs(monkeypatch, tmp_path):
+    """Those that an LLVM does not know have all one name in PoCL's keys."""
+    folders = set()
+    for target in ("haswell", "skylake-avx512"):
+        monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
+        monkeypatch.setattr(pocl, "library_target", lambda target=target: target)
+        pocl.prepare_cache()
+        folders.add(os.environ["POCL_CACHE_DIR"])
+    assert folders == {str(tmp_path / "haswell"), str(tmp_path / "skylake-avx512")}
 
 
 def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):

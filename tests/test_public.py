@@ -1,6 +1,7 @@
 """The public names."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -36,6 +37,18 @@ def test_functions_are_not_hidden_by_packages():
 
     assert callable(opencl_lab.compare) and callable(opencl_lab.sort)
     assert opencl_lab.compare is opencl_lab.comparison.runner.compare
+
+
+def test_what_takes_a_queue_takes_a_device_too():
+    homes = [opencl_lab, *(getattr(opencl_lab, name) for name in opencl_lab._MODULES)]
+    found = {}
+    for name, item in ((name, getattr(home, name)) for home in homes for name in home.__all__):
+        if inspect.isfunction(item):
+            found[name] = inspect.signature(item).parameters
+    taking = {name: given for name, given in found.items() if "queue" in given}
+    assert len(taking) > 35
+    for name, given in taking.items():
+        assert "device" in given and given["device"].kind is given["queue"].kind, name
 
 
 def test_importing_the_package_does_not_import_opencl():

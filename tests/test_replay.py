@@ -165,6 +165,15 @@ def test_values_of_weights_belong_to_the_kind(side, device, rng, runs):
         assert equal(result, ol.conv2d(pixels, weights))
 
 
+def test_calls_for_a_device_are_replayed(device, rng, runs):
+    replay.forget()
+    keys = rng.integers(0, 9, 77, np.int32)
+    for where in (device, device.spec):
+        for _ in range(2):
+            assert np.array_equal(ol.sort(keys, device=where), np.sort(keys))
+    assert len(runs) == 2
+
+
 def test_options_belong_to_the_kind(rng, runs):
     a = np.zeros((4, 4), np.float32)
     for alpha in (1.0, 0.0, -0.0, 1, True, float("nan"), float("nan")):

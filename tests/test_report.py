@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from documents import row, slower, sweep
@@ -13,6 +14,7 @@ from opencl_lab.comparison.stored import read_results
 from opencl_lab.report.chapters import sections_of
 from opencl_lab.report.figures import figures_of
 from opencl_lab.report.page import page_of
+from opencl_lab.report.ratios import ratios_of, sparkline
 from opencl_lab.report.summary import summary_of, troubles_of
 from opencl_lab.report.sweeps import find_results, sweeps_of
 
@@ -75,7 +77,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "4 documents" in out and err.count("left out") == 4
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     page, words = checked(text), Page(text).words
-    assert page.tags.count("svg") > 9 and page.tags.count("table") == 9
+    assert page.tags.count("svg") > 9 and page.tags.count("table") == 14
     assert "6 experiments with" in words and "1 row failed" in words
     for name in ("e.json is damaged", "f.json has the schema oclab/2", "g.json has no measured"):
         assert name in words
@@ -97,41 +99,52 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "Some device" in words
 
 
-def test_sentences_are_drawn_from_the_rows(tmp_path):
+def test_ratios_say_who_is_fastest_by_size(tmp_path):
     (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
-    winners, end, crossings = summary_of(one)
-    said = "c:seq at 100, opencl:radix from 1,000 on (level with others at 10,000) (n)"
-    assert winners == f"Fastest by total time: {said}."
-    assert end == (
-        "At n = 10,000, opencl:radix takes 220 ms, level within noise with numpy (1.10 times); "
-        "the next, c:seq, 10 times as long."
-    )
-    assert "opencl:radix is faster than c:seq from about" in crossings
-    assert crossings.endswith("it is within noise of numpy at the largest.")
+    table = ratios_of(one.series, one.axis)
+    assert table.heads == ["by n", "", "100", "1,000", "10,000"]
+    texts = [[cell.text for cell in cells if not cell.picture] for cells in table.rows]
+    assert texts == [
+        ["OpenCL, ms", "", "17.6", "35.2", "220"],
+        ["numpy", "0.50x", "2.00x", "\u22481.10x"],
+        ["c:seq", "0.12x", "4.00x", "10x"],
+    ]
+    numpy = table.rows[1][2:]
+    assert [cell.style for cell in numpy] == ["slower", "faster", "level"]
+    assert numpy[0].tip == "opencl:radix takes 17.6 ms, numpy takes 8.8 ms"
+    assert summary_of(one) == []  # no sentence repeats it
     assert [trouble.text for trouble in troubles_of(one)] == [
         "blas was not measured: no BLAS is installed",
         "opencl:merge-path failed (compile) at n = 10,000: error: no such type",
     ]
 
 
+def test_a_small_picture_has_every_size_below_and_above_the_line(tmp_path):
+    points = [(1, 0.1), (10, 1), (100, 10)]
+    picture = ElementTree.fromstring(sparkline(points))
+    one, line = (path.get("d")[1:].split("L") for path in picture.findall("path"))
+    places = [tuple(map(float, text.split())) for text in line]
+    assert places[0][0] < places[1][0] < places[2][0] and len({y for _, y in places}) == 3
+    level = float(one[0].split()[1])
+    assert places[0][1] > places[1][1] == level > places[2][1]  # down is more
+    assert sparkline([(5, 1.0), (5, 1.0)])  # of no width, and no height
+
+
 @pytest.mark.parametrize(
-    ("factors", "said"),
+    ("names", "said"),
     [
-        ([(1, 9), (1, 9), (1, 9)], "opencl:a at every size"),
-        ([(9, 1), (1, 9), (9, 1)], "c:seq at 1, opencl:a at 2, c:seq at 4 (n)"),
-        ([(9, 1), (9, 1), (1, 9)], "c:seq up to 2, opencl:a at 4 (n)"),
-        ([(9, 1), (1, 9), (1, 9), (9, 1)], "c:seq at 1, opencl:a from 2 to 4, c:seq at 8 (n)"),
+        (("opencl:a", "opencl:b"), ["OpenCL, ms", "opencl:a", "opencl:b"]),
+        (("c:seq", "numpy"), ["the fastest, ms", "c:seq", "numpy"]),
+        (("opencl:a",), ["OpenCL, ms"]),
     ],
 )
-def test_winners_are_named_by_ranges(tmp_path, factors, said):
-    rows = [
-        {"n": 2**index, **slower(factor, name).as_row()}
-        for index, pair in enumerate(factors)
-        for name, factor in zip(("opencl:a", "c:seq"), pair, strict=True)
-    ]
-    problem = {"operation": "sort", "sizes": [row["n"] for row in rows]}
-    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", problem=problem, results=rows)))
-    assert summary_of(one)[0] == f"Fastest by total time: {said}."
+def test_ratios_without_others_or_without_ours(tmp_path, names, said):
+    rows = [slower(1 + 9 * place, name) for place, name in enumerate(names)]
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", *rows)))
+    table = ratios_of(one.series, one.axis)
+    assert [cells[0].text for cells in table.rows] == said
+    ratios = [cells[-1].text for cells in table.rows[1:]]
+    assert ratios == ["\u22481.000x", "10x"][: len(ratios)]
 
 
 def test_plots_have_real_text_and_a_tooltip_for_each_mark(tmp_path):
@@ -142,7 +155,7 @@ def test_plots_have_real_text_and_a_tooltip_for_each_mark(tmp_path):
         titles = re.findall(r"<title>([^<]*)</title>", figure.svg)
         assert len(titles) == 9 and len(set(titles)) == 9  # three implementations, three sizes
         assert {name for _, name in figure.legend} >= {"opencl:radix", "c:seq", "numpy"}
-        assert ">10000</text>" in figure.svg and "total time" in figure.svg
+        assert ">10,000</text>" in figure.svg and "total time" in figure.svg
         assert "#000000" not in figure.svg and "currentColor" in figure.svg
         assert "font-family" not in figure.svg and "opencl:radix</text>" not in figure.svg
     assert "opencl:radix, n = 1,000: 35.2 ms (32 to 38.4, 5 runs), 0.25 times c:seq" in titles[1]
@@ -185,7 +198,6 @@ def test_missing_fields_leave_gaps_and_no_more(tmp_path):
     assert [results.operation for results in found] == ["", "x"]
     words = checked(page_of(found, skipped, tmp_path)).words
     assert "Nothing was measured with a right result." in words
-    assert "Only a was measured." in words
 
 
 def test_letters_of_all_kinds(tmp_path):

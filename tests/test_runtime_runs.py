@@ -14,12 +14,12 @@ import pytest
 from runtime_kernels import ADD, INT32, SMALL, run_plan
 
 import opencl_lab as ol
+from opencl_lab import queues
 from opencl_lab.errors import InvalidConfig, LaunchError
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
 from opencl_lab.plan import Buffer, Plan
 from opencl_lab.runtime import bound, host
-from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.recording import Step
 from opencl_lab.runtime.session import default_queue, session_of
@@ -274,7 +274,7 @@ def test_no_context(device, monkeypatch):
 
     monkeypatch.setattr(cl, "Context", fail)
     with pytest.raises(LaunchError, match="no context on"):
-        session_module._default_context.__wrapped__(device.handle)
+        queues._context.__wrapped__(device.handle)
 
 
 # ----------------------------------------------------------------- executables

@@ -17,6 +17,7 @@ import pytest
 from runtime_kernels import INT32, SMALL
 
 import opencl_lab as ol
+from opencl_lab import queues
 from opencl_lab.errors import LaunchError
 from opencl_lab.plan import Buffer, Plan, Table
 from opencl_lab.runtime import session as session_module
@@ -110,8 +111,8 @@ def test_threads_share_one_session_and_one_queue(function, fresh, device, monkey
     if function == "device_of":
         made = together(*[lambda: session_of(fresh)] * 2)
     else:
-        uncached = session_module._default_queue.__wrapped__
-        monkeypatch.setattr(session_module, "_default_queue", cache(uncached))
+        uncached = queues._queue.__wrapped__
+        monkeypatch.setattr(queues, "_queue", cache(uncached))
         made = together(*[lambda: default_queue(device)] * 2)
     assert made[0] is made[1]
 

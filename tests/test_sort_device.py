@@ -9,8 +9,10 @@ import pytest
 from sort_checks import SHAPE, SMALL, VIEWS
 
 import opencl_lab as ol
+from opencl_lab.discovery import device_of
 from opencl_lab.operations.sort.operation import SORT
 from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
 # -------------------------------------------------------------- device arrays
@@ -198,15 +200,86 @@ def test_arrays_of_different_contexts(device, queue, own_queue):
         ol.sort_by_key(keys, foreign)
 
 
-def test_part_of_a_device(device, own_queue, rng):
+@pytest.fixture
+def parts(device):
+    """Two halves of the device: others than it, and than each other."""
     try:
-        parts = device.handle.create_sub_devices([cl.device_partition_property.EQUALLY, 1])
+        return device.handle.create_sub_devices([cl.device_partition_property.EQUALLY, 1])
     except cl.Error as error:
         pytest.skip(f"the device cannot be divided: {error}")
+
+
+def test_part_of_a_device(parts, own_queue, rng):
     mine = own_queue(parts[0])
     keys = rng.integers(0, 500, 1_000, np.int32)
     assert session_of(mine).device.compute_units == 1
     np.testing.assert_array_equal(ol.sort(keys, queue=mine, **SMALL), np.sort(keys))
+
+
+CALLS = {
+    "sort": lambda x, **where: ol.sort(x, **where),
+    "argsort": lambda x, **where: ol.argsort(x, **where),
+    "sort_by_key": lambda x, **where: ol.sort_by_key(x, x, **where)[0],
+    "topk": lambda x, **where: ol.topk(x, 3, **where)[1],
+    "unique": lambda x, **where: ol.unique(x, **where),
+    "searchsorted": lambda x, **where: ol.searchsorted(x[0], x, **where),
+    "gemm": lambda x, **where: ol.gemm(x, x, **where),
+    "conv2d": lambda x, **where: ol.conv2d(x, np.ones((3, 3)), **where),
+    "dft": lambda x, **where: ol.dft(x, **where),
+    "fft": lambda x, **where: ol.fft.fft(x, **where),
+    "ihfft2": lambda x, **where: ol.fft.ihfft2(x, **where),
+    "hfftn": lambda x, **where: ol.fft.hfftn(x, **where),
+    "idctn": lambda x, **where: ol.fft.idctn(x, **where),
+    "fftshift": lambda x, **where: ol.fft.fftshift(x, **where),
+    "convolve": lambda x, **where: ol.fft.convolve(x, x, **where),
+    "power_spectrum": lambda x, **where: ol.fft.power_spectrum(x, **where)[1],
+    "prepare": lambda x, **where: ol.prepare("sort", x, **where)(x),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_device_that_is_asked_for(name, device, parts, queue, rng):
+    call, x = CALLS[name], rng.standard_normal((6, 6), dtype=np.float32)
+    expected = call(x)
+    for wish in (device, device.spec):
+        for _ in range(2):  # the second time from what was recorded
+            np.testing.assert_array_equal(call(x, device=wish), expected)
+    with pytest.raises(ol.InvalidProblem, match="queue= or device=, not both"):
+        call(x, queue=queue, device=device)
+    there = cl.array.to_device(queue, x)
+    result = call(there, device=device)  # where it is already
+    on_host = isinstance(result, np.ndarray)  # spectra of power
+    assert on_host or result.queue == queue
+    np.testing.assert_array_equal(result if on_host else result.get(), expected)
+    with pytest.raises(ol.InvalidProblem, match=r"the array is on .*, and device= says"):
+        call(there, device=device_of(parts[0]))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_masked_arrays_are_refused(name, rng):
+    x = np.ma.masked_less(rng.standard_normal((6, 6)), 0)
+    with pytest.raises(ol.InvalidProblem, match="masks are not supported"):
+        CALLS[name](x)
+
+
+def test_each_of_several_devices_is_asked(parts, rng, monkeypatch):
+    """The halves of a device have equal records, so that nothing but their handle tells them."""
+    ran = []
+    monkeypatch.setattr(
+        "opencl_lab.solver.execute",
+        lambda executable, inputs, queue, out: (
+            ran.append(queue.device) or execute(executable, inputs, queue, out)
+        ),
+    )
+    keys = rng.integers(0, 500, 1_000, np.int32)
+    for part in parts[:2]:
+        np.testing.assert_array_equal(ol.sort(keys, device=device_of(part)), np.sort(keys))
+    assert ran == parts[:2]
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(ol.DeviceNotFound, match="no OpenCL device matches 'abacus'"):
+        ol.sort([2, 1], device="abacus")
 
 
 def test_default_device(rng):

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import pytest
 from comparison_rows import row
+from matplotlib.legend import Legend
 
 from opencl_lab.cli import main
 from opencl_lab.cli.crossover import range_of
@@ -67,8 +68,12 @@ def test_a_mark_per_size_and_implementation_tells_the_side(tmp_path, figures, se
     assert (host.get_edgecolor() == there.get_edgecolor()).all()
     assert (there.get_facecolor()[0][:3] == 1).all() and (host.get_facecolor()[0][:3] != 1).any()
     figures[0].canvas.draw()
-    assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
-    boxes = [text.get_window_extent() for text in axes.get_legend().get_texts()]
+    (legend,) = axes.findobj(Legend)
+    width = figures[0].get_window_extent().width
+    assert legend.get_window_extent().y1 <= axes.xaxis.get_tightbbox().y0
+    assert axes.get_window_extent().width > 0.85 * width  # which the legend does not take
+    boxes = [text.get_window_extent() for text in legend.get_texts()]
+    assert min(box.x0 for box in boxes) > 0 and max(box.x1 for box in boxes) < width
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
@@ -116,17 +121,57 @@ def test_numbers_of_crossovers_at_one_size_stand_above_each_other(tmp_path, figu
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
-@pytest.mark.parametrize("sizes", [[4, 16, 64, 4096, 4467, 4871, 5120, 8192, 9000, 14387, 32768]])
-def test_labels_of_close_sizes_do_not_overlap(tmp_path, figures, sizes):
+@pytest.mark.parametrize(
+    ("sizes", "fewest"),
+    [
+        ([1000, 10_000, 100_000], 3),
+        ([2048, 3000, 4096, 8192], 4),
+        ([4, 16, 64, 4096, 4467, 4871, 5120, 8192, 9000, 14387, 32768], 6),
+        (range(1_000_000, 1_000_040), 2),
+    ],
+)
+def test_labels_of_close_sizes_do_not_overlap(tmp_path, figures, sizes, fewest):
     series = [(size, [row("opencl:x", size), row("numpy", size)]) for size in sizes]
     plot_times(tmp_path / "x.svg", series, "n", "title")
+    figures[0].canvas.draw()
     (axes,) = figures[0].axes
-    angles = {label.get_rotation() for label in axes.get_xticklabels()}
-    assert angles == {45}  # else these stand in each other's way
-    plot_times(tmp_path / "y.svg", series[:4], "n", "title")
-    figures[1].canvas.draw()
-    boxes = [label.get_window_extent() for label in figures[1].axes[0].get_xticklabels()]
+    labels = [label for label in axes.get_xticklabels() if label.get_text()]
+    assert len(labels) >= fewest
+    assert [labels[0].get_text(), labels[-1].get_text()] == [f"{sizes[0]:,}", f"{sizes[-1]:,}"]
+    boxes = [label.get_window_extent() for label in labels]
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize(
+    ("least", "most"), [(1.0, 2.1), (0.1, 0.26), (3e-4, 2e3), (11.0, 11.3), (1e-9, 1e9)]
+)
+def test_a_logarithmic_axis_has_several_labels(tmp_path, figures, least, most):
+    series = [(10, [row("numpy", least)]), (100, [row("numpy", most)])]
+    plot_times(tmp_path / "x.svg", series, "n", "title")
+    figures[0].canvas.draw()
+    (axes,) = figures[0].axes
+    low, high = axes.get_ylim()
+    ticks = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    shown = [label for tick, label in ticks if low <= tick <= high]
+    assert len({label.get_text() for label in shown}) == len(shown) >= 3
+    boxes = [label.get_window_extent() for label in shown]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_of_many_crossovers_the_first_over_each_other_is_marked(tmp_path, figures):
+    names = [f"numpy {index}" for index in range(4)]
+    series = [
+        (size, [row("opencl:x", x), row("opencl:y", y), *(row(name, 2.0) for name in names)])
+        for size, x, y in ((10, 4.0, 3.0), (100, 1.0, 1.5))
+    ]
+    plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
+    (axes,) = figures[0].axes
+    lines, notes = ([t.get_text() for t in item.get_texts()] for item in axes.findobj(Legend))
+    assert lines == ["opencl:x", "opencl:y", *names]
+    assert [note.split(" from")[0] for note in notes[:-1]] == [
+        f"{k}: opencl:x" for k in (1, 2, 3, 4)
+    ]
+    assert notes[-1] == "and 5 more, which are not marked"
 
 
 def test_what_has_no_roofline_says_why(series):
@@ -150,7 +195,7 @@ def test_efficiency_is_shown_of_ours_and_of_several_workers(tmp_path, figures):
     assert [share_of_worker(item) for item in rows] == [3, None, 3, 3, None]
     plot_efficiency(tmp_path / "x.svg", [(1, rows), (9, rows)], "n", "c:seq", "title")
     (axes,) = figures[0].axes
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in axes.findobj(Legend)[0].get_texts()]
     assert labels == ["opencl:x (1 compute unit)", "c:omp x2 (2 threads)", "mpi:c x4 (4 ranks)"]
     looks = styles([item.implementation for item in rows])  # as in the other plots of the sweep
     assert axes.lines[1].get_color() == looks["c:omp x2"]["color"]

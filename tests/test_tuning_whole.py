@@ -131,6 +131,13 @@ def test_a_plot_keeps_times_of_the_search_and_of_the_finals_apart(task):
     assert max(axes.get_xticks()) <= count
 
 
+def test_values_of_a_parameter_are_not_joined_by_lines(task, tmp_path, figures):
+    result, _ = replay(task, strategy="random")
+    plot_tuning(tmp_path / "search.png", result, "title")
+    panels = figures[0].axes[1:]
+    assert panels and all(line.get_linestyle() == "None" for axes in panels for line in axes.lines)
+
+
 def test_a_plot_of_nothing_but_failures(task, tmp_path):
     result, _ = replay(task, time_of=lambda config: None, budget=4)
     plot_tuning(tmp_path / "search.svg", result, "title")

@@ -5,6 +5,23 @@ import numpy as np
 import opencl_lab as ol
 
 x = np.zeros((8, 8), np.float32)
+device = ol.select_device("cpu")
+device.queue(profiling=True).finish()
+ol.sort(x, device=device)
+ol.sort(x, device=1.5)  # type: ignore[arg-type]
+ol.gemm(x, x, precision="tf32", activation="relu", device="cpu")
+ol.gemm(x, x, precision="fast")  # type: ignore[arg-type]
+ol.gemm(x, x, activation="tanh")  # type: ignore[arg-type]
+ol.conv2d(x, x, mode="valid", boundary="wrap", channels_last=False)
+ol.conv2d(x, x, mode="most")  # type: ignore[arg-type]
+ol.conv2d(x, x, boundary="cliff")  # type: ignore[arg-type]
+ol.dft(x, norm=None)
+ol.dft(x, norm="sideways")  # type: ignore[arg-type]
+ol.fft.fft2(x, norm="ortho")
+ol.fft.fft2(x, norm="sideways")  # type: ignore[arg-type]
+ol.fft.convolve(x, x, "most")  # type: ignore[arg-type]
+ol.fft.power_spectrum(x, scaling="most")  # type: ignore[arg-type]
+ol.searchsorted(x[0], x, "middle")  # type: ignore[arg-type]
 ol.unique(x).sum()
 values, first, counts = ol.unique(x, True, return_index=True)
 ol.unique(x, return_inverse=True).sum()  # type: ignore[union-attr]

@@ -37,11 +37,11 @@ EDGE = 16  # pixels of the page around what is shown of it
 FIRST_PLOTS = """(() => {
   const boxes = [...document.querySelectorAll("figure")].map((x) => x.getBoundingClientRect());
   const row = boxes.filter((box) => box.top === boxes[0].top);
-  const all = document.querySelector("figure").closest("section").getBoundingClientRect();
+  const all = document.querySelector("#summary").closest("section").getBoundingClientRect();
   const height = Math.max(...row.map((box) => box.bottom)) - all.top;
   return [all.left + window.scrollX, all.top + window.scrollY, all.width, height];
 })()"""
-"""The first section with a plot, to the end of its first row of plots: left, top, width, height."""
+"""From the summary to the end of the first row of plots: left, top, width, height."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ ENTRIES = (
         "oclab bench sort --sizes 1000,10000,100000 --against c:seq,numpy --out measured/sort\n"
         "oclab report measured -o report.html",
         "report.png",
-        "A part of a report in a browser: sentences drawn from the rows, and plots.",
+        "A part of a report in a browser: how many times as long others take, by size, and plots.",
     ),
 )
 
@@ -197,7 +197,7 @@ def run_entry(entry: Entry, folder: Path) -> str:
 
 
 def take_screenshot(page: Path, target: Path) -> None:
-    """Show a page in a headless Chromium and write a picture of its first section with a plot.
+    """Show a page in a headless Chromium and write a picture of its summary and first plots.
 
     Raises
     ------

@@ -10,14 +10,15 @@ from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from performance_runs import OPERATIONS, OURS, Run, Sweep, styles_of
 
-__all__ = ["INK", "plot", "rows_of_panels", "spaced"]
+from opencl_lab.comparison.drawing import plain_number
+from opencl_lab.comparison.ticks import show_sizes, show_values
+
+__all__ = ["INK", "plot", "rows_of_panels"]
 
 INK = "#727a85"  # of text: as far from white as from the dark pages of GitHub
 PANEL = (3.6, 2.5)  # inches
-APART = 0.09  # of the width of a panel, between labels of sizes
 
 
 def digest(runs: Sequence[Run]) -> str:
@@ -95,36 +96,19 @@ def _draw(axis: Any, sweep: Sweep, run: Run, styles: Mapping[str, tuple[str, str
         axis.plot(
             *zip(*points, strict=True), marker + "-", color=colour, label=name, lw=width, ms=4
         )
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    sizes = [size for size, _ in run.series]
-    shown = spaced(sizes)
-    axis.set_xticks(sizes, [short(size) if size in shown else "" for size in sizes], fontsize=8)
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_title(f"{run.title}\n{sweep.what}", fontsize=9, color=INK)
+    show_sizes(axis, [size for size, _ in run.series], short)
+    show_values(axis.yaxis, plain_number)
+    axis.set_title(f"{run.title}\n{sweep.what.replace('`', '')}", fontsize=9, color=INK)
     axis.set_xlabel(sweep.size, color=INK)
     axis.set_ylabel(sweep.unit, color=INK)
-    axis.tick_params(which="both", colors=INK)
+    axis.tick_params(which="both", colors=INK, labelsize=8)
     axis.grid(color=INK, alpha=0.25, lw=0.6)
     for side, spine in axis.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(INK)
 
 
-def spaced(sizes: Sequence[int]) -> list[int]:
-    """Return the sizes, least first, whose labels have room beside each other; the last is one."""
-    room = APART * math.log(sizes[-1] / sizes[0])
-    shown = [sizes[-1]]
-    for size in reversed(sizes[:-1]):
-        if math.log(shown[-1] / size) >= room:
-            shown.append(size)
-    return shown[::-1]
-
-
-def short(size: int) -> str:
+def short(size: float) -> str:
     """Return a size as it is written below an axis: a power of two or of ten where it is one."""
     for base in (2, 10):
         power = round(math.log(size, base))

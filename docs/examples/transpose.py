@@ -148,10 +148,10 @@ SOLVER = TransposeSolver()
 
 # functions.py
 @replayed()
-def transpose(a, *, algorithm="auto", config=None, out=None, queue=None):
+def transpose(a, *, algorithm="auto", config=None, out=None, queue=None, device=None):
     """Return the transpose of a matrix, contiguous, on the side where it is."""
     a = as_array(a)
-    queue = queue_for(a, queue)
+    queue = queue_for(a, queue, device)
     if a.ndim != 2:
         raise InvalidProblem(f"a matrix has two dimensions, not {a.ndim}")
     problem = TransposeProblem(*a.shape, a.dtype)

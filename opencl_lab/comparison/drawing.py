@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from opencl_lab.paths import check_target, write_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.transforms import Bbox
 
@@ -25,12 +26,14 @@ __all__ = [
     "check_plot",
     "drawn_for_page",
     "large_number",
-    "legend_beside",
+    "legend_below",
     "pale_grid",
     "plain_number",
     "plain_scale",
     "saved_figure",
     "set_title",
+    "size_scale",
+    "written_figure",
 ]
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
@@ -38,9 +41,12 @@ FORMATS = (".png", ".svg", ".pdf", ".jpg")
 PLOT_BYTES = 1 << 17  # about as many as a plot takes
 
 TITLE_POINTS = 10  # size of titles
-HIGHER = 1.15  # how much higher a plot of a page is, since it has a legend neither beside nor in it
+HIGHER = 1.15  # how much higher a plot of a page is, since it has no legend
 
 ASIDE = 10.0  # inches at the right and below, for the legend that a page cuts out
+LEGEND_POINTS, LEGEND_ROW = 8, 13.0  # size of names in a legend, and points from row to row
+SAMPLE = 42.0  # points in a legend for the sample of a line, and between columns
+BESIDE, BENEATH = 72.0, 36.0  # points of the y axis with its numbers and label, and of the x axis
 LABEL = 30  # letters of an axis' label that are as long as a plot of a page is high
 
 _page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None)
@@ -51,8 +57,8 @@ _page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None
 def drawn_for_page(inches: float, points: float) -> Iterator[None]:
     """Make all plots as wide, however long the names in their legends are.
 
-    So letters have one size in all of them. Legends lie beside and below, within a canvas that is
-    `ASIDE` inches wider and higher; the plot is at its top left.
+    So letters have one size in all of them. Legends lie below, within a canvas that is `ASIDE`
+    inches wider and higher; the plot is at its top left.
 
     Parameters
     ----------
@@ -85,6 +91,22 @@ def _check_format(path: Path) -> None:
         raise InvalidProblem(f"cannot plot to {path}: its name must end in {' '.join(FORMATS)}")
 
 
+@contextmanager
+def written_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
+    """Hand out an empty figure of a size in inches; in the end it is written to `path`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as NewFigure
+
+    _check_format(path)
+    figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    yield figure
+    page = _page.get()
+    canvas = None if page is None else _fit_page(figure, *page)
+    with write_target(path) as temporary:
+        figure.savefig(temporary, bbox_inches=canvas)
+
+
 def saved_figure(
     path: Path,
     draw: Callable[[Axes], None],
@@ -93,36 +115,27 @@ def saved_figure(
     pictures: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw one diagram, below a row of pictures if there are any."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as NewFigure
-
-    _check_format(path)
-    figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    if pictures:
-        ratios = PICTURE_HEIGHT, height
-        above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=ratios)[:, 0]
-        figure.set_figheight(height + PICTURE_HEIGHT)
+    with written_figure(path, width, height) as figure:
+        if not pictures:
+            draw(figure.add_subplot())
+            return
+        high = _height_of(pictures, width)
+        figure.set_figheight(height + high)
+        above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(high, height))[:, 0]
         _draw_pictures(above, pictures)
         draw(below.add_subplot())
-    else:
-        draw(figure.add_subplot())
-    page = _page.get()
-    canvas = None if page is None else _fit_page(figure, *page)
-    with write_target(path) as temporary:
-        figure.savefig(temporary, bbox_inches=canvas)
 
 
 def _fit_page(figure: Figure, inches: float, points: float) -> Bbox:
     """Scale a drawn figure to a page, where letters keep their size; return its canvas."""
+    from matplotlib.legend import Legend
     from matplotlib.transforms import Bbox
 
     width, height = figure.get_size_inches()
     height *= HIGHER * inches / width
     figure.set_size_inches(inches, height)
     for axes in figure.axes:
-        legend = axes.get_legend()
-        if legend is not None:
+        for legend in axes.findobj(Legend):
             legend.set_in_layout(False)
         for text in axes.texts:
             text.set_fontsize(max(points, text.get_fontsize()))
@@ -147,8 +160,8 @@ def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
 
 
 def plain_number(value: float) -> str:
-    """Return 0.1 and not a power of ten."""
-    return f"{value:g}"
+    """Return 0.1 and 10,000, and no powers of ten."""
+    return f"{value:,.10g}"
 
 
 def large_number(value: float) -> str:
@@ -159,20 +172,20 @@ def large_number(value: float) -> str:
     return f"{value:g}"
 
 
-def plain_scale(axes: Axes, unit: str = "", write: Callable[[float], str] = plain_number) -> None:
-    """Make the y axis logarithmic, with plain numbers: 0.1 and not a power of ten."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{write(value)}{unit}")
-    axes.yaxis.set_minor_formatter(partial(_minor_label, axes, unit, write))
-    axes.tick_params(axis="y", which="minor", labelsize=7)
+def plain_scale(
+    axis: XAxis | YAxis, unit: str = "", write: Callable[[float], str] = plain_number
+) -> None:
+    """Make an axis logarithmic, with plain numbers: 0.1 and not a power of ten."""
+    from opencl_lab.comparison.ticks import show_values
+
+    show_values(axis, lambda value: f"{write(value)}{unit}")
 
 
-def _minor_label(axes: Axes, unit: str, write: Callable[[float], str], value: float, _: int) -> str:
-    """Return a label between the powers of ten where an axis spans hardly more than one."""
-    low, high = axes.get_ylim()
-    shown = "2346" if high < 10 * low else "25" if high < 50 * low else ""
-    text = write(value)
-    return f"{text}{unit}" if text.strip("0.")[0] in shown else ""
+def size_scale(axes: Axes, sizes: Sequence[int]) -> None:
+    """Make the x axis logarithmic, with a tick at each of some sizes, the smallest first."""
+    from opencl_lab.comparison.ticks import show_sizes
+
+    show_sizes(axes, sizes, plain_number)
 
 
 def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
@@ -182,13 +195,49 @@ def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend_beside(axes: Axes) -> None:
-    """Name the lines beside the diagram, where they hide nothing."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
+    """Name the lines below the diagram, where they hide nothing and take no width from it.
+
+    `notes` explain dotted lines; they stand below the names, in columns of their own.
+    """
+    from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
+
+    from opencl_lab.comparison.ticks import text_width
+
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    width, height = figure.get_size_inches()
+    dotted = [Line2D([], [], linestyle=":", color="0.6", linewidth=0.8) for _ in notes]
+    below = BENEATH
+    for handles, names in (axes.get_legend_handles_labels(), (dotted, notes)):
+        if not names:
+            continue
+        widest = SAMPLE + max(text_width(name, LEGEND_POINTS) for name in names)
+        columns = min(len(names), max(1, int((72 * width - BESIDE) / widest)))
+        place = axes.transAxes + ScaledTranslation(0, -below / 72, figure.dpi_scale_trans)
+        legend = Legend(
+            axes, handles, names, fontsize=LEGEND_POINTS, frameon=False, ncols=columns,
+            loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=place, borderpad=0,
+            borderaxespad=0,
+        )  # fmt: skip
+        axes.add_artist(legend)
+        legend.set_clip_on(False)  # else it is given no room
+        below += LEGEND_ROW * math.ceil(len(names) / columns)
+    if _page.get() is None:  # a page cuts legends out
+        figure.set_figheight(height + (below - BENEATH) / 72)
 
 
-PICTURE_HEIGHT = 2.6  # inches
+MOST_HIGH = 2.6  # inches of a row of pictures
+WITHOUT_SCALE = 0.8  # of the width of a picture, what its scale leaves
+
+
+def _height_of(pictures: Mapping[str, Any], width: float) -> float:
+    """Return the inches that a row of pictures takes, with their names."""
+    shape = max((image.shape for image in pictures.values()), key=lambda shape: shape[0] / shape[1])
+    high = WITHOUT_SCALE * width / len(pictures) * shape[0] / shape[1]
+    return float(min(MOST_HIGH, 0.4 + high))
 
 
 def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
@@ -203,7 +252,11 @@ def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
         if image.ndim == 3:
             scale = max(255.0 if high > 1 else 1.0, high)
             axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
+        elif not low < high:  # not a number, too
+            axes.imshow(image, cmap="gray", vmin=low, vmax=low + 1)
+            style: Any = {"color": "white", "ha": "center", "transform": axes.transAxes}
+            axes.text(0.5, 0.5, f"{image.flat[0]:g} everywhere", **style)
         else:
-            high = high if high > low else low + 1  # a scale has a length
             shown = axes.imshow(image, cmap="gray", vmin=low, vmax=high)
-            figure.colorbar(shown, ax=axes, shrink=0.7).ax.tick_params(labelsize=6)
+            scale_axes = axes.inset_axes((1.03, 0, 0.05, 1))  # as high as the picture
+            figure.colorbar(shown, cax=scale_axes).ax.tick_params(labelsize=6)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opencl_lab.comparison.drawing import pale_grid
+from opencl_lab.comparison.drawing import pale_grid, plain_number, size_scale
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.sweep import Crossover
 
@@ -28,9 +27,9 @@ __all__ = [
 ]
 
 WIDTH = 9.0  # inches, of a plot over sizes
-ROW = 9.0  # points between rows of numbers above a diagram
-LETTER = 0.02  # width of one in a label, as a share of the axis
-LEAST_DISTANCE = 0.045  # between the labels of two sizes, as a share of the axis
+ROW = 12.0  # points between rows of numbers above a diagram
+LEAST_DISTANCE = 0.03  # between two numbers above a diagram, as a share of its width
+MOST_RINGS = 6
 MARKERS = "os^Dv*<>pPX"
 
 
@@ -92,7 +91,7 @@ def draw_lines(
         if len(sizes) == 1:  # where a band has no width
             axes.vlines(sizes, lows, highs, color=style["color"], linewidth=1)
         axes.fill_between(sizes, lows, highs, color=style["color"], alpha=0.15, linewidth=0)
-    _size_axis(axes, [size for size, _ in series if size > 0])
+    size_scale(axes, [size for size, _ in series if size > 0])
     pale_grid(axes)
 
 
@@ -116,46 +115,24 @@ def _colours() -> list[Any]:
     return [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
 
 
-def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the axis of sizes: logarithmic, with plain numbers at what was measured."""
-    axes.set_xscale("log")
-    axes.minorticks_off()
-    if not sizes:
-        return
-    if len(sizes) == 1:
-        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
-    span = math.log(sizes[-1] / sizes[0]) or 1.0
-    shown: list[int] = []
-    for size in reversed(sizes):  # the largest matters most
-        if not shown or math.log(shown[-1] / size) >= LEAST_DISTANCE * span:
-            shown.append(size)
-    crowded = any(
-        math.log(more / less) < LETTER * span * len(f"{more}{less}") / 2
-        for more, less in pairwise(shown)
-    )
-    axes.set_xticks(shown, [str(size) for size in shown], rotation=45 if crowded else 0)
-    if crowded:
-        for label in axes.get_xticklabels():
-            label.set_horizontalalignment("right")
-            label.set_rotation_mode("anchor")
-
-
 def total(row: Measurement) -> float | None:
     """Return the median of the total time in milliseconds."""
     return row.total_ms.median if row.total_ms else None
 
 
-def draw_rings(axes: Axes, series: Series, crossings: Sequence[Crossover], value: Value) -> int:
+def draw_rings(
+    axes: Axes, series: Series, crossings: Sequence[Crossover], value: Value
+) -> tuple[int, list[str]]:
     """Mark with a ring and a number from where one is faster than another.
 
-    The numbers stand above the diagram, in as many rows as they need, which are returned; the
-    legend explains them.
+    The numbers stand above the diagram, in as many rows as they need. Returns how many these are,
+    and what explains each number.
     """
     sizes = [size for size, _ in series if size > 0]
-    least = max(series[0][0], 0)
-    shown = [c for c in crossings if c.size is not None and c.size > least]
+    shown, left_out = _marked(series, crossings)
     places: list[list[float]] = []
-    for number, crossing in enumerate(sorted(shown, key=lambda item: item.size or 0), start=1):
+    notes = []
+    for number, crossing in enumerate(shown, start=1):
         assert crossing.size is not None  # kept above
         height = _height(series, crossing.implementation, crossing.size, value)
         size = 7 if crossing.reference.startswith("opencl:") else 11
@@ -176,10 +153,30 @@ def draw_rings(axes: Axes, series: Series, crossings: Sequence[Crossover], value
             va="bottom",
             fontsize=7,
         )
-        text = f"{number}: {crossing.implementation} from {crossing.about}{crossing.size_text}"
+        where = crossing.about + plain_number(float(crossing.size_text))
+        text = f"{number}: {crossing.implementation} from {where}"
         text += f", over {crossing.reference}" + ", level before" * bool(crossing.level)
-        axes.plot([], [], linestyle=":", color="0.6", linewidth=0.8, label=text)
-    return len(places)
+        notes.append(text)
+    notes += [f"and {left_out} more, which are not marked"] * (left_out > 0)
+    return len(places), notes
+
+
+def _marked(series: Series, crossings: Sequence[Crossover]) -> tuple[list[Crossover], int]:
+    """Return the crossings that have a ring, the smallest size first, and how many have none.
+
+    Of very many those count where the first of ours overtakes what is not ours.
+    """
+    least = max(series[0][0], 0)
+    found = [c for c in crossings if c.size is not None and c.size > least]
+    found.sort(key=lambda item: item.size or 0)
+    if len(found) <= MOST_RINGS:
+        return found, 0
+    first: dict[str, Crossover] = {}
+    for crossing in found:
+        first.setdefault(crossing.reference, crossing)
+    others = [c for name, c in first.items() if not name.startswith("opencl:")]
+    shown = (others or found)[:MOST_RINGS]
+    return shown, len(found) - len(shown)
 
 
 def _height(series: Series, implementation: str, at: float, value: Value) -> float:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from opencl_lab.comparison.baseline import with_base
 from opencl_lab.comparison.drawing import (
     large_number,
-    legend_beside,
+    legend_below,
     pale_grid,
     plain_scale,
     saved_figure,
     set_title,
+    written_figure,
 )
 from opencl_lab.comparison.lines import (
     ROW,
@@ -35,15 +36,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Series",
     "group_name",
-    "legend_beside",
-    "plain_scale",
     "plot_comparison",
     "plot_curves",
     "plot_efficiency",
     "plot_speedup",
     "plot_throughput",
     "plot_times",
-    "set_title",
     "share_of_worker",
 ]
 
@@ -102,19 +100,18 @@ def plot_comparison(
 
 
 def plot_curves(path: Path, curves: Curves, title: str) -> None:
-    """Draw a result, not how long it took."""
-
-    def draw(axes: Axes) -> None:
-        for name, values in curves.values.items():
-            axes.plot(curves.points, values, linewidth=0.8, label=name)
-        axes.set_xlabel(curves.x_label)
-        axes.set_ylabel(curves.y_label)
-        pale_grid(axes)
-        if len(curves.values) > 1:
-            legend_beside(axes)
-        set_title(axes, title, 7)
-
-    saved_figure(path, draw, 8, 4.5)
+    """Draw a result, not how long it took: each curve in a diagram of its own, on one scale."""
+    count = max(len(curves.values), 1)
+    with written_figure(path, 8, 3.0 + 1.5 * count) as figure:
+        panels = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, (name, values) in zip(panels, curves.values.items(), strict=False):
+            axes.plot(curves.points, values, linewidth=0.8)
+            pale_grid(axes)
+            if count > 1:
+                axes.set_ylabel(name)
+        panels[-1].set_xlabel(curves.x_label)
+        figure.supylabel(curves.y_label, fontsize="medium")
+        set_title(panels[0], title, 7)
 
 
 def plot_times(
@@ -128,11 +125,11 @@ def plot_times(
 
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, total)
-        rows = draw_rings(axes, series, crossings, total)
-        plain_scale(axes)
+        rows, notes = draw_rings(axes, series, crossings, total)
+        plain_scale(axes.yaxis)
         axes.set_xlabel(size_name)
         axes.set_ylabel("total time in ms (median, min and max)")
-        legend_beside(axes)
+        legend_below(axes, notes)
         set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 
     saved_figure(path, draw, WIDTH, 5)
@@ -149,13 +146,13 @@ def plot_throughput(
 
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, lambda row: row.throughput)
-        rows = draw_rings(axes, series, crossings, lambda row: row.throughput)
+        rows, notes = draw_rings(axes, series, crossings, lambda row: row.throughput)
         units = dict.fromkeys(row.throughput_unit for _, rows in series for row in rows)
         if axes.lines:
-            plain_scale(axes, write=large_number)
+            plain_scale(axes.yaxis, write=large_number)
         axes.set_xlabel(size_name)
         axes.set_ylabel(f"{next(filter(None, units), '')} (by total time; median, min and max)")
-        legend_beside(axes)
+        legend_below(axes, notes)
         set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 
     saved_figure(path, draw, WIDTH, 5)
@@ -168,10 +165,10 @@ def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, titl
         draw_lines(axes, series, lambda row: row.speedup)
         axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
         if axes.lines[:-1]:
-            plain_scale(axes, "x")
+            plain_scale(axes.yaxis, "x")
         axes.set_xlabel(size_name)
         axes.set_ylabel(f"speed-up over {baseline} (total time, median, min and max)")
-        legend_beside(axes)
+        legend_below(axes)
         set_title(axes, title, WIDTH - 1)
 
     saved_figure(path, draw, WIDTH, 5)
@@ -193,10 +190,10 @@ def plot_efficiency(path: Path, series: Series, size_name: str, baseline: str, t
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, share_of_worker, _with_workers)
         axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
-        plain_scale(axes)
+        plain_scale(axes.yaxis)
         axes.set_xlabel(size_name)
         axes.set_ylabel(f"efficiency: speed-up over {baseline}, per worker")
-        legend_beside(axes)
+        legend_below(axes)
         set_title(axes, title, WIDTH - 1)
 
     saved_figure(path, draw, WIDTH, 5)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.drawing import (
-    legend_beside,
+    legend_below,
     pale_grid,
-    plain_number,
     plain_scale,
     saved_figure,
     set_title,
@@ -50,20 +49,18 @@ def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks:
     def draw(axes: Axes) -> None:
         found = _points(series)
         placed = [point for points in found.values() for _, *point in points]
-        axes.set_xscale("log")
         low = min(min(x for x, _ in placed), _first_ridge(peaks)) / ROOM
         high = max(x for x, _ in placed) * ROOM
         top = _draw_ceilings(axes, low, high, peaks)
         _draw_points(axes, found, [row.implementation for _, rows in series for row in rows])
-        plain_scale(axes)
-        axes.xaxis.set_major_formatter(lambda value, _: plain_number(value))
-        axes.xaxis.set_minor_formatter(lambda value, _: "")
+        plain_scale(axes.yaxis)
+        plain_scale(axes.xaxis)
         axes.set_xlim(low, high)
         axes.set_ylim(min(y for _, y in placed) / 2, 2 * max(top, *(y for _, y in placed)))
         axes.set_xlabel("arithmetic intensity of the problem in flops per byte")
         axes.set_ylabel(f"GFLOP/s by total time; larger marks: larger {size_name}")
         pale_grid(axes)
-        legend_beside(axes)
+        legend_below(axes)
         set_title(axes, title, WIDTH - 1)
 
     saved_figure(path, draw, WIDTH, 5)

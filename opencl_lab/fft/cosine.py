@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.operations.dft.cosine import CosineKind, cosine_axis
+from opencl_lab.operations.dft.problem import Norm
 from opencl_lab.operations.dft.transform import (
     axes_and_lengths,
     axis_of,
@@ -22,7 +24,6 @@ from opencl_lab.runtime.replay import replayed
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
-Norm = str | None
 Axes = int | Sequence[int] | None
 
 
@@ -39,6 +40,7 @@ def dct(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return the discrete cosine transform along one axis; see `scipy.fft.dct`.
 
@@ -62,6 +64,8 @@ def dct(
         Receives the result; of its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def dct(
     half as many complex ones for type 4 of even length, and as many of odd length.
     """
     kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=False)
-    return _one(x, n, axis, kind, out, queue)
+    return _one(x, n, axis, kind, out, queue, device)
 
 
 @replayed()
@@ -100,10 +104,11 @@ def idct(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Undo `dct` of the same type; see `scipy.fft.idct`. Parameters are those of `dct`."""
     kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=True)
-    return _one(x, n, axis, kind, out, queue)
+    return _one(x, n, axis, kind, out, queue, device)
 
 
 @replayed()
@@ -119,13 +124,14 @@ def dst(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return the discrete sine transform along one axis; see `scipy.fft.dst`.
 
     Parameters are those of `dct`; type 1 takes a single sample, too.
     """
     kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=False)
-    return _one(x, n, axis, kind, out, queue)
+    return _one(x, n, axis, kind, out, queue, device)
 
 
 @replayed()
@@ -141,10 +147,11 @@ def idst(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Undo `dst` of the same type; see `scipy.fft.idst`. Parameters are those of `dst`."""
     kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=True)
-    return _one(x, n, axis, kind, out, queue)
+    return _one(x, n, axis, kind, out, queue, device)
 
 
 @replayed()
@@ -160,12 +167,13 @@ def dctn(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return the discrete cosine transform along several axes; see `scipy.fft.dctn`.
 
     Parameters
     ----------
-    x, type, norm, overwrite_x, workers, orthogonalize, out, queue
+    x, type, norm, overwrite_x, workers, orthogonalize, out, queue, device
         As for `dct`.
     s : int or sequence of int, optional
         Length of each axis, -1 for its own; the default is that of all.
@@ -173,7 +181,7 @@ def dctn(
         Default: the last ``len(s)``, or all.
     """
     kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=False)
-    return _several(x, s, axes, kind, out, queue)
+    return _several(x, s, axes, kind, out, queue, device)
 
 
 @replayed()
@@ -189,10 +197,11 @@ def idctn(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Undo `dctn` of the same type; see `scipy.fft.idctn`. Parameters are those of `dctn`."""
     kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=True)
-    return _several(x, s, axes, kind, out, queue)
+    return _several(x, s, axes, kind, out, queue, device)
 
 
 @replayed()
@@ -208,13 +217,14 @@ def dstn(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return the discrete sine transform along several axes; see `scipy.fft.dstn`.
 
     Parameters are those of `dctn`.
     """
     kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=False)
-    return _several(x, s, axes, kind, out, queue)
+    return _several(x, s, axes, kind, out, queue, device)
 
 
 @replayed()
@@ -230,23 +240,36 @@ def idstn(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Undo `dstn` of the same type; see `scipy.fft.idstn`. Parameters are those of `dstn`."""
     kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=True)
-    return _several(x, s, axes, kind, out, queue)
+    return _several(x, s, axes, kind, out, queue, device)
 
 
 def _one(
-    x: Any, n: int | None, axis: int, kind: CosineKind, out: AnyArray | None, queue: Any
+    x: Any,
+    n: int | None,
+    axis: int,
+    kind: CosineKind,
+    out: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
 ) -> AnyArray:
-    array, queue = prepared(x, queue)
+    array, queue = prepared(x, queue, device)
     return _along(array, [(axis_of(array, axis), n)], kind, out, queue)
 
 
 def _several(
-    x: Any, s: Axes, axes: Axes, kind: CosineKind, out: AnyArray | None, queue: Any
+    x: Any,
+    s: Axes,
+    axes: Axes,
+    kind: CosineKind,
+    out: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
 ) -> AnyArray:
-    array, queue = prepared(x, queue)
+    array, queue = prepared(x, queue, device)
     s, axes = ((v,) if isinstance(v, (int, np.integer)) else v for v in (s, axes))
     order, lengths = axes_and_lengths(array, s, axes)
     return _along(array, list(zip(order, lengths, strict=True)), kind, out, queue)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from opencl_lab.discovery import DeviceSpec
+from opencl_lab.operations.dft.problem import Norm
 from opencl_lab.operations.dft.transform import (
     complex_axis,
     finish,
@@ -27,7 +29,6 @@ __all__ = [
     "rfft",
 ]
 
-Norm: TypeAlias = str | None
 Shape: TypeAlias = Sequence[int] | None
 
 
@@ -40,6 +41,7 @@ def fft(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform along one axis; see `numpy.fft.fft`.
 
@@ -55,13 +57,15 @@ def fft(
         Receives the result; of its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
         complex64 or complex128.
     """
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     return complex_axis(x, n, axis, norm, False, queue, out)
 
 
@@ -74,9 +78,10 @@ def ifft(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform back along one axis; see `numpy.fft.ifft`. Parameters are those of `fft`."""
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     return complex_axis(x, n, axis, norm, True, queue, out)
 
 
@@ -89,12 +94,13 @@ def rfft(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform real numbers to their first n // 2 + 1 frequencies; see `numpy.fft.rfft`.
 
     Parameters are those of `fft`; complex input is an `InvalidProblem`.
     """
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     return from_real(x, n, axis, norm, queue, out)
 
 
@@ -107,13 +113,14 @@ def irfft(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform n // 2 + 1 frequencies to n real numbers; see `numpy.fft.irfft`.
 
     Parameters are those of `fft`, but `n` is the length of the result: by default
     ``2 * (m - 1)`` for an axis of length m.
     """
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     return to_real(x, n, axis, norm, queue, out)
 
 
@@ -126,12 +133,13 @@ def hfft(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform a signal that mirrors itself, of which `a` is half; see `numpy.fft.hfft`.
 
     Its spectrum is real. Parameters are those of `irfft`.
     """
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     return to_real(x, n, axis, other_way(norm), queue, out, conjugate=True)
 
 
@@ -144,12 +152,13 @@ def ihfft(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return half of the signal whose spectrum is real; see `numpy.fft.ihfft`.
 
     Parameters are those of `rfft`.
     """
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     half = from_real(x, n, axis, other_way(norm), queue)
     return finish(half, out, queue, conjugate=True)
 
@@ -163,7 +172,12 @@ def other_way(norm: Norm) -> Norm:
 
 @replayed()
 def fftshift(
-    x: Any, axes: int | Shape = None, *, out: AnyArray | None = None, queue: Any = None
+    x: Any,
+    axes: int | Shape = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Move the frequency 0 to the centre; see `numpy.fft.fftshift`.
 
@@ -176,13 +190,20 @@ def fftshift(
         Receives the result; may be `x`. Shape and dtype of `x`.
     queue : pyopencl.CommandQueue, optional
         For a device array that has none.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
     """
-    return rolled(x, axes, lambda n: n // 2, out, queue)
+    return rolled(x, axes, lambda n: n // 2, out, queue, device)
 
 
 @replayed()
 def ifftshift(
-    x: Any, axes: int | Shape = None, *, out: AnyArray | None = None, queue: Any = None
+    x: Any,
+    axes: int | Shape = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
-    return rolled(x, axes, lambda n: -(n // 2), out, queue)
+    return rolled(x, axes, lambda n: -(n // 2), out, queue, device)

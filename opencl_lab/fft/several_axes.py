@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.fft.fourier import Norm, Shape, other_way
+from opencl_lab.fft.fourier import Shape, other_way
+from opencl_lab.operations.dft.problem import Norm
 from opencl_lab.operations.dft.transform import (
     axes_and_lengths,
     complex_axis,
@@ -43,6 +45,7 @@ def fftn(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform along several axes; see `numpy.fft.fftn`.
 
@@ -54,10 +57,10 @@ def fftn(
     axes : sequence of int, optional
         Default: the last ``len(s)``, or all. They are transformed from the last to the first,
         and one that comes twice is transformed twice.
-    norm, out, queue
+    norm, out, queue, device
         As for `fft`.
     """
-    return _every_axis(a, s, axes, norm, out, queue, False)
+    return _every_axis(a, s, axes, norm, out, queue, device, False)
 
 
 @replayed()
@@ -69,9 +72,10 @@ def ifftn(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform back along several axes; see `numpy.fft.ifftn`. Parameters are those of `fftn`."""
-    return _every_axis(a, s, axes, norm, out, queue, True)
+    return _every_axis(a, s, axes, norm, out, queue, device, True)
 
 
 @replayed()
@@ -83,12 +87,13 @@ def rfftn(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform real numbers along several axes, the last one to half; see `numpy.fft.rfftn`.
 
     Parameters are those of `fftn`.
     """
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:
         raise InvalidProblem("a real transform needs at least one axis")
@@ -109,13 +114,14 @@ def irfftn(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform back to real numbers along several axes; see `numpy.fft.irfftn`.
 
     Parameters are those of `fftn`; ``s[-1]`` is the length of the result's last axis,
     by default ``2 * (m - 1)``. The last of `axes` comes last, after the others in their order.
     """
-    return _back_to_real(a, s, axes, norm, out, queue)
+    return _back_to_real(a, s, axes, norm, out, queue, device)
 
 
 @replayed()
@@ -127,9 +133,10 @@ def fft2(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform along two axes; see `numpy.fft.fft2`. Parameters are those of `fftn`."""
-    return fftn(a, s, axes, norm, out, queue=queue)
+    return fftn(a, s, axes, norm, out, queue=queue, device=device)
 
 
 @replayed()
@@ -141,9 +148,10 @@ def ifft2(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform back along two axes; see `numpy.fft.ifft2`. Parameters are those of `fftn`."""
-    return ifftn(a, s, axes, norm, out, queue=queue)
+    return ifftn(a, s, axes, norm, out, queue=queue, device=device)
 
 
 @replayed()
@@ -155,9 +163,10 @@ def rfft2(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform real numbers along two axes; see `numpy.fft.rfft2`. As `rfftn`."""
-    return rfftn(a, s, axes, norm, out, queue=queue)
+    return rfftn(a, s, axes, norm, out, queue=queue, device=device)
 
 
 @replayed()
@@ -169,9 +178,10 @@ def irfft2(
     out: AnyArray | None = None,
     *,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform back to real numbers along two axes; see `numpy.fft.irfft2`. As `irfftn`."""
-    return irfftn(a, s, axes, norm, out, queue=queue)
+    return irfftn(a, s, axes, norm, out, queue=queue, device=device)
 
 
 @replayed()
@@ -185,9 +195,10 @@ def hfft2(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform a signal that mirrors itself along two axes; see `scipy.fft.hfft2`. As `hfftn`."""
-    return hfftn(x, s, axes, norm, out=out, queue=queue)
+    return hfftn(x, s, axes, norm, out=out, queue=queue, device=device)
 
 
 @replayed()
@@ -201,9 +212,10 @@ def ihfft2(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return half of the signal whose spectrum is real; see `scipy.fft.ihfft2`. As `ihfftn`."""
-    return ihfftn(x, s, axes, norm, out=out, queue=queue)
+    return ihfftn(x, s, axes, norm, out=out, queue=queue, device=device)
 
 
 @replayed()
@@ -217,6 +229,7 @@ def hfftn(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform a signal that mirrors itself along several axes; see `scipy.fft.hfftn`.
 
@@ -228,10 +241,10 @@ def hfftn(
         As `a` and the others of `irfftn`.
     overwrite_x, workers
         Permission to use the memory of `x`, and how many threads: no use to a device.
-    out, queue
+    out, queue, device
         As for `fft`.
     """
-    return _back_to_real(x, s, axes, other_way(norm), out, queue, conjugate=True)
+    return _back_to_real(x, s, axes, other_way(norm), out, queue, device, conjugate=True)
 
 
 @replayed()
@@ -245,20 +258,28 @@ def ihfftn(
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return half of the signal whose spectrum is real; see `scipy.fft.ihfftn`.
 
     Parameters are those of `hfftn`, but `x` is real.
     """
-    given, queue = prepared(x, queue)
+    given, queue = prepared(x, queue, device)
     half = rfftn(given, s, axes, other_way(norm), queue=queue)
     return finish(half, out, queue, conjugate=True)
 
 
 def _every_axis(
-    a: Any, s: Shape, axes: Shape, norm: Norm, out: AnyArray | None, queue: Any, inverse: bool
+    a: Any,
+    s: Shape,
+    axes: Shape,
+    norm: Norm,
+    out: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
+    inverse: bool,
 ) -> AnyArray:
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:  # the result must not be the input
         return finish(copied(x, queue, dtype=complex_type(x)), out, queue)
@@ -275,11 +296,12 @@ def _back_to_real(
     norm: Norm,
     out: AnyArray | None,
     queue: Any,
+    device: DeviceSpec,
     *,
     conjugate: bool = False,
 ) -> AnyArray:
     """Transform frequencies, or their conjugates, along several axes to real numbers."""
-    x, queue = prepared(a, queue)
+    x, queue = prepared(a, queue, device)
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:
         raise InvalidProblem("a real transform needs at least one axis")

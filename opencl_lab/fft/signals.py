@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.fft import rfftfreq
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fft.fourier import rfft
 from opencl_lab.fourier.builder import real_dtype
+from opencl_lab.operations.dft.convolution import Mode
 from opencl_lab.operations.dft.convolution import convolve as by_transforms
 from opencl_lab.operations.dft.problem import complex_dtype
 from opencl_lab.operations.dft.transform import axis_of, converted, finish, prepared, real_type
-from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.arrays import AnyArray, as_array
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.solver import real_number
 
@@ -25,11 +27,12 @@ __all__ = ["convolve", "power_spectrum"]
 def convolve(
     a: Any,
     b: Any,
-    mode: str = "full",
+    mode: Mode = "full",
     axes: int | Sequence[int] | None = None,
     *,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Convolve two arrays of the same number of dimensions by transforms.
 
@@ -50,6 +53,8 @@ def convolve(
         Receives the result; of its shape and dtype. It may be `a` or `b`.
     queue : pyopencl.CommandQueue, optional
         Where to work on host arrays.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -62,7 +67,7 @@ def convolve(
         If the dimensions differ, an array is empty, or longer than its mode allows, if lengths
         do not broadcast, or for wrong `axes` or `out`.
     """
-    return by_transforms(a, b, mode, axes, out, queue)
+    return by_transforms(a, b, mode, axes, out, queue, device)
 
 
 def power_spectrum(
@@ -70,10 +75,11 @@ def power_spectrum(
     fs: float = 1.0,
     *,
     window: Any = None,
-    scaling: str = "density",
+    scaling: Literal["density", "spectrum"] = "density",
     axis: int = -1,
     out: np.ndarray[Any, Any] | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the power of a real signal by frequency: its one-sided periodogram.
 
@@ -94,6 +100,8 @@ def power_spectrum(
         Receives the power; of its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -111,10 +119,10 @@ def power_spectrum(
     rate = real_number(fs, "fs")
     if not 0 < rate < np.inf:
         raise InvalidProblem(f"fs must be a positive number of samples per second, not {fs!r}")
-    given, queue = prepared(x, queue)
+    given, queue = prepared(x, queue, device)
     axis = axis_of(given, axis)
     n = given.shape[axis]
-    weights = np.ones(n) if window is None else np.asarray(window)
+    weights = np.ones(n) if window is None else as_array(window)
     if weights.shape != (n,) or weights.dtype.kind not in "biuf":
         raise InvalidProblem(
             f"the window must have {n} real factors, not shape {weights.shape} of {weights.dtype}"

@@ -6,31 +6,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from opencl_lab.comparison.table import number
 from opencl_lab.measuring.samples import Times
 from opencl_lab.report.documents import finite
 
 __all__ = ["Cell", "PageTable", "number_cell", "ratio_cell", "spread_cell", "table_without_empty"]
 
+NO_PICTURE = Markup("")
 LONG = 24  # rows; a longer table scrolls in a box of its own and can be searched
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows; `order` is the number it is sorted by, None for words; class; tooltip."""
+    """What a cell shows; `order` is the number it is sorted by, None for words; class; tooltip.
+
+    `heads` says that it names its row, and stays in sight where the rest is scrolled. A `picture`
+    is SVG, which stands in place of a text.
+    """
 
     text: str
     order: float | None = None
     style: str = ""
     tip: str = ""
+    heads: bool = False
+    picture: Markup = NO_PICTURE
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table: its heads, whether each column has numbers, and its rows."""
+    """A table: its heads, whether each column has numbers or names, and its rows."""
 
     heads: Sequence[str]
-    numeric: Sequence[bool]
+    kinds: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
 
@@ -73,7 +82,15 @@ def table_without_empty(
     heads: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str = ""
 ) -> PageTable:
     """Return a table without the columns that are empty in all rows."""
-    kept = [index for index in range(len(heads)) if any(row[index].text for row in rows)]
-    numeric = [any(row[index].order is not None for row in rows) for index in kept]
+    filled = [[bool(cell.text or cell.picture) for cell in row] for row in rows]
+    kept = [index for index in range(len(heads)) if any(row[index] for row in filled)]
     shown = [[row[index] for index in kept] for row in rows]
-    return PageTable([heads[index] for index in kept], numeric, shown, caption)
+    kinds = [_kind(column) for column in zip(*shown, strict=True)]
+    return PageTable([heads[index] for index in kept], kinds, shown, caption)
+
+
+def _kind(column: Sequence[Cell]) -> str:
+    """Return the class of a column: ``name`` where it names the rows, ``number``, or none."""
+    if any(cell.heads for cell in column):
+        return "name"
+    return "number" if any(cell.order is not None for cell in column) else ""

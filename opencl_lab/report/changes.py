@@ -88,7 +88,11 @@ def changes_table(results: Results) -> PageTable:
         cells.append(
             [
                 *(number_cell(row.get(name)) for name in leading),
-                Cell(str(row.get("implementation") or ""), style=str(row.get("kind") or "")),
+                Cell(
+                    str(row.get("implementation") or ""),
+                    style=str(row.get("kind") or ""),
+                    heads=True,
+                ),
                 number_cell(old.median if old else None),
                 spread_cell(old),
                 number_cell(new.median if new else None),

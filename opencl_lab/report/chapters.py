@@ -27,6 +27,7 @@ from opencl_lab.report.documents import (
 )
 from opencl_lab.report.environment import busy_text
 from opencl_lab.report.figures import figures_of
+from opencl_lab.report.ratios import medians_of, ratios_of
 from opencl_lab.report.searches import (
     search_figures,
     search_table,
@@ -54,6 +55,7 @@ class Section:
     troubles: Sequence[Trouble]
     figures: Sequence[Figure]
     table: PageTable
+    ratios: PageTable | None = None
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,9 @@ def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
         name, sweep = f"{anchor}-{index}", item.sweep
         title = f"{_title(sweep)}, on {len(item.sweeps)} devices"
         options = _options(sweep.fixed)
+        times = medians_of(item.series, item.sweep.axis)
         sections.append(
-            Section(name, title, options, item.text, [], item.figures(name), item.table)
+            Section(name, title, options, [], [], item.figures(name), item.table, times)
         )
     return Chapter(anchor, "Across devices", "", sections)
 
@@ -167,7 +170,8 @@ def sections_of(results: Results, anchor: str = "s") -> list[Section]:
         said, troubles = summary_of(sweep), troubles_of(sweep)
         figures, table = figures_of(sweep, name, peaks), table_of(sweep)
         title, options = _title(sweep), _options(sweep.fixed)
-        found.append(Section(name, title, options, said, troubles, figures, table))
+        ratios = ratios_of(sweep.series, sweep.axis)
+        found.append(Section(name, title, options, said, troubles, figures, table, ratios))
     calls = calls_of(results)
     if calls:
         title = f"{results.operation}: what calls cost"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
+from opencl_lab.comparison.lines import Series
 from opencl_lab.comparison.measure import Measurement, Side
 from opencl_lab.comparison.plots import plot_times
 from opencl_lab.comparison.stored import Results
-from opencl_lab.comparison.table import number
 from opencl_lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.report.environment import device_text
 from opencl_lab.report.figures import tips_of
-from opencl_lab.report.summary import SIDES, are_level, times_text
+from opencl_lab.report.summary import SIDES, milliseconds
 from opencl_lab.report.svg import Figure, figure_of
 from opencl_lab.report.sweeps import Sweep, sweeps_of
 from opencl_lab.report.thinning import thinned
@@ -35,51 +35,23 @@ class Across:
         """One of them, for what all have in common."""
         return next(iter(self.sweeps.values()))
 
-    @property
-    def text(self) -> list[str]:
-        """What the fastest of ours takes on each device, where all have the largest size."""
-        said = [text for side in SIDES if (text := self._compared(side))]
-        alone = [name for name, sweep in self.sweeps.items() if not _fastest(sweep, "host")]
-        if alone and len(alone) < len(self.sweeps):
-            said.append(f"With the data on the device only: {', '.join(alone)}.")
-        return said or ["No size was measured on two of these devices in the same way."]
-
-    def _compared(self, side: Side) -> str:
-        """Compare devices at the largest size that all with rows of this side have."""
-        fastest = {name: rows for name, x in self.sweeps.items() if (rows := _fastest(x, side))}
-        common = set.intersection(*map(set, fastest.values())) if len(fastest) > 1 else set()
-        if not common:
-            return ""
-        size = max(common)
-        found = sorted(((rows[size], name) for name, rows in fastest.items()), key=_by_time)
-        least = _milliseconds(found[0][0])
-        where = f"At {self.sweep.axis} = {size:,}, " if self.sweep.varied else ""
-        where += "with the data on the device, " if side == "device" else ""
-        parts = []
-        for index, (row, device) in enumerate(found):
-            took = f"takes {number(_milliseconds(row), 3)} ms"
-            if index and are_level(row, found[0][0]):
-                took = "is level within noise"
-            elif index and least:
-                took = f"takes {times_text(_milliseconds(row) / least)} times as long"
-            parts.append(f"{device} {took} ({row.algorithm})")
-        return f"{where}{'; '.join(parts)}; each with the fastest algorithm there."
-
-    def figures(self, prefix: str) -> list[Figure]:
-        """Draw the time of the fastest of ours, a line for each device and side of the data."""
-        if not self.sweep.varied:
-            return []
+    @cached_property
+    def series(self) -> Series:
+        """The fastest of ours by size, a name for each device and side of the data."""
         joined: dict[int, list[Measurement]] = {}
-        there = False
         for device, sweep in self.sweeps.items():
             for side in SIDES:
                 for size, row in _fastest(sweep, side).items():
                     name = f"opencl:{device}" + "@device" * (side == "device")
                     joined.setdefault(size, []).append(replace(row, implementation=name))
-                    there = there or side == "device"
-        series, remark = thinned(sorted(joined.items()))
-        if not series:
+        return sorted(joined.items())
+
+    def figures(self, prefix: str) -> list[Figure]:
+        """Draw the time of the fastest of ours, a line for each device and side of the data."""
+        if not self.sweep.varied or not self.series:
             return []
+        series, remark = thinned(self.series)
+        there = any(row.data == "device" for _, rows in series for row in rows)
         axis = self.sweep.axis
         draw = partial(plot_times, series=series, size_name=axis, title="")
         caption = "The fastest OpenCL algorithm on each device"
@@ -108,7 +80,7 @@ class Across:
         cells = [
             [
                 *([Cell(f"{size:,}", size)] if self.sweep.varied else []),
-                Cell(name, style=kind),
+                Cell(name, style=kind, heads=True),
                 *(_time(rows.get(device)) for device in self.sweeps),
             ]
             for (size, name, kind), rows in sorted((shared or own).items(), key=_by_size)
@@ -145,23 +117,14 @@ def _fastest(sweep: Sweep, side: Side) -> dict[int, Measurement]:
         ours = [row for row in rows if row.kind == "opencl" and row.ok and row.data == side]
         timed = [row for row in ours if row.total_ms is not None]
         if timed:
-            found[size] = min(timed, key=_milliseconds)
+            found[size] = min(timed, key=milliseconds)
     return found
-
-
-def _by_time(item: tuple[Measurement, str]) -> float:
-    return _milliseconds(item[0])
 
 
 def _by_size(item: tuple[tuple[int, str, str], object]) -> tuple[int, bool]:
     """Return the order of a row in the table: by size, what is fastest of ours before all."""
     (size, name, _), _ = item
     return size, not name.startswith(FASTEST)
-
-
-def _milliseconds(row: Measurement) -> float:
-    assert row.total_ms is not None  # all that are compared have times
-    return row.total_ms.median
 
 
 def _time(row: Measurement | None) -> Cell:

@@ -13,19 +13,20 @@
 ${style | n}</style>
 </head>
 <body>
-<%def name="grid(table, label)">\
+<%def name="grid(table, label, sortable=True)">\
 <div class="scroll${" long" if table.long else ""}" tabindex="0" role="region" aria-label="${label}">
-<table class="sortable">
+<table${" class=sortable" if sortable else ""}>
 <thead><tr>
-% for name, numeric in zip(table.heads, table.numeric):
-<th scope="col"${" class=number" if numeric else ""}>${name}</th>
+% for name, kind in zip(table.heads, table.kinds):
+<th scope="col"${(f' class="{kind}"' if kind else "") | n}>${name}</th>
 % endfor
 </tr></thead>
 <tbody>
 % for row in table.rows:
 <tr>\
-% for cell, numeric in zip(row, table.numeric):
-<td${" class=number" if numeric else ""}${f" data-order={cell.order:.9g}" if cell.order is not None else ""}\
+% for cell, kind in zip(row, table.kinds):
+<% tag = "th scope=row" if cell.heads else "td" %>\
+<${tag}${(f' class="{kind}"' if kind else "") | n}${f" data-order={cell.order:.9g}" if cell.order is not None else ""}\
 % if cell.tip:
  title="${cell.tip}"\
 % endif
@@ -33,9 +34,9 @@ ${style | n}</style>
 % if cell.style:
 <span class="${cell.style}">${cell.text}</span>\
 % else:
-${cell.text}\
+${cell.picture | n}${cell.text}\
 % endif
-</td>\
+</${tag[:2]}>\
 % endfor
 </tr>
 % endfor
@@ -136,6 +137,12 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 </header>
 <section aria-labelledby="summary">
 <h2 id="summary">Summary</h2>
+% if any(section.ratios for chapter in chapters for section in chapter.sections):
+<p class="options">The first row is what the fastest OpenCL algorithm takes, by total time; below it, how many times as long
+each other one takes, at some of the sizes. <span class="faster">Above 1</span> OpenCL is faster, <span
+class="slower">below 1</span> slower, and <span class="level">&#8776;</span> is level within noise. The small picture
+has all sizes, with a line at 1.</p>
+% endif
 <ul class="overview">
 % for chapter in chapters:
 % for section in chapter.sections:
@@ -143,6 +150,9 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 <span class="options">${", ".join(filter(None, (chapter.device, section.subtitle, chapter.source)))}</span>
 % if section.summary:
 <p>${" ".join(section.summary[:2])}</p>
+% endif
+% if section.ratios:
+${grid(section.ratios, f"ratios of {section.title}", sortable=False)}
 % endif
 % for trouble in section.troubles[:2]:
 <p class="${"failed" if trouble.failed else "options"}">${trouble.text}</p>

@@ -8,7 +8,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opencl_lab.comparison.drawing import legend_beside, pale_grid, plain_scale, saved_figure
+from opencl_lab.comparison.drawing import (
+    legend_below,
+    pale_grid,
+    plain_scale,
+    saved_figure,
+    size_scale,
+)
 from opencl_lab.comparison.plots import OPENCL, OTHER, group_name
 
 if TYPE_CHECKING:
@@ -51,15 +57,13 @@ def plot_efficiency_by_workers(
             axes.plot(workers, shares, "o-", label=name, gid=group_name(name, workers))
         axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
         counts = sorted({count for points in efficiencies.values() for count, _ in points})
-        axes.set_xscale("log")
-        axes.minorticks_off()
-        axes.set_xticks(counts, list(map(str, counts)))
+        size_scale(axes, counts)
         highest = max(share for points in efficiencies.values() for _, share in points)
         axes.set_ylim(0, 1.1 * max(1.0, highest))
         axes.set_xlabel("workers")
         axes.set_ylabel("efficiency: speed-up over one worker, per worker")
         pale_grid(axes)
-        legend_beside(axes)
+        legend_below(axes)
 
     saved_figure(path, draw, WIDTH, HEIGHT)
 
@@ -81,10 +85,12 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
             )  # fmt: skip
             named.add(label)
         axes.axvline(1, color="0.5", linewidth=1, linestyle="--")
+        plain_scale(axes.xaxis)
+        axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
         axes.set_xlabel("new time over old time: left of 1 is faster now")
         pale_grid(axes, "x")
-        legend_beside(axes)
+        legend_below(axes)
 
     saved_figure(path, draw, WIDTH, 1.4 + 0.36 * len(rows))
 
@@ -120,10 +126,10 @@ def plot_search(path: Path, trials: Sequence[Trial], default: float | None) -> N
             )  # fmt: skip
         if default is not None:
             axes.axhline(default, color=OTHER, linewidth=1, linestyle="--", label="built in")
-        plain_scale(axes)
+        plain_scale(axes.yaxis)
         axes.set_xlabel("configurations in the order of the search")
         axes.set_ylabel("kernel time in ms")
         pale_grid(axes)
-        legend_beside(axes)
+        legend_below(axes)
 
     saved_figure(path, draw, WIDTH, HEIGHT)

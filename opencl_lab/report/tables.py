@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opencl_lab.comparison.measure import Measurement
@@ -15,16 +16,24 @@ from opencl_lab.report.sweeps import Sweep
 __all__ = ["calls_table", "printed_table", "table_of"]
 
 CALL_COLUMNS = {
-    "what": "call",
     "side": "arrays",
     "call_us": "µs per call",
     "host_us": "µs until it returns",
+    "calls": "calls in a row",
 }
 
 
 def _name(row: Measurement) -> Cell:
     says_side = row.data == "host" or "@device" in row.implementation
-    return Cell(row.label + ("" if says_side else " (data on the device)"), style=row.kind)
+    name = row.label + ("" if says_side else " (data on the device)")
+    return Cell(name, style=row.kind, heads=True)
+
+
+def _kernel(row: Measurement) -> Cell:
+    """Return the time of the kernels; its spread is the tooltip, for the page is narrow."""
+    spread = spread_cell(row.kernel_times)
+    tip = f"{spread.text} ms, {spread.tip}" if spread.text else ""
+    return replace(_number(row.kernel_ms), tip=tip)
 
 
 def _error(row: Measurement) -> Cell:
@@ -46,8 +55,7 @@ COLUMNS: Mapping[str, Callable[[Measurement], Cell]] = {
     "implementation": _name,
     "total ms": lambda row: _number(row.total_ms.median if row.total_ms else None),
     "min \u2013 max": lambda row: spread_cell(row.total_ms),
-    "kernel ms": lambda row: _number(row.kernel_ms),
-    "kernel min \u2013 max": lambda row: spread_cell(row.kernel_times),
+    "kernel ms": _kernel,
     "transfer ms": lambda row: _number(row.transfer_ms or None, 3),
     "build ms": lambda row: _number(row.build_ms, 3),
     "GFLOP/s": lambda row: _number(row.gflops),
@@ -74,17 +82,27 @@ def table_of(sweep: Sweep) -> PageTable:
         for row in rows
     ]
     runs = sorted({row.total_ms.runs for row in measurements if row.total_ms})
-    caption = f"Each time is the median of {' or '.join(map(str, runs))} runs." if runs else ""
+    span = " to ".join(str(count) for count in dict.fromkeys((runs[0], runs[-1]))) if runs else ""
+    caption = f"Each time is the median of {span} runs." if runs else ""
     bases = dict.fromkeys(row.baseline for row in measurements if row.speedup is not None)
     caption += f" Speed-ups are over {', '.join(bases)}." * bool(bases)
     return table_without_empty((*sweep.varied, *columns), cells, caption)
 
 
 def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
-    """Return what calls cost."""
-    names = list(dict.fromkeys(name for call in calls for name in call))
-    heads = [CALL_COLUMNS.get(name, name.replace("_", " ")) for name in names]
-    rows = [[_number(call.get(name), 3) for name in names] for call in calls]
+    """Return what calls cost: the sizes, the kind of call, then its figures."""
+    known = ["what", *CALL_COLUMNS]
+    sizes = [name for name in dict.fromkeys(name for call in calls for name in call)
+             if name not in known]  # fmt: skip
+    heads = [*(name.replace("_", " ") for name in sizes), "call", *CALL_COLUMNS.values()]
+    rows = [
+        [
+            *(_number(call.get(name)) for name in sizes),
+            Cell(str(call.get("what", "")), heads=True),
+            *(_number(call.get(name), 3) for name in CALL_COLUMNS),
+        ]
+        for call in calls
+    ]
     return table_without_empty(heads, rows)
 
 

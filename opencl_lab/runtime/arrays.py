@@ -10,12 +10,13 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
+from opencl_lab.discovery import DeviceSpec, device_of, select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh
 from opencl_lab.runtime.results import PooledArray
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.session import default_queue, session_of
 
 __all__ = [
     "AnyArray",
@@ -50,8 +51,29 @@ def is_device_array(array: Any) -> bool:
 
 
 def as_array(value: Any) -> AnyArray:
-    """Return a device array as it is, and anything else as a NumPy array."""
-    return value if is_device_array(value) else np.asarray(value)
+    """Return a device array as it is, and anything else as a NumPy array.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is a masked array, unless nothing is masked, or of another device.
+    """
+    if type(value) is np.ndarray or is_device_array(value):
+        return value
+    if isinstance(value, np.ndarray) and np.ma.is_masked(value):
+        raise InvalidProblem(
+            "masks are not supported: give the array filled, x.filled(value), or without what is "
+            "masked, x.compressed()"
+        )
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise InvalidProblem(
+                f"NumPy cannot read this {type(value).__name__} ({error}); copy it to the host, or "
+                "give it to opencl_lab.to_device if it is a buffer of OpenCL"
+            ) from error
+    return np.asarray(value)
 
 
 def native(array: AnyArray) -> AnyArray:
@@ -61,16 +83,37 @@ def native(array: AnyArray) -> AnyArray:
     return array
 
 
-def queue_for(array: AnyArray, queue: cl.CommandQueue | None) -> cl.CommandQueue | None:
-    """Return the queue that a device array lives on, else the one that the caller gave.
+def queue_for(
+    array: AnyArray, queue: cl.CommandQueue | None, device: DeviceSpec = None
+) -> cl.CommandQueue | None:
+    """Return the queue that a device array lives on, else that which the caller asked for.
+
+    Parameters
+    ----------
+    array : array
+    queue : pyopencl.CommandQueue or None
+    device : str, int, Device or None
+        Stands for the library's queue on it.
 
     Raises
     ------
     InvalidProblem
-        If `queue` is none, or the device array has no queue or another context.
+        If `queue` is none, both are given, or the device array has no queue, is on another
+        device or has another context.
     """
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
+    if device is not None:
+        if queue is not None:
+            raise InvalidProblem("give queue= or device=, not both")
+        chosen = select_device(device)
+        if not is_device_array(array) or array.queue is None:
+            queue = default_queue(chosen)
+        elif array.queue.device != chosen.handle:
+            raise InvalidProblem(
+                f"the array is on {device_of(array.queue.device)}, and device= says {chosen}; "
+                "opencl_lab.to_device copies it there"
+            )
     if not is_device_array(array):
         return queue
     if array.queue is None and queue is None:

@@ -17,6 +17,7 @@ import pyopencl as cl
 import pyopencl.array
 from pyopencl.tools import PooledBuffer
 
+from opencl_lab.device import Device
 from opencl_lab.runtime.results import PooledArray
 
 __all__ = ["MOST_CONSTANT", "Signature", "kinds_of"]
@@ -64,6 +65,8 @@ def _plain(value: Any) -> Hashable:
         return kind, value.tobytes()
     if isinstance(value, cl.CommandQueue):
         return value.int_ptr
+    if kind is Device:
+        return kind, value.handle.int_ptr
     raise _Unique
 
 

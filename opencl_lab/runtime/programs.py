@@ -21,15 +21,13 @@ from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.intel import adapted, is_intel_cpu
 from opencl_lab.plan import Launch
 from opencl_lab.pocl import forget_last_built, linker_missing, no_room, restore_cache
+from opencl_lab.queues import MAKING
 from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.template import Source, render
 from opencl_lab.wording import counted
 
-__all__ = ["MAKING", "Programs"]
+__all__ = ["Programs"]
 
-# Two threads at once would each make a session or a queue, and pyopencl, which
-# generates code for each new kernel object, warns of a clash.
-MAKING = threading.RLock()
 SPECIFIC = "//sm_"
 """Starts the marks that `opencl_lab.runtime.ptx` takes away."""
 

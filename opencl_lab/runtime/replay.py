@@ -28,7 +28,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.discovery import check_fork
+from opencl_lab.queues import check_fork
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
 from opencl_lab.runtime.executable import is_in_order

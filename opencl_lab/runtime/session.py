@@ -14,13 +14,14 @@ import pyopencl as cl
 import pyopencl.tools
 
 from opencl_lab.device import Device
-from opencl_lab.discovery import check_fork, device_of
+from opencl_lab.discovery import device_of
 from opencl_lab.errors import LaunchError
 from opencl_lab.plan import Buffer, Plan, Table, check_plan
+from opencl_lab.queues import MAKING, check_fork
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
-from opencl_lab.runtime.programs import MAKING, Programs
+from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
 
@@ -177,40 +178,6 @@ def session_of(queue: cl.CommandQueue) -> Session:
         return _session(context, device)
 
 
-@cache
-def _default_context(handle: Any) -> cl.Context:
-    """Return the library's own context, which not every driver's queue keeps alive."""
-    try:
-        return cl.Context([handle])
-    except cl.Error as error:
-        raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
-
-
-@cache
-def _default_queue(handle: Any, profiling: bool) -> cl.CommandQueue:
-    try:
-        context = _default_context(handle)
-        if not profiling:
-            return cl.CommandQueue(context)
-        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    except cl.Error as error:
-        raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
-
-
 def default_queue(device: Device, *, profiling: bool = False) -> cl.CommandQueue:
-    """Return one of the library's own two queues on a device; both are in order.
-
-    Parameters
-    ----------
-    device : Device
-    profiling : bool
-        Whether its events tell times, which makes each launch take longer on some drivers.
-
-    Raises
-    ------
-    LaunchError
-        If there can be none, as in a process that was forked after OpenCL had started.
-    """
-    check_fork()
-    with MAKING:
-        return _default_queue(device.handle, profiling)
+    """Return the library's own queue on a device; see `Device.queue`."""
+    return device.queue(profiling=profiling)

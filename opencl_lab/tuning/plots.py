@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from opencl_lab.comparison.drawing import (
     check_plot,
-    legend_beside,
+    legend_below,
     pale_grid,
     plain_scale,
     set_title,
+    written_figure,
 )
-from opencl_lab.comparison.plots import (
-    OPENCL,
-    OTHER,
-)
-from opencl_lab.paths import write_target
+from opencl_lab.comparison.plots import OPENCL, OTHER
 from opencl_lab.space import Value
 from opencl_lab.tuning.evaluation import Evaluation
 from opencl_lab.tuning.result import TuneResult
@@ -49,31 +46,27 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
     InvalidProblem
         If the file cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     check_plot(path)
     names = [name for name in result.task.algorithm.space.names if _values(result, name)[1:]]
     rows = math.ceil(len(names) / COLUMNS)
-    figure = Figure(figsize=(11, 3.4 + 2.3 * rows), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[3, *[2.2] * rows])
-    convergence = figure.add_subplot(grid[0, :])
-    _draw_convergence(convergence, result)
-    set_title(convergence, title, 10)
-    first = None
-    for index, name in enumerate(names):
-        place = grid[1 + index // COLUMNS, index % COLUMNS]
-        axes = figure.add_subplot(place, sharey=first)
-        first = first or axes
-        _draw_parameter(axes, result, name)
-        if index % COLUMNS == 0:
-            axes.set_ylabel("kernel time, ms", fontsize=8)
-        else:
-            axes.tick_params(which="both", labelleft=False)
-    figure.supxlabel("by parameter: all evaluations, and the best of each value", fontsize=8)
-    with write_target(path) as temporary:
-        figure.savefig(temporary)
+    with written_figure(path, 11, 3.4 + 2.3 * rows) as figure:
+        grid = figure.add_gridspec(1 + rows, COLUMNS, height_ratios=[3, *[2.2] * rows])
+        convergence = figure.add_subplot(grid[0, :])
+        _draw_convergence(convergence, result)
+        set_title(convergence, title, 10)
+        first = None
+        for index, name in enumerate(names):
+            place = grid[1 + index // COLUMNS, index % COLUMNS]
+            axes = figure.add_subplot(place, sharey=first)
+            first = first or axes
+            _draw_parameter(axes, result, name)
+            if index % COLUMNS == 0:
+                axes.set_ylabel("kernel time, ms", fontsize=8)
+            else:
+                axes.tick_params(which="both", labelleft=False)
+        if names:
+            text = "by parameter: all evaluations, and the best of each value as a bar"
+            figure.supxlabel(text, fontsize=8)
 
 
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:
@@ -116,7 +109,7 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
     axes.set_xticks([int(tick) for tick in ticks if 1 <= tick <= len(evaluations)])
     axes.set_xlabel("evaluations" + (", then the finals" if result.finalists else ""))
     axes.set_ylabel("kernel time, ms\n(median, min and max)")
-    legend_beside(axes)
+    legend_below(axes)
 
 
 def _draw_finals(axes: Axes, result: TuneResult, default_name: str) -> float:
@@ -158,7 +151,8 @@ def _draw_parameter(axes: Axes, result: TuneResult, name: str) -> None:
         places = [place + step * (index - (len(times) - 1) / 2) for index in range(len(times))]
         axes.plot(places, times, ".", color=PALE, markersize=4)
         best.append(min(times))
-    axes.plot(range(len(values)), best, "o-", color=OPENCL, linewidth=1.2, markersize=4)
+    # No line joins them: many values have no order.
+    axes.plot(range(len(values)), best, "_", color=OPENCL, markersize=20, markeredgewidth=2)
     axes.set_xticks(range(len(values)), [str(value) for value in values])
     axes.tick_params(labelsize=7)
     axes.set_xlim(-0.5, len(values) - 0.5)
@@ -171,5 +165,5 @@ def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Ev
 
 
 def _style(axes: Axes) -> None:
-    plain_scale(axes)
+    plain_scale(axes.yaxis)
     pale_grid(axes, "y")

@@ -10,12 +10,14 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d.filters import split
 from opencl_lab.operations.conv2d.problem import Conv2dProblem, accumulator_for
-from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, reshaped
+from opencl_lab.runtime.arrays import AnyArray, as_array, contiguous, is_device_array, reshaped
 from opencl_lab.solver import real_number
 
-__all__ = ["bind", "result_shape", "weight_inputs"]
+__all__ = ["COLOURS", "bind", "result_shape", "weight_inputs"]
 
 WIDE = np.dtype(np.int64)
+COLOURS = (3, 4)
+"""How many channels the pixels of a colour have."""
 
 
 def weight_inputs(
@@ -42,7 +44,7 @@ def weight_inputs(
         for line in lines:
             _check_numbers(line)
         weights = np.multiply.outer(*lines)
-    whole = np.asarray(weights)
+    whole = as_array(weights)
     _check_numbers(whole)
     if whole.ndim != 2:
         raise InvalidProblem(
@@ -94,11 +96,13 @@ def _device_weights(
     allowed = [accumulator_for(dtype)]
     if dtype.kind in "iu":
         allowed.append(WIDE if saturate else np.dtype(np.int32))
+        if saturate and weights.dtype == np.int32:  # sums that wrap around do not saturate
+            weights = weights.with_queue(queue).astype(WIDE)
     if weights.dtype not in allowed:
         names = " or ".join(str(kind) for kind in allowed)
         raise InvalidProblem(
-            f"weights on the device must be {names} for an image of {dtype}, not {weights.dtype}: "
-            "convert with astype, or give a NumPy array"
+            f"weights on the device must be {names} for an image of {dtype} (saturate={saturate}), "
+            f"not {weights.dtype}: convert with astype, or give a NumPy array"
         )
     return {"weights": contiguous(weights, queue)}, np.dtype(weights.dtype)
 
@@ -111,7 +115,7 @@ def bind(
     boundary: str,
     cval: float,
     flip: bool,
-    channels_last: bool,
+    channels_last: bool | None,
     saturate: bool,
     queue: Any = None,
 ) -> tuple[Conv2dProblem, dict[str, AnyArray]]:
@@ -131,7 +135,16 @@ def bind(
             f"an image has at least {least} dimensions, not {image.ndim}: "
             f"(..., height, width{', channels' if channels_last else ''})"
         )
+    if channels_last is None and image.ndim > 2:
+        rows, columns, channels = image.shape[-3:]
+        if channels in COLOURS and min(rows, columns) > max(COLOURS):
+            raise InvalidProblem(
+                f"the shape {tuple(image.shape)} looks like pixels of {channels} channels: "
+                "channels_last=True filters each channel, and channels_last=False a stack of "
+                f"images of {columns} x {channels}"
+            )
     dtype = np.dtype(image.dtype).newbyteorder("=")
+    saturate = bool(saturate) and dtype.kind in "iu"
     if is_device_array(weights):
         inputs, accumulator = _device_weights(weights, dtype, saturate, queue)
     else:
@@ -150,7 +163,7 @@ def bind(
         boundary,
         cval,
         bool(flip),
-        bool(saturate),
+        saturate,
         accumulator,
         "row" in inputs,
     )
@@ -159,7 +172,7 @@ def bind(
 
 
 def result_shape(
-    problem: Conv2dProblem, image_shape: tuple[int, ...], channels_last: bool
+    problem: Conv2dProblem, image_shape: tuple[int, ...], channels_last: bool | None
 ) -> tuple[int, ...]:
     """Return the shape of the result for an image of this shape."""
     lead = image_shape[: -3 if channels_last else -2]

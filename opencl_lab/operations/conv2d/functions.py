@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d.arguments import bind, result_shape
+from opencl_lab.operations.conv2d.problem import Boundary, Mode
 from opencl_lab.operations.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -29,16 +31,17 @@ def conv2d(
     image: Any,
     weights: Any,
     *,
-    mode: str = "same",
-    boundary: str = "constant",
+    mode: Mode = "same",
+    boundary: Boundary = "constant",
     cval: float = 0.0,
     flip: bool = False,
-    channels_last: bool = False,
-    saturate: bool = False,
+    channels_last: bool | None = None,
+    saturate: bool = True,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Correlate images with a filter, as `scipy.ndimage.correlate` does.
 
@@ -47,7 +50,7 @@ def conv2d(
     image : array_like or pyopencl.array.Array, shape (..., height, width)
         uint8, int16, uint16, float16, float32 or float64; leading dimensions are a
         batch, any strides. With `channels_last` the shape is (..., height, width,
-        channels), and each channel is filtered alone.
+        channels), as of most files, and each channel is filtered alone.
     weights : array_like or pyopencl.array.Array, shape (rows, columns)
         Real numbers; odd or even, oblong, also larger than the image. Or a tuple of a
         column and a row, one-dimensional NumPy arrays whose outer product is the filter.
@@ -65,9 +68,11 @@ def conv2d(
     flip : bool
         Turn the filter by 180 degrees: convolution, as `scipy.ndimage.convolve` and
         `scipy.signal.convolve2d`.
-    channels_last : bool
+    channels_last : bool, optional
+        Whether the last dimension is that of channels. By default it is not, but an image that
+        looks so, with 3 or 4 values there and more than 4 rows and columns before them, is refused.
     saturate : bool
-        Integer results stop at the limits of their type. If not they wrap around as
+        Integer results stop at the limits of their type, as OpenCV's. If not they wrap around as
         those of SciPy do: they are the sums modulo 2^8 or 2^16, zero for an infinity or NaN.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``conv2d``.
@@ -77,6 +82,8 @@ def conv2d(
         Receives the result; may be `image`. Shape and dtype of the result.
     queue : pyopencl.CommandQueue, optional
         Where to filter a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -87,8 +94,9 @@ def conv2d(
     Raises
     ------
     InvalidProblem
-        For an unsupported dtype, too few dimensions, an empty filter, an unknown mode or
-        boundary, a wrong `out`, or arrays that do not fit into the device's memory.
+        For an unsupported dtype, too few dimensions, channels of which `channels_last` says
+        nothing, masked arrays, an empty filter, an unknown mode or boundary, a wrong `out`, or
+        arrays that do not fit into the device's memory.
     InvalidConfig
         For an unknown algorithm or a configuration that the device cannot run.
     BuildError, LaunchError
@@ -115,7 +123,7 @@ def conv2d(
     `scipy.ndimage` leaves out the weights that are zero.
     """
     given = as_array(image)
-    queue = queue_for(given, queue)
+    queue = queue_for(given, queue, device)
     if is_device_array(weights):
         if not is_device_array(given):
             raise InvalidProblem(

@@ -15,7 +15,7 @@ from opencl_lab.kernels import host_c_type
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.conv2d import expected, expected_fft, tolerance
-from opencl_lab.operations.conv2d.arguments import bind, weight_inputs
+from opencl_lab.operations.conv2d.arguments import COLOURS, bind, weight_inputs
 from opencl_lab.operations.conv2d.calls import CALLS
 from opencl_lab.operations.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
 from opencl_lab.operations.conv2d.problem import (
@@ -35,8 +35,6 @@ from opencl_lab.reference.peers import from_host
 from opencl_lab.reference.threads import opencv_threads, torch_threads
 
 __all__ = ["CONV2D", "Conv2d"]
-
-COLOURS = (3, 4)
 
 
 def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
@@ -236,7 +234,7 @@ class Conv2d(Operation[Conv2dProblem]):
             image,
             weights,
             channels_last=_is_coloured(image),
-            saturate=image.dtype.kind in "iu",
+            saturate=True,
             **{name: chosen[name] for name in ("mode", "boundary", "cval", "flip")},
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -12,11 +12,21 @@ from opencl_lab.errors import InvalidProblem
 from opencl_lab.plan import Work
 from opencl_lab.solver import Problem
 
-__all__ = ["BOUNDARIES", "IMAGE_TYPES", "MODES", "Conv2dProblem", "accumulator_for"]
+__all__ = [
+    "BOUNDARIES",
+    "IMAGE_TYPES",
+    "MODES",
+    "Boundary",
+    "Conv2dProblem",
+    "Mode",
+    "accumulator_for",
+]
 
 IMAGE_TYPES = ("uint8", "int16", "uint16", "float16", "float32", "float64")
-MODES = ("same", "valid", "full")
-BOUNDARIES = ("constant", "nearest", "reflect", "mirror", "wrap")
+Mode: TypeAlias = Literal["same", "valid", "full"]
+Boundary: TypeAlias = Literal["constant", "nearest", "reflect", "mirror", "wrap"]
+MODES = get_args(Mode)
+BOUNDARIES = get_args(Boundary)
 FLOAT32 = np.dtype("float32")
 SIDE_LIMIT = 2**30
 """Sides are shorter, so that coordinates of the extended image are 32-bit integers."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.fourier.factors import next_smooth
@@ -32,18 +33,25 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 from opencl_lab.wording import counted
 
-__all__ = ["convolve"]
+__all__ = ["Mode", "convolve"]
 
-MODES = ("full", "same", "valid")
+Mode: TypeAlias = Literal["full", "same", "valid"]
+MODES = get_args(Mode)
 
 
 def convolve(
-    a: Any, b: Any, mode: str, axes: int | Sequence[int] | None, out: AnyArray | None, queue: Any
+    a: Any,
+    b: Any,
+    mode: str,
+    axes: int | Sequence[int] | None,
+    out: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
 ) -> AnyArray:
     """Convolve `a` with `b`; see `opencl_lab.fft.convolve`."""
     if mode not in MODES:
         raise InvalidProblem(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-    first, queue = prepared(a, queue)
+    first, queue = prepared(a, queue, device)
     second, queue = prepared(b, queue)
     if is_device_array(first) != is_device_array(second):
         raise InvalidProblem("both arrays must be on the host, or both on a device")

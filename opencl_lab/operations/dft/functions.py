@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab.operations.dft.problem import DftProblem, complex_dtype, scale_of
+from opencl_lab.discovery import DeviceSpec
+from opencl_lab.operations.dft.problem import DftProblem, Norm, complex_dtype, scale_of
 from opencl_lab.operations.dft.solver import DFT_SOLVER, DIRECT
 from opencl_lab.operations.dft.transform import (
     axis_of,
@@ -26,12 +27,13 @@ def dft(
     x: Any,
     *,
     inverse: bool = False,
-    norm: str | None = "backward",
+    norm: Norm = "backward",
     axis: int = -1,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Transform by the definition, a sum of n products for each of n frequencies.
 
@@ -63,6 +65,8 @@ def dft(
         Receives the result; may be `x` itself. Same shape and dtype as the result.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def dft(
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
-    array, queue = prepared(x, queue)
+    array, queue = prepared(x, queue, device)
     real = array.dtype.kind != "c"
     dtype = real_type(array) if real else complex_type(array)
     rows = Rows.of(array, axis_of(array, axis), queue, dtype=dtype)

@@ -243,9 +243,10 @@ class Dft(Operation[DftProblem]):
         shown, y_label = rows.real, "real part"
         if not options.get("inverse"):
             magnitude = np.abs(rows)
-            silence = float(np.finfo(magnitude.dtype).tiny)
-            largest = max(float(np.max(magnitude, initial=0)), silence)
-            shown = 20 * np.log10(np.maximum(magnitude / largest, 1e-12))
+            limits = np.finfo(magnitude.dtype)
+            largest = max(float(np.max(magnitude, initial=0)), float(limits.tiny))
+            # What is below the rounding of the largest is nothing that was computed.
+            shown = 20 * np.log10(np.maximum(magnitude / largest, limits.eps))
             y_label = "magnitude in dB, the largest at 0"
         curves = {f"row {index}": row for index, row in enumerate(shown)}
         return Curves(axis.points, curves, axis.label, y_label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -19,6 +19,7 @@ __all__ = [
     "NORMS",
     "SAMPLE_TYPES",
     "DftProblem",
+    "Norm",
     "builder_of",
     "complex_dtype",
     "scale_of",
@@ -34,7 +35,9 @@ SAMPLE_TYPES = {
     "float64": "complex128",
 }
 """Types of a signal's samples, and those of its spectrum."""
-NORMS = ("backward", "ortho", "forward")
+NormName: TypeAlias = Literal["backward", "ortho", "forward"]
+Norm: TypeAlias = NormName | None
+NORMS = get_args(NormName)
 KINDS = ("c2c", "r2c", "c2r")
 MANY_ROWS, SHORT = 64, 256
 """From so many rows on, of at most so many samples, a product is faster, as measured."""

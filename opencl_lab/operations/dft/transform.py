@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.errors import InvalidConfig, InvalidProblem
 from opencl_lab.fourier.builder import real_dtype
 from opencl_lab.fourier.rows import mirror
@@ -52,16 +53,16 @@ __all__ = [
 ]
 
 
-def prepared(a: Any, queue: Any) -> tuple[AnyArray, Any]:
+def prepared(a: Any, queue: Any, device: DeviceSpec = None) -> tuple[AnyArray, Any]:
     """Return `a` as an array in the machine's byte order, and its queue."""
     array = native(as_array(a))
     complex_dtype(array.dtype)  # refuses what is no number
-    return _on_queue(array, queue)
+    return _on_queue(array, queue, device)
 
 
-def _on_queue(array: AnyArray, queue: Any) -> tuple[AnyArray, Any]:
+def _on_queue(array: AnyArray, queue: Any, device: DeviceSpec) -> tuple[AnyArray, Any]:
     """Return an array that has a queue if it is on a device, and the queue."""
-    queue = queue_for(array, queue)
+    queue = queue_for(array, queue, device)
     if is_device_array(array) and array.queue is None:
         array = array.with_queue(queue)
     return array, queue
@@ -290,9 +291,10 @@ def rolled(
     shift: Callable[[int], int],
     out: AnyArray | None,
     queue: Any,
+    device: DeviceSpec,
 ) -> AnyArray:
     """Return a copy with elements moved along axes by ``shift(length)``, around the ends."""
-    array, queue = _on_queue(as_array(x), queue)
+    array, queue = _on_queue(as_array(x), queue, device)
     if axes is None:
         axes = range(array.ndim)
     elif not isinstance(axes, (Sequence, np.ndarray)):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opencl_lab.discovery import DeviceSpec
 from opencl_lab.operations.gemm.bind import bind, result_shape, shaped
+from opencl_lab.operations.gemm.problem import Activation, Precision
 from opencl_lab.operations.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -34,12 +36,13 @@ def gemm(
     trans_a: bool | str | int = False,
     trans_b: bool | str | int = False,
     bias: Any = None,
-    activation: str | None = None,
-    precision: str = "native",
+    activation: Activation | None = None,
+    precision: Precision = "native",
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return ``activation(alpha * op(a) @ op(b) + beta * c + bias)``.
 
@@ -95,6 +98,8 @@ def gemm(
         Receives the result; may be any of the inputs. Shape and dtype of the result.
     queue : pyopencl.CommandQueue, optional
         Where to multiply host arrays; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -118,7 +123,7 @@ def gemm(
     """
     given = {"a": a, "b": b, "c": c, "bias": bias}
     arrays = {name: as_array(array) for name, array in given.items() if array is not None}
-    queue = queue_for(arrays["a"], queue)
+    queue = queue_for(arrays["a"], queue, device)
     for array in arrays.values():
         queue_for(array, queue)
     problem, inputs = bind(

@@ -6,7 +6,7 @@ import math
 import operator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -21,7 +21,9 @@ __all__ = [
     "ELEMENT_TYPES",
     "INTEGER_TYPES",
     "PRECISIONS",
+    "Activation",
     "GemmProblem",
+    "Precision",
     "Stack",
     "is_conjugated",
     "is_transposed",
@@ -39,8 +41,10 @@ WRAPPING: dict[int, np.dtype[Any]] = {
 """Types by size in which sums of integers wrap around: C knows that of unsigned ones only. It
 multiplies short ones as int, which the product of two of these, and a third one, does not leave."""
 FLOAT32 = np.dtype("float32")
-PRECISIONS = ("native", "3xtf32", "tf32")
-ACTIVATIONS = ("", "relu", "gelu")
+Precision: TypeAlias = Literal["native", "3xtf32", "tf32"]
+Activation: TypeAlias = Literal["relu", "gelu"]
+PRECISIONS = get_args(Precision)
+ACTIVATIONS = ("", *get_args(Activation))
 BIASES = ("", "row", "column")
 TRANSPOSED = {"N": False, "T": True, "C": True, 0: False, 1: True, 2: True}
 """The words and numbers by which BLAS and its wrappers say it."""

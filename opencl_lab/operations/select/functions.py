@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.discovery import select_device
+from opencl_lab.discovery import DeviceSpec, select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.operations.select.search import SEARCH
@@ -51,6 +51,7 @@ def topk(
     config: Mapping[str, Any] | None = None,
     out: tuple[AnyArray, AnyArray] | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Return the `k` largest elements along an axis, the largest first, and where they are.
 
@@ -78,6 +79,8 @@ def topk(
         with `a`, but not with each other.
     queue : pyopencl.CommandQueue, optional
         Where to run for a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -112,6 +115,7 @@ def topk(
         out_values=out_values,
         out_indices=out_indices,
         queue=queue,
+        device=device,
     )
 
 
@@ -127,6 +131,7 @@ def _topk(
     out_values: AnyArray | None,
     out_indices: AnyArray | None,
     queue: Any,
+    device: DeviceSpec,
 ) -> tuple[AnyArray, AnyArray]:
     """Do what `topk` says; with outs that the kind of a call knows one by one."""
     try:
@@ -135,7 +140,7 @@ def _topk(
         raise InvalidProblem(f"k must be a whole number, not {k!r}") from None
     given = as_array(a)
     array = native(given)
-    queue = queue_for(array, queue)
+    queue = queue_for(array, queue, device)
     rows = Rows.of(array, axis, queue)
     problem = TopkProblem(rows.length, k, array.dtype, rows.count, largest)
     # The result as rows: shorter ones, which share no memory with the data.
@@ -172,6 +177,7 @@ def unique(
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray: ...
 
 
@@ -185,6 +191,7 @@ def unique(
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray | tuple[AnyArray, ...]: ...
 
 
@@ -197,6 +204,7 @@ def unique(
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray | tuple[AnyArray, ...]:
     """Return the elements of an array in order, each once, as `numpy.unique` does.
 
@@ -217,6 +225,8 @@ def unique(
         Of the sort inside.
     queue : pyopencl.CommandQueue, optional
         Where to run for a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -237,7 +247,7 @@ def unique(
     """
     given = as_array(a)
     array = native(given)
-    queue = queue_for(array, queue)
+    queue = queue_for(array, queue, device)
     if queue is None:
         queue = default_queue(select_device())
     on_device = is_device_array(array)
@@ -298,13 +308,14 @@ def _unique(
 def searchsorted(
     a: Any,
     v: Any,
-    side: str = "left",
+    side: Literal["left", "right"] = "left",
     sorter: Any = None,
     *,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return where elements would go to keep a sorted array in order, as `numpy.searchsorted`.
 
@@ -329,6 +340,8 @@ def searchsorted(
         Receives the result; of the shape of `v`.
     queue : pyopencl.CommandQueue, optional
         Where to run for host arrays; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -351,7 +364,7 @@ def searchsorted(
         raise InvalidProblem(f"a must have one dimension, not {keys.ndim}")
     if side not in ("left", "right"):
         raise InvalidProblem(f"side must be 'left' or 'right', not {side!r}")
-    queue = queue_for(keys, queue)
+    queue = queue_for(keys, queue, device)
     queue_for(values, queue)
     keys, values = of_one_type(keys, values)
     inputs = {"keys": keys, "values": values}

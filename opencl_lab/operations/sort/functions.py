@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.device import Device
-from opencl_lab.discovery import select_device
+from opencl_lab.discovery import DeviceSpec, select_device
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.kernels import WORD_TYPES
 from opencl_lab.operations.sort.problem import SortProblem
@@ -46,6 +46,7 @@ def sort(
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
 
@@ -79,6 +80,8 @@ def sort(
         Receives the result; may be `a` itself. Same shape and dtype as the result.
     queue : pyopencl.CommandQueue, optional
         Where to sort a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
 
     Returns
     -------
@@ -99,7 +102,7 @@ def sort(
     _check_kind(kind, stable)
     given = as_array(a)
     array = native(given)
-    queue = queue_for(array, queue)
+    queue = queue_for(array, queue, device)
     rows = Rows.of(array, axis, queue)
     target = rows.target(out, given.dtype)
     problem = SortProblem(rows.length, array.dtype, rows.count, descending, bits=_pair(bits))
@@ -132,6 +135,7 @@ def argsort(
     config: Mapping[str, Any] | None = None,
     out: AnyArray | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Return the indices that sort an array stably.
 
@@ -145,7 +149,7 @@ def argsort(
     """
     _check_kind(kind, stable)
     array = native(as_array(a))
-    queue = queue_for(array, queue)
+    queue = queue_for(array, queue, device)
     rows = Rows.of(array, axis, queue)
     target = rows.target(out, np.dtype(np.int64))
     problem = SortProblem(
@@ -174,6 +178,7 @@ def sort_by_key(
     config: Mapping[str, Any] | None = None,
     out: tuple[AnyArray, AnyArray] | None = None,
     queue: Any = None,
+    device: DeviceSpec = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Sort keys stably and move values along with them.
 
@@ -213,6 +218,7 @@ def sort_by_key(
         out_keys=out_keys,
         out_values=out_values,
         queue=queue,
+        device=device,
     )
 
 
@@ -229,6 +235,7 @@ def _sort_by_key(
     out_keys: AnyArray | None,
     out_values: AnyArray | None,
     queue: Any,
+    device: DeviceSpec,
 ) -> tuple[AnyArray, AnyArray]:
     """Do what `sort_by_key` says; with outs that the kind of a call knows one by one."""
     given, value_array = as_array(keys), as_array(values)
@@ -243,7 +250,7 @@ def _sort_by_key(
         raise InvalidProblem("values of dtype object cannot travel with keys")
     if not value_array.dtype.itemsize:
         raise InvalidProblem("values of 0 bytes cannot travel with keys")
-    queue = queue_for(key_array, queue)
+    queue = queue_for(key_array, queue, device)
     queue_for(value_array, queue)
     key_rows, value_rows = Rows.of(key_array, axis, queue), Rows.of(value_array, axis, queue)
     apart = (key_array, value_array)

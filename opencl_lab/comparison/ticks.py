@@ -1,0 +1,97 @@
+"""Ticks of logarithmic axes: a label wherever there is room for one, and never one alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import (
+    FixedLocator,
+    Formatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
+
+__all__ = ["show_sizes", "show_values", "text_width"]
+
+FEWEST = 3  # labels of an axis: with fewer nobody reads a value between them
+BETWEEN = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+"""What is labelled of each power of ten; the first that gives labels enough is taken."""
+GAP = 6.0  # points between two labels
+
+
+class _RoundValues(Locator):
+    """Powers of ten and, where an axis spans few of them, round values between."""
+
+    def __call__(self) -> Sequence[float]:
+        assert self.axis is not None
+        return self.tick_values(*self.axis.get_view_interval())
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        assert self.axis is not None
+        low, high = sorted((vmin, vmax))
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        step = math.ceil((last - first + 1) / max(self.axis.get_tick_space(), FEWEST))
+        for parts in BETWEEN:
+            ticks = [part * 10.0**power for power in range(first, last + 1, step) for part in parts]
+            if sum(low <= tick <= high for tick in ticks) >= FEWEST:
+                return ticks
+        return list(MaxNLocator(FEWEST + 1).tick_values(low, high))
+
+
+class _WhereRoomIs(Formatter):
+    """Labels of sizes that do not touch each other: the last one, the first, then the larger."""
+
+    def __init__(self, axes: Axes, write: Callable[[float], str]) -> None:
+        self._axes, self._write = axes, write
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return self._write(x)
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        axis = self._axes.xaxis
+        points = float(axis.get_major_ticks(1)[0].label1.get_fontsize())
+        low, high = map(math.log, axis.get_view_interval())
+        length = self._axes.bbox.width * 72 / self._axes.figure.dpi
+        taken: list[tuple[float, float]] = []
+        labels = [""] * len(values)
+        for index in (-1, 0, *range(len(values) - 2, 0, -1)) if len(values) else ():
+            text = self._write(values[index])
+            middle = (math.log(values[index]) - low) / (high - low) * length
+            half = (text_width(text, points) + GAP) / 2
+            if all(middle + half <= left or middle - half >= right for left, right in taken):
+                taken.append((middle - half, middle + half))
+                labels[index] = text
+        return labels
+
+
+def text_width(text: str, points: float) -> float:
+    """Return how wide a text is, in points."""
+    return float(TextPath((0, 0), text, size=points, usetex=False).get_extents().width)
+
+
+def show_values(axis: XAxis | YAxis, write: Callable[[float], str]) -> None:
+    """Make an axis logarithmic, with labels of round values."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(_RoundValues())
+    axis.set_major_formatter(lambda value, _: write(value))
+    axis.set_minor_locator(LogLocator(subs=range(2, 10)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def show_sizes(axes: Axes, sizes: Sequence[int], write: Callable[[float], str]) -> None:
+    """Make the x axis logarithmic, with a tick at each size and labels where there is room."""
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_locator(NullLocator())
+    if not sizes:
+        return
+    if len(sizes) == 1:
+        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
+    axes.xaxis.set_major_locator(FixedLocator(sizes))
+    axes.xaxis.set_major_formatter(_WhereRoomIs(axes, write))

@@ -1,0 +1,115 @@
+"""Arrays that a user brings to a device, and hands on to other libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.discovery import DeviceSpec, select_device
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    contiguous,
+    is_device_array,
+    native,
+    queue_for,
+)
+from opencl_lab.runtime.arrays import to_device as copy_to
+from opencl_lab.runtime.dlpack import Exported, imported
+from opencl_lab.runtime.session import default_queue, session_of
+
+__all__ = ["to_device", "to_dlpack"]
+
+
+def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None = None) -> AnyArray:
+    """Return an array on a device, where calls need no copies of it.
+
+    Parameters
+    ----------
+    x : array_like or pyopencl.array.Array
+        Also an object of DLPack, with memory of the host or a buffer of OpenCL.
+    device : str, int or Device, optional
+        As `select_device` takes it.
+    queue : pyopencl.CommandQueue, optional
+        In place of `device`. By default an array of a device stays on its queue, and one of the
+        host goes to the library's queue on `select_device()`, which is its `Device.queue`.
+
+    Returns
+    -------
+    pyopencl.array.Array
+        With a copy of an array of the host, contiguous, or of another device, by way of the host.
+        What lies there already is not copied: the result shares its memory, or is `x` itself.
+
+    Raises
+    ------
+    InvalidProblem
+        For Python's objects, masked arrays, and `device` and `queue` at once.
+    DeviceNotFound, LaunchError
+        If there is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np, opencl_lab as ol
+    >>> keys = ol.to_device(np.array([3, 1, 2]), device="cpu")
+    >>> ol.sort(keys).get()
+    array([1, 2, 3])
+    """
+    wanted: Any = queue_for(None, queue, device)
+    array: Any = imported(x)
+    if array is None:
+        array = native(as_array(x))
+    if is_device_array(array):
+        if array.queue is None:
+            array = array.with_queue(queue_for(array, wanted))
+        there = array.queue
+        if wanted in (None, there) or (queue is None and wanted.device == there.device):
+            return array
+        if wanted.context == there.context:
+            return array.with_queue(wanted)
+        array = contiguous(array, there).get()
+    if array.dtype.hasobject:
+        raise InvalidProblem(f"a device cannot hold {array.dtype}, Python's objects")
+    if wanted is None:
+        wanted = default_queue(select_device())
+    with session_of(wanted).alone(wanted):
+        made = copy_to(array if array.flags.forc else np.ascontiguousarray(array), wanted)
+        wanted.finish()  # the host's array may change from now on
+    return made
+
+
+def to_dlpack(x: AnyArray) -> Exported:
+    """Return a device array in the form that ``from_dlpack`` of other libraries takes.
+
+    Parameters
+    ----------
+    x : pyopencl.array.Array
+        With a queue.
+
+    Returns
+    -------
+    object with ``__dlpack__`` and ``__dlpack_device__``
+        On a CPU its memory is the host's (``kDLCPU``), so that `numpy.from_dlpack` and others share
+        it without a copy; wait for the queue before reading what later calls write. On other
+        devices it is a buffer of OpenCL (``kDLOpenCL``), which `to_device` takes without a copy and
+        `numpy.from_dlpack` with one, by ``device="cpu"``.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is no device array, or has no queue.
+
+    Examples
+    --------
+    >>> import numpy as np, opencl_lab as ol
+    >>> there = ol.to_device(np.array([3, 1, 2]), device="cpu")
+    >>> np.from_dlpack(ol.to_dlpack(ol.sort(there)))
+    array([1, 2, 3])
+    """
+    if not is_device_array(x):
+        raise InvalidProblem(f"{type(x).__name__} is no device array; to_device makes one")
+    queue_for(x, None)
+    return Exported(x)

@@ -1,0 +1,210 @@
+"""Arrays that go to a device and back, and to other libraries by DLPack."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.discovery import device_of
+from opencl_lab.errors import InvalidProblem
+from opencl_lab.runtime import dlpack
+from opencl_lab.runtime.arrays import contiguous
+
+HOST = {
+    "list": [[3, 1], [2, 5]],
+    "C order": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "Fortran order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "strided": np.arange(24, dtype=np.int16).reshape(4, 6)[::-1, ::2],
+    "broadcast": np.broadcast_to(np.arange(3, dtype=np.uint8), (4, 3)),
+    "other byte order": np.arange(5, dtype=np.dtype(np.int32).newbyteorder()),
+    "empty": np.zeros((0, 3), np.complex64),
+    "a number": np.float64(2.5),
+    "nothing masked": np.ma.asarray(np.arange(4)),
+}
+
+
+CUDA = 2
+
+
+class Foreign:
+    """An array of another library, of which nothing is known but DLPack."""
+
+    def __init__(self, array, device=(dlpack.CPU, 0)):
+        self._array, self._device = array, device
+
+    def __dlpack_device__(self):
+        return self._device
+
+    def __dlpack__(self, **options):
+        if self._device[0] == CUDA:
+            raise BufferError("this is memory of CUDA")
+        if not isinstance(self._array, np.ndarray):
+            options["dl_device"] = self._device
+        return self._array.__dlpack__(**options)
+
+
+@pytest.mark.parametrize("name", HOST)
+def test_host_arrays_go_to_a_device(name, device, queue):
+    for where in ({}, {"device": device}, {"queue": queue}):
+        there = ol.to_device(HOST[name], **where)
+        assert isinstance(there, cl.array.Array)
+        assert there.queue == where.get("queue", device.queue())
+        assert there.dtype == np.asarray(HOST[name]).dtype.newbyteorder("=")
+        np.testing.assert_array_equal(there.get(), HOST[name])
+    if name == "Fortran order":
+        assert there.flags.f_contiguous
+
+
+def test_a_host_array_may_change_afterwards(device, rng):
+    keys = rng.integers(0, 99, 100_000, np.int32)
+    there, expected = ol.to_device(keys, device), np.sort(keys)
+    keys[:] = -1
+    np.testing.assert_array_equal(ol.sort(there).get(), expected)
+
+
+def test_device_arrays_are_copied_only_to_other_devices(device, queue, own_queue):
+    there = ol.to_device([3, 1, 2], queue=queue)
+    for where in ({}, {"device": device}, {"queue": queue}):
+        assert ol.to_device(there, **where) is there
+    beside = ol.to_device(there, queue=device.queue())  # of the same context
+    assert beside.queue == device.queue() and beside.base_data.int_ptr == there.base_data.int_ptr
+    assert ol.to_device(there.with_queue(None), device).queue == device.queue()
+    foreign = ol.to_device(there, queue=own_queue(device.handle))
+    assert foreign.context != queue.context
+    np.testing.assert_array_equal(foreign.get(), [3, 1, 2])
+    strided = ol.to_device(there[::2], queue=foreign.queue)
+    np.testing.assert_array_equal(strided.get(), [3, 2])
+    assert ol.to_device(foreign, device) is foreign  # it is on this device
+    try:
+        part = device.handle.create_sub_devices([cl.device_partition_property.EQUALLY, 1])[0]
+    except cl.Error:
+        return
+    copy = ol.to_device(there, device_of(part))
+    assert copy.queue.device == part
+    np.testing.assert_array_equal(ol.sort(copy).get(), [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [(np.array([None]), "Python's objects"), (np.ma.masked_less([1, 2], 2), "masks")],
+)
+def test_what_no_device_can_hold(x, words):
+    with pytest.raises(InvalidProblem, match=words):
+        ol.to_device(x)
+
+
+def test_where_is_said_once(device, queue):
+    with pytest.raises(InvalidProblem, match="not both"):
+        ol.to_device([1], device, queue)
+    with pytest.raises(ol.DeviceNotFound):
+        ol.to_device([1], "abacus")
+
+
+# -------------------------------------------------------------------- DLPack
+
+
+def test_arrays_of_the_host_are_inputs(rng):
+    x = rng.standard_normal((4, 5))
+    np.testing.assert_array_equal(ol.sort(Foreign(x)), np.sort(x))
+    np.testing.assert_array_equal(ol.to_device(Foreign(x)).get(), x)
+    np.testing.assert_allclose(ol.gemm(Foreign(x), x.T), x @ x.T, rtol=1e-12)
+    with pytest.raises(InvalidProblem, match="NumPy cannot read this Foreign"):
+        ol.sort(Foreign(x, (CUDA, 0)))
+
+
+def test_what_lies_on_a_cpu_is_shared(device):
+    if device.kind != "cpu":
+        pytest.skip("its memory is not the host's")
+    there = ol.to_device(np.arange(6, dtype=np.float32).reshape(2, 3), device)
+    exported = ol.to_dlpack(there)
+    shared = np.from_dlpack(exported)
+    there += 1
+    device.queue().finish()
+    np.testing.assert_array_equal(shared, np.arange(1, 7).reshape(2, 3))
+    view = np.from_dlpack(ol.to_dlpack(there[:, 1:]))  # strided, with an offset
+    np.testing.assert_array_equal(view, shared[:, 1:])
+    assert np.shares_memory(view, shared)
+    copy = np.from_dlpack(Foreign(ol.to_dlpack(there)))
+    del there, exported, view
+    gc.collect()
+    for number in range(9):  # which would take memory that was given back
+        ol.to_device(np.full((2, 3), number, np.float32), device)
+    np.testing.assert_array_equal(shared, np.arange(1, 7).reshape(2, 3))
+    np.testing.assert_array_equal(copy, shared)
+    assert np.from_dlpack(ol.to_dlpack(ol.to_device(np.zeros((0, 3)), device))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "f4", "i8", "c8"])
+def test_buffers_are_handed_on_by_their_handles(dtype, device, queue):
+    host = np.arange(12).reshape(3, 4).astype(dtype)
+    there = ol.to_device(host, queue=queue)
+    for part in (np.s_[:], np.s_[1:, ::2]):
+        handed = Foreign(ol.to_dlpack(there[part]), (dlpack.OPENCL, 0))
+        taken = ol.to_device(handed)
+        assert taken.base_data.int_ptr == there.base_data.int_ptr
+        assert taken.dtype == host.dtype and taken.queue == device.queue()
+        np.testing.assert_array_equal(contiguous(taken, taken.queue).get(), host[part])
+    if dtype == "f4":
+        np.testing.assert_array_equal(ol.sort(taken).get(), host[part])
+
+
+def references(memory):
+    return sys.getrefcount(memory), memory.get_info(cl.mem_info.REFERENCE_COUNT)
+
+
+def test_buffers_are_kept_while_somebody_has_them(own_queue, device):
+    foreign = own_queue(device.handle)  # of a context that is not the library's
+    there = ol.to_device(np.arange(5), queue=foreign)
+    memory = there.base_data
+    handed, handles = references(memory)
+    exported = ol.to_dlpack(there)
+    capsule = exported.__dlpack__(dl_device=(dlpack.OPENCL, 0))
+    assert references(memory) == (handed + 1, handles)
+    del capsule  # which nobody has taken
+    assert references(memory) == (handed, handles)
+    with pytest.raises(InvalidProblem, match="give it to opencl_lab"):
+        ol.sort(Foreign(exported, (dlpack.OPENCL, 0)))
+    gc.collect()
+    assert references(memory) == (handed, handles)
+    taken = ol.to_device(Foreign(exported, (dlpack.OPENCL, 0)))
+    assert taken.context == foreign.context
+    taken = taken[2:]
+    gc.collect()
+    assert references(memory) == (handed + 1, handles + 1)
+    del there, exported
+    np.testing.assert_array_equal(taken.get(), [2, 3, 4])
+    del taken
+    gc.collect()
+    assert references(memory) == (handed - 1, handles)
+
+
+def test_what_cannot_be_handed_on(device):
+    there = ol.to_dlpack(ol.to_device([1, 2], device))
+    capsule = there.__dlpack__(dl_device=(dlpack.OPENCL, 0), copy=True)
+    assert '"dltensor"' in repr(capsule)
+    with pytest.raises(BufferError, match="type 2"):
+        there.__dlpack__(dl_device=(CUDA, 0))
+    times = ol.to_dlpack(ol.to_device(np.zeros(3, "V3"), device))
+    with pytest.raises(BufferError, match="DLPack"):
+        times.__dlpack__(dl_device=(dlpack.OPENCL, 0))
+    empty = ol.to_dlpack(ol.to_device(np.zeros(0), device))
+    with pytest.raises(BufferError, match="has no buffer"):
+        empty.__dlpack__(dl_device=(dlpack.OPENCL, 0))
+    for wrong in ([1, 2], np.ones(2)):
+        with pytest.raises(InvalidProblem, match="no device array"):
+            ol.to_dlpack(wrong)
+
+
+def test_memory_of_other_devices_is_copied_to_the_host(device, monkeypatch):
+    exported = ol.to_dlpack(ol.to_device([1, 2], device))
+    monkeypatch.setattr(dlpack.Exported, "__dlpack_device__", lambda self: (dlpack.OPENCL, 0))
+    host = np.from_dlpack(Foreign(exported, (dlpack.CPU, 0)))
+    np.testing.assert_array_equal(host, [1, 2])
+    with pytest.raises(BufferError, match="must be copied"):
+        exported.__dlpack__(dl_device=(dlpack.CPU, 0), copy=False)
