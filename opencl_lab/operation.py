@@ -196,6 +196,17 @@ class Operation(ABC, Generic[P]):
         """Return the result in the shape that a user expects of `arrays`; none for random data."""
         return outputs[self.output]
 
+    def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the options of a second run that completes the result of the first.
+
+        `combined` puts both together. None, as usual: one run is all.
+        """
+        return None
+
+    def combined(self, first: Arrays, second: Arrays) -> Arrays:
+        """Return the outputs that those of two runs make, see `second`."""
+        raise NotImplementedError(f"{self.name} has no second run")
+
     def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
         """Return what else the result consists of, by name, such as the places of its values.
 

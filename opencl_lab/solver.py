@@ -30,7 +30,16 @@ from opencl_lab.template import kernel_digest, recent_digest
 from opencl_lab.tuned import database
 from opencl_lab.wording import counted
 
-__all__ = ["AUTO", "Algorithm", "Homes", "Problem", "Solver", "axis_of", "real_number"]
+__all__ = [
+    "AUTO",
+    "Algorithm",
+    "Homes",
+    "Problem",
+    "Solver",
+    "axis_of",
+    "real_number",
+    "refuse_axis",
+]
 
 AUTO = "auto"
 
@@ -71,6 +80,18 @@ def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
     return int(axis) % dimensions
 
 
+def refuse_axis(options: Mapping[str, Any]) -> None:
+    """Refuse the option `axis` where there is no array that has any.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is given.
+    """
+    if options.get("axis") is not None:
+        raise InvalidProblem("axis is for input files: generated data are rows; leave it out")
+
+
 @dataclass(frozen=True)
 class Problem(ABC):
     """Shapes, dtype and options of one problem; its constructor validates them.
@@ -82,6 +103,13 @@ class Problem(ABC):
     """The fields that say how large the problem is."""
     layout: ClassVar[tuple[str, ...]]
     """The other fields that change which configuration is the fastest, such as the dtype."""
+
+    def _check_sizes(self, *names: str) -> None:
+        """Refuse sizes below 0, of these fields or of all `sizes`, by name."""
+        for name in names or self.sizes:
+            value = getattr(self, name)
+            if value < 0:
+                raise InvalidProblem(f"{name} must not be negative, not {value}")
 
     @property
     @abstractmethod

@@ -27,10 +27,11 @@ def bench(shapes, out, *more):
 
 def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     out = tmp_path / "out"
-    ended = bench(shapes, out, "--algorithm", "gemv,blocked", "--against", "blas")
+    chosen = "--algorithm", "gemv,blocked", "--against", "blas,c:omp", "--baseline", "blas"
+    ended = bench(shapes, out, *chosen)
     assert ended.returncode == 0, ended.stderr
-    assert "gemm: shapes, the worst last" in ended.stdout
-    assert "of 3 shapes at 0.8x the speed of the best other library or more" in ended.stdout
+    assert "gemm of float32: shapes, the worst last" in ended.stdout
+    assert "of 3 shapes at 0.8x the speed of blas or more" in ended.stdout
     document = json.loads((out / "shapes.json").read_text())
     assert document["problem"]["sizes"] == [[4, 40, 30], [40, 1, 30], [40, 50, 3]]
     assert document["summary"]["compared"] == document["summary"]["shapes"] == 3
@@ -41,6 +42,7 @@ def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     assert (40, 50, 3, "gemv") not in named  # it does not take the shape
     assert document["shapes"][1]["auto"] == "gemv"
     for item in document["shapes"]:
+        assert item["peer"] == "blas"
         assert item["ratio"] == pytest.approx(item["peer_ms"] / item["auto_ms"])
         assert item["over_best"] >= 1
     with (out / "shapes.csv").open() as file:

@@ -114,7 +114,7 @@ def test_the_command(tmp_path, capsys):
     text = capsys.readouterr().out
     assert text.count(LAUNCHES) == 2 and "µs of a call on device arrays: launches" in text
     assert "µs in kernels by their events" in text and " us " not in text
-    for name in ("back-to-back calls", "µs per call", "host time", "relative time"):
+    for name in ("back-to-back calls", "µs per call", "host time", "speed-up"):
         assert text.count(name) == 2
     assert main([*command, "--json", "--out", str(tmp_path / "calls")]) == 0
     content = json.loads(capsys.readouterr().out)
@@ -122,6 +122,10 @@ def test_the_command(tmp_path, capsys):
     assert json.loads((tmp_path / "calls" / "calls.json").read_text()) == content
     assert main(["bench", "gemm", "--sizes", "8"]) == 2
     assert main([*command, "--algorithm", "tiled"]) == 2
+    assert main([*command, "--baseline", "numpy"]) == 0
+    assert capsys.readouterr().out.count("over numpy") == 2
+    assert main([*command, "--baseline", "nobody"]) == 2
+    assert "there are: opencl_lab, " in capsys.readouterr().err
     for option in (["--against", "none"], ["--threads", "1"]):
         assert main([*command, *option]) == 2
         assert f"--calls takes no {option[0]}" in capsys.readouterr().err

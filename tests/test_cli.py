@@ -21,7 +21,7 @@ ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
     "kernel_ms", "kernel_times", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps",
     "peak_fraction", "peak_note", "data", "calls", "note",
-    "speedup", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff",
+    "speedup", "baseline", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff",
     "error_over_bound", "ok",
 }  # fmt: skip
 
@@ -31,6 +31,8 @@ def test_version_and_help():
     text = oclab_process("--help").stdout
     assert all(name in text for name in ("devices", "doctor", "sort", "bench", "cache"))
     assert "--order" in oclab("sort", "--help").stdout
+    for group in ([], ["tuning"], ["bench"], ["tune"], ["cache"]):
+        assert "..." not in oclab(*group, "--help").stdout.split("-h, --help", 1)[1]
 
 
 def test_sort_prints_a_table_with_every_reference():
@@ -70,7 +72,9 @@ def test_csv_and_plot(tmp_path):
     assert result.returncode == 0 and result.stdout == ""
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == COLUMNS and rows[0]["implementation"] == "opencl:radix"
+    assert (
+        tuple(rows[0])[-len(COLUMNS) :] == COLUMNS and rows[0]["implementation"] == "opencl:radix"
+    )
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
@@ -121,6 +125,34 @@ def test_a_time_limit_leaves_the_first_rows_of_all(tmp_path):
         assert rows[0]["kernel_times"] is None or rows[0]["kernel_times"]["runs"] == 1
     calls = oclab("bench", "sort", "--calls", "--sizes", 20, "--time-limit", "1e-9", "--json")
     assert calls.returncode == 0, calls.stderr
+
+
+def test_a_baseline_is_named_or_chosen(tmp_path):
+    command = ["sort", "--n", 300, "--repeats", 1, "--against", "c:omp,numpy"]
+    file = tmp_path / "rows.csv"
+    shown = oclab(*command, "--csv", file).stdout
+    assert "over c:omp" in shown
+    with file.open(newline="") as rows:
+        first = next(csv.DictReader(rows))
+    assert (first["n"], first["dtype"], first["order"]) == ("300", "int32", "random")
+    rows = json.loads(oclab(*command, "--json").stdout)["results"]
+    assert {row["speedup"] for row in rows} == {None}
+    rows = json.loads(oclab(*command, "--json", "--baseline", "numpy").stdout)["results"]
+    assert all(row["speedup"] and row["baseline"] == "numpy" for row in rows)
+    refused = oclab(*command, "--baseline", "c:seq")
+    assert refused.returncode == 2 and "there are: opencl:radix, c:omp, numpy" in refused.stderr
+    assert oclab(*command, "--baseline", "numpy", "--quiet").returncode == 0
+
+
+def test_a_sweep_without_sequential_c_has_speedups(tmp_path):
+    sizes = ["bench", "sort", "--sizes", "100,200", "--repeats", 1]
+    result = oclab(*sizes, "--against", "numpy", "--dtype", "float32", "--out", tmp_path)
+    assert "sort: n=100: 100 float32 keys" in result.stdout and "over numpy" in result.stdout
+    assert "sort of float32 on" in (tmp_path / "table.txt").read_text()
+    assert (tmp_path / "speedup.png").exists()
+    result = oclab(*sizes, "--against", "none", "--out", tmp_path, "--fresh")
+    assert "no speedup.png: there is nothing to compare with" in result.stdout
+    assert not (tmp_path / "speedup.png").exists()
 
 
 def test_tables_in_markdown_have_all_columns(tmp_path):

@@ -163,6 +163,13 @@ def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
     assert {"implementation", "opencl:radix", "speed-up", "result", "ok"} <= words
 
 
+def test_columns_that_are_left_out_are_named_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 80)
+    assert main(["bench", "sort", "--sizes", "100,101", "--out", str(tmp_path), *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert out.count("80 columns have no room for: min..max, ") == 1
+
+
 def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 40)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)

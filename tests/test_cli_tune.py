@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from command_line import command, oclab
 
+from opencl_lab.cli.tune_progress import pace
+from opencl_lab.tuning.result import TuningProgress
+
 SORT = ("tune", "sort", "--n", "3000", "--algorithm", "odd-even-merge")
 GEMM = ("tune", "gemm", "--size", "64", "--algorithm", "naive")  # builds in no time
 
@@ -209,3 +212,18 @@ def test_what_cannot_be_is_said_in_one_sentence(folder, arguments, status, said)
     assert result.returncode == status
     assert said in result.stderr and "Traceback" not in result.stderr and not result.stdout
     assert journals(folder) == []
+
+
+def test_what_was_compared_with_nothing_is_not_stored(folder):
+    result = oclab(*SORT, "--budget", "1")
+    assert result.returncode == 0, result.stderr
+    assert "not stored: no other configuration was tried" in result.stdout
+    assert not list((folder / "tuning").glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(1.0, "100 %"), (0.0142, "1.4 %"), (1e-6, "1.00e-04 %")]
+)
+def test_the_share_of_the_space_is_plainly_written(share, said):
+    state = TuningProgress("search", 9, 9, None, None, {}, None, per_minute=3.0, share=share)
+    assert pace(state) == f"3 a minute, {said} of the space"

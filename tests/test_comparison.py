@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 from comparison_rows import FLOAT32, row
 
+from opencl_lab.comparison.baseline import over_baseline, with_base
 from opencl_lab.comparison.measure import COLUMNS, Measurement
 from opencl_lab.comparison.plots import (
     large_number,
     plot_times,
 )
 from opencl_lab.comparison.sweep import crossovers
+from opencl_lab.comparison.table import comparison_table, table_text
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
 from opencl_lab.operations.sort.problem import SortProblem
@@ -34,6 +36,31 @@ def test_speedup_and_efficiency():
     assert row().against(None).speedup is None
     assert row(status="correctness").against(row("c:seq")).speedup is None
     assert row().against(row("c:seq", status="correctness")).speedup is None
+
+
+@pytest.mark.parametrize(
+    ("times", "baseline", "ratios", "bases"),
+    [
+        ({"opencl:x": 2, "c:seq": 8, "blas": 1}, None, (4, 1, 8), ["c:seq"]),
+        ({"opencl:x": 2, "c:seq": 8, "blas": 1}, "blas", (0.5, 0.125, 1), ["blas"]),
+        ({"opencl:x": 2, "blas": 1, "c:omp": 4}, None, (0.5, 1, 0.25), ["blas"]),
+        ({"opencl:x": 2, "opencl:y": 1}, None, (1, 2), ["opencl:x"]),
+        ({"opencl:x": 2}, None, (None,), []),
+        ({"opencl:x": 2, "c:seq": 8, "opencl:x@device": 3, "torch@device": 6}, None,
+         (4, 1, 2, 1), ["c:seq", "torch@device"]),
+    ],
+)  # fmt: skip
+def test_speedups_have_a_base_that_is_named(times, baseline, ratios, bases):
+    rows = [
+        row(name, time, data="device" if "@" in name else "host") for name, time in times.items()
+    ]
+    measured = over_baseline(rows, baseline)
+    contract = [item.as_row()["speedup"] for item in measured]
+    assert any(contract) == (baseline is not None or "c:seq" in times)
+    [(_, shown)], named = with_base([(7, measured)])
+    assert [item.speedup for item in shown] == list(ratios) and named == bases
+    assert all(item.baseline in bases for item in shown if item.speedup is not None)
+    assert all(name in table_text(comparison_table(measured, "title")) for name in bases)
 
 
 def test_rates_are_by_the_total_time_of_all_alike():
@@ -73,7 +100,8 @@ def test_crossover(ours, theirs, expected):
     ]
     (found,) = crossovers(series)
     assert found.size == (None if expected is None else pytest.approx(expected))
-    assert ("slower" in str(found)) == (expected is None)
+    behind = [size for size, rows in series if rows[0].total_ms.is_above(rows[1].total_ms)]
+    assert list(found.behind) == behind and ("slower" in str(found)) == bool(behind)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +111,17 @@ def test_crossover(ours, theirs, expected):
         ((4, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level within noise at 100"),
         ((1.9, 1.8, 0.5), 1.2, 1000, (10, 100), "at 10, 100"),
         ((0.5, 1.8, 0.5), 1.2, 1000, (100,), "from 1000 on, level"),
-        ((4, 0.5, 1.9), 1.2, None, (1000,), "y only at 100, level within noise at 1000"),
+        (
+            (4, 0.5, 1.9),
+            1.2,
+            None,
+            (1000,),
+            "only at 100, level within noise at 1000, slower at 10",
+        ),
         ((9, 8, 4), 1.2, None, (), "opencl:x stays slower than opencl:y"),
-        ((4, 2.1, 1.9), 1.2, None, (100, 1000), "are level within noise at 100, 1000"),
-        ((0.5, 1.9, 4), 1.2, None, (), "is faster than opencl:y only at 10"),
+        ((4, 2.1, 1.9), 1.2, None, (100, 1000), "is slower than opencl:y at 10, level"),
+        ((2.2, 2.1, 1.9), 1.2, None, (10, 100, 1000), "are level within noise at 10, 100"),
+        ((0.5, 1.9, 4), 1.2, None, (), "is faster than opencl:y only at 10, slower at 1000"),
     ],
 )
 def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tmp_path):

@@ -11,8 +11,10 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.cli.common import global_options
 from opencl_lab.cli.progress import progress_bar
+from opencl_lab.comparison import runner
 from opencl_lab.comparison.drawing import saved_figure, set_title
 from opencl_lab.comparison.implementations import ReferenceRun, Workload
+from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.request import Request
 from opencl_lab.comparison.runner import run_comparison
 from opencl_lab.measuring.difference import Difference
@@ -73,6 +75,20 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
     for _ in range(2):
         run.measure()
     assert slow.runs == made and run.measurement().total_ms.median == 6000
+
+
+def test_a_first_run_beyond_the_time_limit_is_the_only_one(device, monkeypatch):
+    made = []
+    for place in (OpenCL, ReferenceRun):
+        row = place.row
+        monkeypatch.setattr(place, "row", lambda *a, row=row: made.append("row") or row(*a))
+    profiled = OpenCL._profiled
+    monkeypatch.setattr(OpenCL, "_profiled", lambda self: made.append("events") or profiled(self))
+    monkeypatch.setattr(runner, "LONG_MS", 0.0)  # what is shorter is run again whatever it takes
+    rows = ol.compare("sort", n=999, against="numpy", device=device, repeats=9, time_limit=1e-9)
+    if device.capabilities.event_timing:
+        assert made == ["events", "row"] and rows[0].kernel_ms > 0
+    assert all(row.ok and row.total_ms.runs == 1 and "one run" in row.note for row in rows)
 
 
 def test_compare_returns_measurements():

@@ -12,7 +12,7 @@ from scipy import ndimage
 from opencl_lab import files
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.conv2d.filters import FILTERS, named_filter
+from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.operations.conv2d.operation import CONV2D
 from opencl_lab.operations.conv2d.problem import Conv2dProblem
 from opencl_lab.plan import check_plan
@@ -24,7 +24,7 @@ def test_named_filters(name):
     for size in (3, 7):
         weights = named_filter(name, size)
         assert weights.shape == (size, size)
-        total = 0 if name in ("sobel", "sobel-y", "laplacian") else 1
+        total = 0 if name in SIGNED else 1
         assert weights.sum() == pytest.approx(total, abs=1e-12)
     if name not in ("box", "gaussian"):
         with pytest.raises(InvalidProblem, match="odd ksize"):

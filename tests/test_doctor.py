@@ -23,6 +23,7 @@ from opencl_lab.doctor.examine import examine
 from opencl_lab.doctor.findings import Finding, Probe
 from opencl_lab.doctor.probing import ProbeSession
 from opencl_lab.doctor.toolchain import toolchain
+from opencl_lab.kernels import lacks_type
 from opencl_lab.measuring.roofline import Peaks
 
 PLANTED = """
@@ -224,6 +225,17 @@ def test_each_capability_and_each_peak_has_a_probe() -> None:
     assert {item.name for item in fields(Capabilities)} <= names
     assert {item.name for item in fields(Peaks)} <= names
     assert all(hasattr(probes, name) for name in names)
+
+
+@pytest.mark.parametrize("name", ["fp16", "fp64"])
+def test_a_type_that_works_without_its_arithmetic_needs_no_other_device(
+    device: Device, name: str
+) -> None:
+    probe = next(probe for probe in PROBES if probe.name == name)
+    capabilities = replace(device.capabilities, fp16=False, fp64=False)
+    lacking = replace(device, capabilities=capabilities)
+    missing = lacks_type(lacking, {"fp16": "float16", "fp64": "float64"}[name])
+    assert ("another device" in probe.absent) == (missing is not None) and probe.absent
 
 
 def test_stored_findings_come_back_as_capabilities(

@@ -111,6 +111,25 @@ def test_commands_of_one_call(way, fresh, rng, commands):
     np.testing.assert_array_equal(keys, before)
 
 
+@pytest.mark.parametrize("way", ["buffer"], indirect=True)
+@pytest.mark.usefixtures("way")
+def test_no_event_goes_before_the_queue_has_finished(fresh, rng, commands, monkeypatch):
+    """Else pyopencl waits for it and holds up all threads, such as one that shows progress."""
+    copy = cl.enqueue_copy
+
+    class Kept:
+        def __init__(self, *args, **more):
+            self.event = copy(*args, **more)
+
+        def __del__(self):
+            commands.append("gone")
+
+    monkeypatch.setattr(cl, "enqueue_copy", Kept)
+    keys = {"keys": rng.integers(0, 99, (1, 200), np.int32)}
+    SORT.run(SortProblem(200, INT32), keys, queue=fresh)
+    assert commands[-2:] == ["finish", "gone"] and commands.count("gone") == 1
+
+
 def read_only(array):
     array.flags.writeable = False
     return array

@@ -242,7 +242,7 @@ def test_columns_that_are_empty_are_left_out(tmp_path):
     heads = section.table.heads
     assert heads[:3] == ["n", "implementation", "total ms"] and heads[-1] == "result"
     assert "GB/s" in heads and "GFLOP/s" not in heads and "% of peak" not in heads
-    assert section.table.caption == "Each time is the median of 5 runs."
+    assert section.table.caption == "Each time is the median of 5 runs. Speed-ups are over c:seq."
     orders = [cells[2].order for cells in section.table.rows]
     assert len(orders) == 13 and orders[0] == pytest.approx(17.6) and orders[3] is None
 

@@ -183,7 +183,7 @@ def test_numpy_takes_what_a_user_would(rng):
 def test_options_that_make_no_problem():
     with pytest.raises(ol.InvalidProblem, match="k must be 0 to 5"):
         TOPK.problem(n=5, k=6)
-    with pytest.raises(ol.InvalidProblem, match="must not be negative, not -1"):
+    with pytest.raises(ol.InvalidProblem, match="rows must not be negative, not -1"):
         TOPK.problem(n=10, k=3, rows=-1)
     with pytest.raises(ol.InvalidConfig, match="VALUES must be at most"):
         ol.searchsorted([1, 2], [1], config={"VALUES": 10**6})

@@ -365,7 +365,7 @@ def test_arrays_too_large_for_the_device(extra, options, device, queue, monkeypa
     ("fields", "message"),
     [
         ({"n": -1}, "n must not be negative"),
-        ({"n": 5, "rows": -1}, "n must not be negative"),
+        ({"n": 5, "rows": -1}, "rows must not be negative, not -1"),
         ({"n": 5, "value_bytes": 3}, "values of 3 bytes"),
         ({"n": 5, "dtype": np.dtype("complex64")}, "cannot sort keys"),
         ({"n": 5, "dtype": np.dtype(">i4")}, "cannot sort keys"),

@@ -81,7 +81,8 @@ def test_a_time_limit_is_a_positive_number(seconds, tmp_path, capsys):
 
 def test_a_study_writes_everything(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "sort", {"n": 10}, {"n": 300})
-    assert main(["study", "sort", "--out", str(tmp_path), "--repeats", "1"]) == 0
+    command = ["study", "sort", "--out", str(tmp_path), "--repeats", "1", "--baseline", "c:omp"]
+    assert main(command) == 0
     shown = capsys.readouterr().out
     folder = tmp_path / "sort"
     with (folder / "results.csv").open(newline="") as file:
@@ -90,6 +91,7 @@ def test_a_study_writes_everything(tmp_path, monkeypatch, capsys):
     assert {row["order"] for row in rows} == {"random", "sorted", "reversed"}
     assert {row["n"] for row in rows} == {"10", "300"} and all(row["ok"] == "True" for row in rows)
     content = json.loads((folder / "results.json").read_text())
+    assert {row["baseline"] for row in content["results"]} == {"c:omp"}
     assert content["environment"]["started"] and "busy" in content["environment"]
     assert content["command"] == "study" and len(content["results"]) == len(rows)
     assert (content["complete"], content["missing"], content["stopped"]) == (True, [], "")

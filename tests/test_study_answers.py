@@ -134,7 +134,7 @@ def test_answers_about_times():
     one = result(series)
     names = {"ours": "opencl:x", "others": ("c:seq", "numpy")}
     said = answers.crossing([one], MADE_UP, **names)
-    assert said[0] == "opencl:x is faster than c:seq from about size=12.7 on."
+    assert said[0] == "opencl:x is faster than c:seq from about size=12.7 on, slower at size=8."
     assert "no answer" in said[1]
     (said,) = answers.fastest([one], MADE_UP)
     assert "size=32: opencl:x takes 1.00 ms, blas 3.00 ms, which is 3.00 times as long" in said
@@ -180,7 +180,7 @@ def test_what_was_faster_at_some_sizes_only_is_said():
     }
     names = {"ours": "opencl:x", "others": ("c:seq",)}
     (said,) = answers.crossing([result(series)], MADE_UP, **names)
-    assert said == "opencl:x is faster than c:seq only at size=8."
+    assert said == "opencl:x is faster than c:seq only at size=8, slower at size=16."
 
 
 def test_little_longer_is_said_in_percent():

@@ -6,6 +6,7 @@ import click
 
 from opencl_lab.caches import remove_section, section_files, sections
 from opencl_lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.cli.lazy import LazyGroup
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.paths import cache_dir
 from opencl_lab.wording import counted, size_text
@@ -13,7 +14,7 @@ from opencl_lab.wording import counted, size_text
 __all__ = ["cache_command"]
 
 
-@click.group("cache")
+@click.group("cache", cls=LazyGroup)
 @global_options
 def cache_command() -> None:
     """Show or clear what opencl_lab stores on disk; all of it can be made again."""

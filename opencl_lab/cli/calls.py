@@ -14,6 +14,7 @@ from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.results import write_json, write_results
 from opencl_lab.comparison.calls import OURS, CallReport, measure_calls
 from opencl_lab.comparison.table import number
+from opencl_lab.errors import InvalidConfig
 from opencl_lab.wording import counted, size_text
 
 __all__ = ["CALL_RESULTS", "bench_calls"]
@@ -31,9 +32,17 @@ EVENTS = (
 )
 
 
-def bench_calls(sweep: Sweep, folder: Path | None) -> int:
-    """Measure calls of several sizes, print a table of each or JSON, and write that to `folder`."""
+def bench_calls(sweep: Sweep, base: str, folder: Path | None) -> int:
+    """Measure calls of several sizes, print a table of each or JSON, and write that to `folder`.
+
+    Speed-ups are over the calls called `base`.
+    """
     chosen, series = sweep.chosen, list[tuple[int, CallReport]]()
+    if base not in (OURS, *chosen.calls.peers):
+        names = ", ".join((OURS, *chosen.calls.peers))
+        raise InvalidConfig(
+            f"{base} is not measured here, so it is no baseline; there are: {names}"
+        )
     interrupt: KeyboardInterrupt | None = None
     with progress_bar(chosen.name) as progress:
         for index, point in enumerate(sweep.points):
@@ -52,14 +61,14 @@ def bench_calls(sweep: Sweep, folder: Path | None) -> int:
                 interrupt = error
                 break
             series.append((point.size, report))
-    failed = _print_and_write(sweep, series, folder) if series else 0
+    failed = _print_and_write(sweep, series, base, folder) if series else 0
     if interrupt is not None:
         raise interrupt
     return failed
 
 
 def _print_and_write(
-    sweep: Sweep, series: Sequence[tuple[int, CallReport]], folder: Path | None
+    sweep: Sweep, series: Sequence[tuple[int, CallReport]], base: str, folder: Path | None
 ) -> int:
     """Print the results, then write the files; return the exit status of these."""
     name, option = sweep.chosen.name, sweep.chosen.size_option
@@ -72,7 +81,7 @@ def _print_and_write(
     else:
         settings().say_device()
         for size, report in series:
-            settings().show(_table(f"{name}: {option}={size}", report))
+            settings().show(_table(f"{name}: {sweep.heading(size)}", report, base))
             _say_shares(report)
         settings().say(EXPLAINED)
     if folder is None:
@@ -82,16 +91,16 @@ def _print_and_write(
     )
 
 
-def _table(title: str, report: CallReport) -> Table:
-    """Return a row per kind of call, the peers beside the public call on the same side."""
+def _table(title: str, report: CallReport, base: str) -> Table:
+    """Return a row per kind of call, all beside that of the `base` on the same side."""
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("back-to-back calls", no_wrap=True)
     table.add_column("arrays", no_wrap=True)
-    for name in ("µs per call", "host time", "relative time"):
+    for name in ("µs per call", "host time", f"speed-up\nover {base}"):
         table.add_column(name, justify="right", no_wrap=True)
-    ours = {item.side: item for item in report.costs if item.what == OURS}
+    bases = {item.side: item for item in report.costs if item.what == base}
     for item in report.costs:
-        ratio = f"{item.call_us / ours[item.side].call_us:.2f}x" if item.side in ours else "-"
+        ratio = f"{bases[item.side].call_us / item.call_us:.2f}x" if item.side in bases else "-"
         table.add_row(
             item.what, item.side or "-", number(item.call_us, 3), number(item.host_us, 3), ratio
         )

@@ -55,6 +55,7 @@ class Settings:
         self.verbose = 0
         self.arguments: tuple[str, ...] = ()
         self._selection: Selection | None = None
+        self._left_out: list[str] = []
         self._earlier = sample()
         self._start: Start | None = None
 
@@ -104,10 +105,17 @@ class Settings:
         return Console(quiet=quiet, width=width, highlight=False, emoji=False)
 
     def show(self, table: Table, optional: Sequence[str] = ()) -> None:
-        """Print a table, on a narrow terminal without the `optional` columns, in this order."""
-        if not self.markdown:
-            fit(table, self.console, optional)
+        """Print a table, on a narrow terminal without the `optional` columns, in this order.
+
+        Which ones these were is said once for all tables that lack the same.
+        """
+        console = self.console
+        left_out = [] if self.markdown else fit(table, console, optional)
         self.print(table)
+        if left_out and left_out != self._left_out:
+            names = ", ".join(left_out)
+            self.say(f"{console.width} columns have no room for: {names}; --markdown has them")
+        self._left_out = left_out
 
     def print(self, *parts: Table | Text) -> None:
         """Print tables as they are, or as Markdown where that is wanted, and sentences."""

@@ -36,8 +36,8 @@ SECONDS = 3.0
 SMALLEST = 4
 LESS, MORE = 1 << 18, 1 << 4  # work of the least and the greatest size, of that of the default one
 COLUMNS = (
-    "implementation", "reference", "data", "size", "level_from", "level_to", "measured_from",
-    "measured_to", "says",
+    "implementation", "reference", "data", "size", "level_from", "level_to", "slower_to",
+    "measured_from", "measured_to", "says",
 )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def _print_and_write(
     if folder is None:
         return 0
     table, data, plot = CROSSOVER_FILES
-    title = f"{sweep.chosen.name} on {sweep.selection.device}"
+    title = f"{sweep.title} on {sweep.selection.device}"
     crossings = [pair.crossover() for pair in search.pairs]
     return write_results(
         folder,
@@ -193,6 +193,7 @@ def _as_dict(pair: Pair) -> dict[str, Any]:
         "level": list(found.level),
         "level_from": min(found.level, default=None),
         "level_to": max(found.level, default=None),
+        "slower_to": max(found.behind, default=None),
         "measured_from": first,
         "measured_to": last,
         "says": says,
@@ -212,10 +213,10 @@ def _print(
     settings().say_device()
     option = sweep.chosen.size_option
     table = Table(title_justify="left", title_style="bold")
-    table.title = Text(f"{sweep.chosen.name}: from which {option} on the device is faster")
+    table.title = Text(f"{sweep.title}: from which {option} on the device is faster")
     for name in ("implementation", "reference"):
         table.add_column(name, no_wrap=True)
-    for name in (f"faster from {option}", "within noise", "measured"):
+    for name in ("slower up to", f"faster from {option}", "within noise", "measured"):
         table.add_column(name, justify="right", no_wrap=True)
     for item in found:
         table.add_row(*_cells(item, complete))
@@ -235,7 +236,9 @@ def _cells(item: Mapping[str, Any], complete: bool) -> Iterator[Text]:
     start = never if size is None else f"<= {first}" if size == first else item["size_text"]
     ends = dict.fromkeys((item["level_from"], item["level_to"]))
     level = "..".join(map(str, ends)) if item["level"] else "-"
-    for text in (item["implementation"], item["reference"], start, level, f"{first}..{last}"):
+    slower = "-" if item["slower_to"] is None else str(item["slower_to"])
+    names = item["implementation"], item["reference"]
+    for text in (*names, slower, start, level, f"{first}..{last}"):
         yield Text(text)
 
 

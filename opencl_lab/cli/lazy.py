@@ -16,6 +16,10 @@ from opencl_lab.interrupt import exit_at_interrupt
 __all__ = ["LazyGroup"]
 
 
+WHOLE = 1000
+"""Letters of a summary in a list of commands: it is wrapped, and never cut."""
+
+
 class LazyGroup(click.Group):
     """A group with a command for each of `homes` and for each operation of the registry.
 
@@ -55,7 +59,7 @@ class LazyGroup(click.Group):
         operations = [name for name in names if name not in own]
         for title, listed in (("Operations", operations), ("Commands", own)):
             commands = [(name, self.get_command(ctx, name)) for name in listed]
-            rows = [(name, found.get_short_help_str()) for name, found in commands if found]
+            rows = [(name, found.get_short_help_str(WHOLE)) for name, found in commands if found]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)

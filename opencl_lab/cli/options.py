@@ -50,6 +50,12 @@ RUN_OPTIONS = (
         "missing.  [default: those here on data of the host, where they are shown]",
     ),
     click.option(
+        "--baseline",
+        metavar="NAME",
+        help="The row that speed-ups are over, such as numpy.  [default: c:seq, else the first "
+        "reference that is measured]",
+    ),
+    click.option(
         "--repeats",
         type=int,
         metavar="R",
@@ -60,7 +66,8 @@ RUN_OPTIONS = (
         "--time-limit",
         type=float,
         metavar="S",
-        help="Seconds for the timed rows of one problem, of which each has one at least. Without "
+        help="Seconds for the timed rows of one problem, of which each has one at least; a first "
+        "run that takes longer is the only one. Without "
         f"--repeats they end when their spread is small.  [default: {SECONDS:g} without --repeats]",
     ),
     click.option(
@@ -78,6 +85,7 @@ class RunOptions:
     vary: tuple[str, ...]
     resident: bool
     against: str | None
+    baseline: str | None
     repeats: int | None
     time_limit: float | None
     seed: int
@@ -95,6 +103,7 @@ class RunOptions:
             algorithms=self.algorithm,
             variants=variants(self.vary),
             against=self.against,
+            baseline=self.baseline,
             repeats=REPEATS if few else self.repeats,
             budget=SECONDS if few else self.time_limit,
             threads=self.threads,

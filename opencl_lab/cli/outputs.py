@@ -77,6 +77,10 @@ def print_what_was_read(asked: OperationRequest, data: Data) -> None:
     for file, item in zip(asked.files, data.stored.values(), strict=False):
         if item.of_text:
             settings().say(f"{file}: {summary(item)}" + (f"; {reading}" if reading else ""))
+        for name, value in item.options.items():
+            if data.options[name] != value:
+                given = f"--{name} {data.options[name]:g}"
+                settings().say(f"{file} says {name} {value:g}; {given} is taken instead")
 
 
 def print_comparison(
@@ -118,11 +122,12 @@ def _print_details(comparison: Comparison) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files of a comparison."""
+    """The files of a comparison; `options` are those that reports name."""
 
     asked: OperationRequest
     data: Data
     comparison: Comparison
+    options: Mapping[str, Any]
 
     def write(self) -> int:
         """Write the files that were asked for, and say which; return the exit status."""
@@ -141,7 +146,8 @@ class Outputs:
         return failed
 
     def _csv(self, path: Path) -> None:
-        write_csv(path, (({}, row) for row in self.comparison.measurements))
+        before = self.comparison.problem.as_dict() if self.data.stored else self.options
+        write_csv(path, ((before, row) for row in self.comparison.measurements), tuple(before))
 
     def _plot(self, path: Path) -> None:
         chosen, comparison, arrays = self.asked.chosen, self.comparison, self.data.arrays

@@ -54,6 +54,22 @@ class Sweep:
     options: Mapping[str, Any]
     request: Request
 
+    @property
+    def title(self) -> str:
+        """The operation, the type, and the options that are not as by default; no size."""
+        usual = self.chosen.with_defaults({})
+        given = [
+            f"{name} {value}"
+            for name, value in self.options.items()
+            if name not in ("dtype", "seed") and value != usual.get(name)
+        ]
+        dtype = self.options.get("dtype")
+        return ", ".join([self.chosen.name + (f" of {dtype}" if dtype else ""), *given])
+
+    def heading(self, size: int) -> str:
+        """Return what stands above the rows of a size."""
+        return f"{self.chosen.size_option}={size}: {self.problem(size).title}"
+
     def options_of(self, size: int) -> dict[str, Any]:
         """Return all options of the problem of a size."""
         given = {name: value for name, value in self.options.items() if name != "seed"}

@@ -159,6 +159,7 @@ class ShapeOutputs:
                 rows,
                 self.sweep.chosen.choose(self.sweep.problem(place), device).name,
                 side,
+                self.sweep.request.baseline,
             )
             for place, rows in self.series
         ]
@@ -171,12 +172,13 @@ class ShapeOutputs:
     def _print(self) -> None:
         settings().say_device()
         settings().show(self._table())
-        for line in summary_lines(self.results):
+        for line in summary_lines(self.results, self.sweep.request.baseline):
             settings().say(line)
 
     def _table(self) -> Any:
-        chosen = self.sweep.chosen
-        return table(self.results, chosen.shape_options, f"{chosen.name}: shapes, the worst last")
+        chosen, baseline = self.sweep.chosen, self.sweep.request.baseline
+        title = f"{self.sweep.title}: shapes, the worst last"
+        return table(self.results, chosen.shape_options, title, baseline)
 
     def _named(self, place: int) -> dict[str, int]:
         return dict(zip(self.sweep.chosen.shape_options, self.sweep.shapes[place], strict=True))
@@ -203,7 +205,12 @@ class ShapeOutputs:
                 rows: lambda path: write_csv(path, flat, leading=(*names, *options)),
                 data: lambda path: write_json(path, content),
                 text: lambda path: write_text(
-                    path, table_text(device, self._table(), *summary_lines(self.results))
+                    path,
+                    table_text(
+                        device,
+                        self._table(),
+                        *summary_lines(self.results, self.sweep.request.baseline),
+                    ),
                 ),
             },
         )

@@ -51,7 +51,7 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
     "--out",
     metavar="DIR",
     shell_complete=folders,
-    help="Folder for the results, one below it for each study.",
+    help="Folder for the results, needed; one below it for each study.",
 )
 @click.option(
     "--repeats", type=click.IntRange(1), help="Timed rows of calls of each.  [default: 5]"
@@ -62,6 +62,11 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
     metavar="S",
     help="Seconds that the studies share; what they do not reach is named in their files.",
 )
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="The row that speed-ups are over where it is measured.  [default: c:seq]",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the data.")
 @global_options
 def study_command(
@@ -71,6 +76,7 @@ def study_command(
     out: str | None,
     repeats: int | None,
     time_limit: float | None,
+    baseline: str | None,
     seed: int,
 ) -> int:
     """Regenerate the experiments of the source reports, with answers drawn from the rows."""
@@ -93,13 +99,17 @@ def study_command(
     for index, study in enumerate(wanted):
         limit = None if end is None else (end - monotonic()) / (len(wanted) - index)
         with results_folder(str(place / study.name), RESULTS) as folder:
-            outcome, interrupt = _measured(study, scale, selection.device, seed, repeats, limit)
+            outcome, interrupt = _measured(
+                study, scale, selection.device, seed, repeats, limit, baseline
+            )
             content = outcome.as_dict()
             contents.append(content)
             if not outcome.parts:
                 settings().say(f"{study.name}: nothing was measured, nothing is written")
             else:
                 _show(outcome)
+                if baseline not in (None, *(row.implementation for _, row in outcome.rows)):
+                    settings().say(f"{baseline} was not measured, so no speed-up is over it")
                 try:
                     status = _write(outcome, content, folder) or status or outcome.status
                 except KeyboardInterrupt as error:
@@ -128,7 +138,13 @@ def _limited(studies: Sequence[Study], names: str) -> Study:
 
 
 def _measured(
-    study: Study, scale: str, device: Device, seed: int, repeats: int | None, limit: float | None
+    study: Study,
+    scale: str,
+    device: Device,
+    seed: int,
+    repeats: int | None,
+    limit: float | None,
+    baseline: str | None,
 ) -> tuple[Outcome, KeyboardInterrupt | None]:
     """Run a study; of one that is interrupted, return what was measured, and the interrupt."""
     begin = monotonic()
@@ -137,7 +153,14 @@ def _measured(
     stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
     with progress_bar(study.name) as progress:
         run = run_study(
-            study, scale, device, seed=seed, repeats=repeats, time_limit=limit, progress=progress
+            study,
+            scale,
+            device,
+            seed=seed,
+            repeats=repeats,
+            time_limit=limit,
+            baseline=baseline,
+            progress=progress,
         )
         try:
             for result in run:

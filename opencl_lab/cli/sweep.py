@@ -28,6 +28,7 @@ from opencl_lab.cli.shapes import (
 )
 from opencl_lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
 from opencl_lab.cli.values import no_nan, whole_numbers
+from opencl_lab.comparison.calls import OURS
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.patience import UNNAMED, Patience
 from opencl_lab.comparison.runner import Comparison, StepReport, run_comparison
@@ -44,9 +45,15 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--sizes",
         metavar="A,B,C",
-        help=f"Values of {chosen.size_option}; with --crossover the least and the greatest.",
+        help=f"Values of {chosen.size_option}: a sweep needs them; with --crossover the least and "
+        "the greatest.",
     )
-    @click.option("--out", metavar="DIR", shell_complete=folders, help="Folder for the results.")
+    @click.option(
+        "--out",
+        metavar="DIR",
+        shell_complete=folders,
+        help="Folder for the results: needed, except with --calls and --crossover.",
+    )
     @click.option(
         "--fresh",
         is_flag=True,
@@ -116,10 +123,11 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
             limit = UNNAMED if patience is None else patience
             return bench_crossover(sweep, patience_of(sweep, limit), folder)
     assert numbers is not None
-    sweep = sweep_of(chosen, numbers, options, run)
     if calls:
+        sweep = sweep_of(chosen, numbers, options, replace(run, baseline=None))
         with _folder(out, CALL_RESULTS, sweep.about(numbers), fresh) as folder:
-            return bench_calls(sweep, folder)
+            return bench_calls(sweep, run.baseline or OURS, folder)
+    sweep = sweep_of(chosen, numbers, options, run)
     return _go_on(sweep, numbers, out, patience, fresh, (*RESULTS, *PLOTS), SweepOutputs)
 
 
@@ -149,6 +157,8 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) ->
     calls, crossover = given["calls"], given["crossover"]
     if calls and crossover:
         raise click.UsageError("take --calls or --crossover, not both")
+    if crossover and run.baseline is not None:
+        raise click.UsageError("--crossover takes no --baseline: it compares with each reference")
     if given["fresh"] and given["out"] is None:
         raise click.UsageError("--fresh is for results in a folder: give --out, too")
     if calls:

@@ -12,6 +12,7 @@ from typing import Any
 from opencl_lab.cli.common import settings
 from opencl_lab.cli.points import Sweep
 from opencl_lab.cli.results import print_and_write, write_json, write_results, write_text
+from opencl_lab.comparison.baseline import with_base
 from opencl_lab.comparison.lines import Series
 from opencl_lab.comparison.plots import (
     plot_efficiency,
@@ -21,7 +22,6 @@ from opencl_lab.comparison.plots import (
     share_of_worker,
 )
 from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.comparison.runner import BASELINE
 from opencl_lab.comparison.sweep import Crossover, crossovers
 from opencl_lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, table_text, write_csv
 from opencl_lab.measuring.roofline import stored_peaks
@@ -57,7 +57,7 @@ class SweepOutputs:
     @property
     def title(self) -> str:
         """Above plots and tables in files."""
-        return f"{self.sweep.chosen.name} on {self.sweep.selection.device}"
+        return f"{self.sweep.title} on {self.sweep.selection.device}"
 
     def print_and_write(self) -> int:
         """Print the results, then write the files; return the exit status of these."""
@@ -77,15 +77,14 @@ class SweepOutputs:
     def _print(self) -> None:
         settings().say_device()
         for size, rows in self.series:
-            title = f"{self.sweep.chosen.name}: {self.sweep.chosen.size_option}={size}"
+            title = f"{self.sweep.chosen.name}: {self.sweep.heading(size)}"
             settings().show(comparison_table(rows, title), OPTIONAL_COLUMNS)
         for crossover in self.crossings:
             settings().say(str(crossover))
 
     def _tables(self) -> str:
         """Return the tables as a text file has them."""
-        name = self.sweep.chosen.size_option
-        tables = (comparison_table(rows, f"{name}={size}") for size, rows in self.series)
+        tables = (comparison_table(rows, self.sweep.heading(size)) for size, rows in self.series)
         return table_text(self.title, *tables, *map(str, self.crossings))
 
     def _write(self, content: dict[str, Any]) -> int:
@@ -116,15 +115,22 @@ class SweepOutputs:
         time, speedup, efficiency, throughput, roofline = PLOTS
         plots: dict[str, Callable[[Path], None]] = {
             time: lambda path: plot_times(path, series, name, title, found),
-            speedup: lambda path: plot_speedup(path, series, name, BASELINE, title),
             throughput: lambda path: plot_throughput(path, series, name, title, found),
         }
-        if any(share_of_worker(row) for _, rows in series for row in rows):
-            plots[efficiency] = lambda path: plot_efficiency(path, series, name, BASELINE, title)
+        shown, bases = with_base(series)
+        if bases:
+            over = ", ".join(bases)
+            plots[speedup] = lambda path: plot_speedup(path, shown, name, over, title)
+        else:
+            settings().say(f"no {speedup}: there is nothing to compare with")
+        rows = [row for _, items in series for row in items]
+        if any(map(share_of_worker, rows)):
+            base = ", ".join(dict.fromkeys(row.baseline for row in rows if row.speedup))
+            plots[efficiency] = lambda path: plot_efficiency(path, series, name, base, title)
         peaks = stored_peaks(self.sweep.selection.device)
         reason = no_roofline(series, peaks)
         if reason or peaks is None:
             settings().say(f"no {roofline}: {reason}")
         else:
             plots[roofline] = lambda path: plot_roofline(path, series, name, title, peaks)
-        return plots
+        return {file: plots[file] for file in PLOTS if file in plots}

@@ -15,25 +15,36 @@ IN_CELLS = str.maketrans({"|": "\\|", "*": "\\*", "\n": "<br>"})
 """What characters are written as that would mean something in a table of Markdown."""
 
 
-def fit(table: Table, console: Console, optional: Sequence[str]) -> None:
-    """Remove `optional` columns, the first ones first, until no word has to be cut.
+def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
+    """Remove `optional` columns, the first ones first, until no word has to be cut; name them.
+
+    A column goes by the first line of its heading.
+
 
     The widths of those that stay are set here: rich levels wide columns without regard to
     their words, and crops the table where its columns are too wide together.
     """
+    left_out: list[str] = []
     for name in optional:
         if sum(map(_least_width, table.columns)) <= _room(table, console):
             break
-        table.columns = [column for column in table.columns if column.header != name]
+        kept = [column for column in table.columns if _name(column) != name]
+        left_out += [name] * (len(kept) < len(table.columns))
+        table.columns = kept
     room = _room(table, console)
     whole = list(map(_whole_width, table.columns))
     least = list(map(_least_width, table.columns))
     if sum(whole) <= room:
-        return
+        return left_out
     if sum(least) > room:  # not even the words fit: they are cut, the longest ones first
         whole, least = least, [1] * len(least)
     for column, width in zip(table.columns, _levelled(whole, least, room), strict=True):
         column.width = width
+    return left_out
+
+
+def _name(column: Column) -> str:
+    return str(column.header).split("\n")[0]
 
 
 def markdown(table: Table, console: Console) -> str:

@@ -52,7 +52,7 @@ def pace(state: TuningProgress | TuneResult) -> str:
     """Return how fast it goes, how many were built ahead, and how much of the space was seen."""
     parts = [f"{state.per_minute:.0f} a minute"] if state.per_minute else []
     parts += [f"{state.built_ahead} built ahead"] if state.built_ahead else []
-    parts += [f"{100 * state.share:.2g} % of the space"] if parts and state.share else []
+    parts += [f"{number(100 * state.share, 2)} % of the space"] if parts and state.share else []
     return ", ".join(parts)
 
 

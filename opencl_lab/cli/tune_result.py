@@ -84,6 +84,8 @@ def print_result(result: TuneResult) -> None:
         used = operations().get(result.task.operation.name) is result.task.operation
         later = "uses it from now on" if used else "begins with it the next time it is tuned"
         settings().say(f"stored: {result.task.operation.name} {later}")
+    elif len(result.evaluations) < 2:
+        settings().say("not stored: no other configuration was tried")
 
 
 def _print_space(pruning: Pruning) -> None:

@@ -33,7 +33,7 @@ OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
 DEVICE_WIDTH = 10  # at least; a driver's version may be broken anywhere
 
 
-@click.group("tuning")
+@click.group("tuning", cls=LazyGroup)
 @global_options
 def tuning_command() -> None:
     """Show, exchange or clear tuned configurations; `oclab tune` makes them.

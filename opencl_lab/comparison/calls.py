@@ -28,7 +28,7 @@ from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.session import default_queue
 from opencl_lab.solver import Problem
 
-__all__ = ["CallCost", "CallReport", "measure_calls"]
+__all__ = ["OURS", "CallCost", "CallReport", "measure_calls"]
 
 OURS = "opencl_lab"
 PREPARED = "prepared, with out="

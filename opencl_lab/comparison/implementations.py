@@ -28,13 +28,14 @@ from opencl_lab.reference.peers import Resident
 from opencl_lab.solver import Problem
 from opencl_lab.wording import counted, duration
 
-__all__ = ["TOO_SLOW", "Implementation", "ReferenceRun", "Workload"]
+__all__ = ["LONG_MS", "TOO_SLOW", "Implementation", "ReferenceRun", "Workload"]
 
 FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
 SAMPLE_RUNS = 3
 PATIENCE = 5.0  # seconds that all runs of a reference may take that nobody asked for by name
 TOO_SLOW = "a run would take about"
 """Begins the reason of a row that took too long to be run."""
+ONE_RUN = "one run, as there was no time for more"
 ROW_MS = 10.0  # that a row of calls takes
 LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
 WARMED_MS = 50.0  # nor is one that takes longer made once more before each row
@@ -74,6 +75,10 @@ class Implementation(ABC):
     """Whether its times matter; else a checked result is all that is wanted."""
     call_ms: float = math.inf
     """Milliseconds of a call, as `warm_up` measured it."""
+    first_ms: float = 0.0
+    """Milliseconds of the first run, without what it builds."""
+    limit_ms: float = math.inf
+    """The first run is the only one if it took longer."""
 
     @abstractmethod
     def start(self) -> None:
@@ -81,7 +86,7 @@ class Implementation(ABC):
 
     @abstractmethod
     def first(self) -> float:
-        """Solve the workload for the first time; return the total time in milliseconds."""
+        """Solve the workload for the first time; set `first_ms`, and return all that it took."""
 
     @abstractmethod
     def row(self, calls: int) -> float:
@@ -111,10 +116,15 @@ class Implementation(ABC):
             return None
 
     def check(self) -> None:
-        """Run once with poisoned outputs, compare the result with the right one, and warm up."""
-        self.attempt(self.first)
+        """Run once with poisoned outputs, compare the result with the right one, and warm up.
+
+        Where there is time for this run alone, it is the timed one.
+        """
+        total = self.attempt(self.first)
         self.verify()
-        if self.timed:
+        if self.timed and self.first_ms > self.limit_ms and self.status == "correct":
+            self.totals.append(total)
+        elif self.timed:
             self.attempt(self.warm_up)
 
     def warm_up(self) -> None:
@@ -142,7 +152,9 @@ class Implementation(ABC):
             self.reason = f"wrong result: {self.difference}"
 
     def measure(self) -> None:
-        """Make a row of calls and keep the time of one."""
+        """Make a row of calls and keep the time of one, if there is time for more than a run."""
+        if self.first_ms > self.limit_ms:
+            return
         total = self.attempt(self._timed_row)
         if total is not None:
             self.totals.append(total)
@@ -160,7 +172,8 @@ class Implementation(ABC):
     def _measurement(self, **more: Any) -> Measurement:
         """Return the fields that every kind shares, with `more`."""
         checked = "" if self.difference is None else self.difference.checked
-        more["note"] = ", ".join(filter(None, (more.get("note", ""), checked)))
+        once = ONE_RUN if self.totals and self.first_ms > self.limit_ms else ""
+        more["note"] = ", ".join(filter(None, (more.get("note", ""), once, checked)))
         return Measurement(
             self.name,
             self.kind,
@@ -208,7 +221,8 @@ class ReferenceRun(Implementation):
         self.device = device
         self.patient = patient
         self.data = "device" if isinstance(reference, Resident) else "host"
-        self._spent = self._first_ms = 0.0
+        self.limit_ms = math.inf if patient else PATIENCE * 1e3
+        self._spent = 0.0
         self._prepared: Prepared | None = None
 
     def start(self) -> None:
@@ -263,12 +277,12 @@ class ReferenceRun(Implementation):
 
     def first(self) -> float:
         """Solve once, into poisoned outputs where the reference does not make its own."""
-        self._first_ms = self.row(1)
-        return self._first_ms
+        self.first_ms = self.row(1)
+        return self.first_ms
 
     def warm_up(self) -> None:
         """Warm up, unless that takes long: the first run was a run as any other."""
-        if self._first_ms < LONG_MS:
+        if self.first_ms < LONG_MS:
             super().warm_up()
 
     def row(self, calls: int) -> float:
@@ -278,14 +292,8 @@ class ReferenceRun(Implementation):
         return seconds * 1e3
 
     def measure(self) -> None:
-        """Make one more row and keep the time, unless there is one and patience ends.
-
-        It has ended where a first run took longer than was estimated: then that is the one.
-        """
-        if not self.patient and not self.totals and self._first_ms > PATIENCE * 1e3:
-            if self.status == "correct":
-                self.totals.append(self._first_ms)
-        elif self.patient or not self.totals or self._spent + self.totals[-1] / 1e3 <= PATIENCE:
+        """Make one more row and keep the time, unless there is one and patience ends."""
+        if self.patient or not self.totals or self._spent + self.totals[-1] / 1e3 <= PATIENCE:
             super().measure()
 
     def outputs(self) -> Arrays:

@@ -12,11 +12,14 @@ from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
 from opencl_lab.plan import Work
 
-__all__ = ["COLUMNS", "Measurement", "Side", "Status"]
+__all__ = ["BASELINE", "COLUMNS", "Measurement", "Side", "Status"]
 
 Status: TypeAlias = Literal[
     "correct", "correctness", "compile", "runtime", "timeout", "constraints", "unavailable"
 ]
+
+BASELINE = "c:seq"
+"""What speed-ups are over unless somebody names another row."""
 
 Side: TypeAlias = Literal["host", "device"]
 """Where the data are, before and after."""
@@ -62,7 +65,9 @@ class Measurement:
     work : Work, optional
         What rates are computed from.
     speedup : float, optional
-        Total time of ``c:seq`` over this one's.
+        Total time of the `baseline` over this one's.
+    baseline : str
+        Name of the row that `speedup` is over.
     difference : Difference, optional
         Distance from the expected result.
     peak : float, optional
@@ -87,6 +92,7 @@ class Measurement:
     build_ms: float | None = None
     work: Work | None = None
     speedup: float | None = None
+    baseline: str = BASELINE
     difference: Difference | None = None
     peak: float | None = None
     peak_note: str = ""
@@ -159,7 +165,8 @@ class Measurement:
             return self
         if not (self.ok and baseline.ok and self.total_ms.median):
             return self
-        return replace(self, speedup=baseline.total_ms.median / self.total_ms.median)
+        ratio = baseline.total_ms.median / self.total_ms.median
+        return replace(self, speedup=ratio, baseline=baseline.implementation)
 
     def as_row(self) -> dict[str, Any]:
         """Return the row of the JSON document ``oclab/1``."""
@@ -186,6 +193,7 @@ class Measurement:
             "peak_fraction": self.peak,
             "peak_note": self.peak_note,
             "speedup": self.speedup,
+            "baseline": self.baseline,
             "efficiency": self.efficiency,
             "max_abs_diff": None if difference is None else _finite(difference.max_abs),
             "max_rel_diff": None if difference is None else _finite(difference.max_rel),
@@ -235,6 +243,7 @@ COLUMNS = (
     "peak_fraction",
     "peak_note",
     "speedup",
+    "baseline",
     "efficiency",
     "max_abs_diff",
     "max_rel_diff",

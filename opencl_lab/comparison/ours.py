@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import Any
@@ -24,14 +24,21 @@ from opencl_lab.runtime.arrays import is_device_array, to_device
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.runtime.session import default_queue
 
-__all__ = ["OpenCL"]
+__all__ = ["OpenCL", "row_name"]
 
 KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the median counts
 KERNEL_MS = 50.0  # after which a round has no further one
 KERNELS_MS = 1000.0  # after which no further round has any, if there were two
 SLOW_EVENTS = "runs with events, which tell the kernel time, are slower than these calls"
 EVENTS_COST = 1.1  # times what calls take without them: no more is worth a note
+SLOW_MS = 1000.0  # kernels that take longer are neither warmed up nor run for events alone
 LEAST_TOTALS = 3  # before the time of calls says that events claim too little
+
+
+def row_name(algorithm: str, variant: str = "", data: Side = "host") -> str:
+    """Return what the row of an algorithm is called."""
+    name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
+    return name + "@device" * (data == "device")
 
 
 class OpenCL(Implementation):
@@ -66,9 +73,9 @@ class OpenCL(Implementation):
         calls: Calls | None = None,
         data: Side = "host",
     ):
-        name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
-        name += "@device" * (data == "device")
-        super().__init__(workload, name, "opencl", algorithm, data=data)
+        super().__init__(
+            workload, row_name(algorithm, variant, data), "opencl", algorithm, data=data
+        )
         self.device = device
         self.config: Mapping[str, Any] = dict(config or {})
         self._public = calls
@@ -82,7 +89,7 @@ class OpenCL(Implementation):
         self._outputs: dict[str, Any] = {}
         self._result: Any = None
         self._called = False
-        self._first_ms = 0.0
+        self._first_total_ms = 0.0
         self._parts = ""
         self._queue: Any = None
         self._call: Callable[[], Any] = self._whole_run
@@ -149,8 +156,24 @@ class OpenCL(Implementation):
 
     def first(self) -> float:
         """Take the whole road into poisoned outputs, which builds; in parts, the public call."""
-        self._first_ms = self.row(1) if self._parts else self._profiled()[0]
-        return self._first_ms
+        if self._parts:
+            self._first_total_ms = self.row(1)
+            return self._first_total_ms
+        self._first_total_ms, execution = self._profiled()
+        if self.device.capabilities.event_timing:
+            self.first_ms = execution.kernel_ms
+        if self._is_slow():
+            self._keep([execution], [self._first_total_ms])
+        return self._first_total_ms
+
+    def warm_up(self) -> None:
+        """Warm up, unless that takes long."""
+        if not self._is_slow():
+            super().warm_up()
+
+    def _is_slow(self) -> bool:
+        """Return whether the first run tells the kernel time, since another one takes too long."""
+        return self.first_ms > min(SLOW_MS, self.limit_ms)
 
     def _profiled(self) -> tuple[float, Execution]:
         """Run on the queue that has events; return milliseconds until the outputs are there."""
@@ -180,18 +203,22 @@ class OpenCL(Implementation):
 
     def _time_kernels(self) -> None:
         """Keep the median of a few runs as the kernel time of this round, as a row is one total."""
-        if self._spent_ms > KERNELS_MS and len(self._kernel_ms) > 1:
+        if self._is_slow() or (self._spent_ms > KERNELS_MS and len(self._kernel_ms) > 1):
             return
-        kernels, transfers, round_ms = list[float](), list[float](), 0.0
-        while len(kernels) < KERNEL_RUNS and round_ms <= KERNEL_MS:
+        totals, executions = list[float](), list[Execution]()
+        while len(totals) < KERNEL_RUNS and sum(totals) <= KERNEL_MS:
             total, execution = self._profiled()
-            kernels.append(self._believed(execution, total))
-            transfers.append(execution.transfer_ms)
-            round_ms += total
-            self._execution = execution
-        self._kernel_ms.append(median(kernels))
-        self._transfer_ms.append(median(transfers))
-        self._spent_ms += round_ms
+            totals.append(total)
+            executions.append(execution)
+        self._keep(executions, totals)
+
+    def _keep(self, executions: Sequence[Execution], totals: Sequence[float]) -> None:
+        """Keep the medians of runs with events, which took so many milliseconds each."""
+        pairs = zip(executions, totals, strict=True)
+        self._kernel_ms.append(median(self._believed(*pair) for pair in pairs))
+        self._transfer_ms.append(median(execution.transfer_ms for execution in executions))
+        self._spent_ms += sum(totals)
+        self._execution = executions[-1]
 
     def _believed(self, execution: Execution, host_ms: float) -> float:
         """Return the kernel time of a run; raise where it cannot be true."""
@@ -251,7 +278,7 @@ class OpenCL(Implementation):
             kernel_ms=kernel.median if kernel else None,
             kernel_times=kernel,
             transfer_ms=median(self._transfer_ms) if self._transfer_ms else None,
-            build_ms=None if total is None else max(0.0, self._first_ms - total.median),
+            build_ms=None if total is None else max(0.0, self._first_total_ms - total.median),
             peak=fraction_of_peak(*doing),
             peak_note=above_peak(*doing),
             note=self._parts

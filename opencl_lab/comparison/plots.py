@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opencl_lab.comparison.baseline import with_base
 from opencl_lab.comparison.drawing import (
     large_number,
     legend_below,
@@ -63,6 +64,8 @@ def plot_comparison(
     pictures : mapping of str to numpy.ndarray, optional
         Images to show above, by title.
     """
+    [(_, rows)], bases = with_base([(0, rows)])
+    over = f"; x: speed-up over {', '.join(bases)}" if bases else ""
     measured = [row for row in rows if row.total_ms is not None]
     measured.sort(key=lambda row: row.total_ms.median if row.total_ms else 0, reverse=True)
 
@@ -88,7 +91,7 @@ def plot_comparison(
                 fontsize=8,
             )
         axes.set_yticks(range(len(measured)), [row.implementation for row in measured])
-        axes.set_xlabel("total time in ms of a call (median, min and max)")
+        axes.set_xlabel(f"total time in ms of a call (median, min and max){over}")
         axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
         axes.spines[["top", "right"]].set_visible(False)
         set_title(axes, title, 6.2)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from opencl_lab.comparison.implementations import Implementation, ReferenceRun, Workload
 from opencl_lab.comparison.measure import Side
-from opencl_lab.comparison.ours import OpenCL
+from opencl_lab.comparison.ours import OpenCL, row_name
 from opencl_lab.comparison.wanted import References, names_of, references_of, workers_of
 from opencl_lab.device import Device
 from opencl_lab.errors import InvalidConfig, InvalidProblem
@@ -62,6 +62,8 @@ class Request:
         though they are asked for by name.
     timed : bool
         Whether anybody looks at the times; else runs that only make them better are left out.
+    baseline : str, optional
+        Name of the row that speed-ups are over, instead of ``c:seq``.
     skip : mapping of str to str
         Rows of references that are not started, by name, and why: they are ``unavailable``.
     """
@@ -77,6 +79,7 @@ class Request:
     runs: Sequence[AlgorithmRun] | None = None
     lenient: bool = False
     timed: bool = True
+    baseline: str | None = None
     skip: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,9 +98,16 @@ class Schedule:
     @property
     def rows(self) -> int:
         """How many implementations take part."""
+        return len(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """What their rows are called."""
         references = (*self.references.on_host, *self.references.on_device)
-        rows = sum(len(workers_of(item, self.threads, self.ranks)) for item in references)
-        return len(self.runs) * len(self.sides) + rows
+        found = [row_name(name, label, side) for side in self.sides for name, label, _ in self.runs]
+        for item in references:
+            found += workers_of(item, self.threads, self.ranks)
+        return found
 
     def implementations(
         self, workload: Workload, device: Device, calls: Calls
@@ -151,7 +161,14 @@ def check_comparison(
     sides: list[Side] = [] if request.resident else ["host"]
     if request.resident or references.on_device:
         sides.append("device")
-    return Schedule(runs, sides, references, numbers, isinstance(threads, Sequence), request.skip)
+    ranks = isinstance(threads, Sequence)
+    schedule = Schedule(runs, sides, references, numbers, ranks, request.skip)
+    if request.baseline is not None and request.baseline not in schedule.names:
+        raise InvalidConfig(
+            f"{request.baseline} is not measured here, so it is no baseline; "
+            f"there are: {', '.join(schedule.names)}"
+        )
+    return schedule
 
 
 def _check_choice(

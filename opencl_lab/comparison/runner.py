@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from opencl_lab.comparison.implementations import Implementation, Workload
+from opencl_lab.comparison.baseline import over_baseline
+from opencl_lab.comparison.implementations import LONG_MS, Implementation, Workload
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.ours import OpenCL
 from opencl_lab.comparison.request import Request, check_comparison
@@ -24,14 +25,12 @@ from opencl_lab.registry import get_operation
 from opencl_lab.solver import Problem
 
 __all__ = [
-    "BASELINE",
     "Comparison",
     "StepReport",
     "compare",
     "run_comparison",
 ]
 
-BASELINE = "c:seq"
 CHOSEN = "auto takes it"
 
 StepReport: TypeAlias = Callable[[int, int, str], None]
@@ -138,6 +137,9 @@ def run_comparison(
         implementations = schedule.implementations(workload, device, chosen.calls)
         for implementation in implementations:
             implementation.timed = request.timed
+            if request.budget is not None:
+                budget_ms = max(LONG_MS, request.budget * 1e3)
+                implementation.limit_ms = min(implementation.limit_ms, budget_ms)
             stack.callback(implementation.close)
             steps.next(f"{implementation.name}, start")
             implementation.attempt(implementation.start)
@@ -145,7 +147,7 @@ def run_comparison(
                 _raise_unavailable(implementation)
         _take_turns(implementations, request, steps)
         steps.next("done")
-        return _result(workload, device, implementations)
+        return _result(workload, device, implementations, request.baseline)
 
 
 def _raise_unavailable(implementation: Implementation) -> None:
@@ -170,16 +172,18 @@ def _take_turns(implementations: Sequence[Implementation], request: Request, ste
 
 
 def _result(
-    workload: Workload, device: Device, implementations: Sequence[Implementation]
+    workload: Workload,
+    device: Device,
+    implementations: Sequence[Implementation],
+    baseline: str | None,
 ) -> Comparison:
     """Return what was measured, the times of all set against the baseline."""
     rows = [item.measurement() for item in implementations]
-    baseline = next((row for row in rows if row.implementation == BASELINE), None)
     ours = [item for item in implementations if item.kind == "opencl"]
     return Comparison(
         workload.problem,
         device,
-        [row.against(baseline) for row in _with_choice(rows, workload, device)],
+        over_baseline(_with_choice(rows, workload, device), baseline),
         workload.inputs,
         workload.expected,
         next((item.outputs() for item in ours if item.status == "correct"), {}),
@@ -217,6 +221,7 @@ def compare(
     threads: int | None = None,
     resident: bool = False,
     config: Mapping[str, Any] | None = None,
+    baseline: str | None = None,
     device: str | int | Device | None = None,
     **problem: Any,
 ) -> Measurements:
@@ -245,6 +250,8 @@ def compare(
         Measure with the data on the device only.
     config : mapping, optional
         Kernel parameters instead of the default ones.
+    baseline : str, optional
+        The row that speed-ups are over, such as ``"numpy"``; default: ``"c:seq"``.
     device : str, int or Device, optional
         As `select_device` takes it.
     **problem
@@ -272,6 +279,7 @@ def compare(
         budget=time_limit,
         threads=threads,
         resident=resident,
+        baseline=baseline,
     )
     comparison = run_comparison(
         chosen,

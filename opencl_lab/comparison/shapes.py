@@ -64,7 +64,9 @@ class ShapeResult:
         }
 
 
-def judged(shape: Shape, rows: Sequence[Measurement], auto: str, side: Side) -> ShapeResult:
+def judged(
+    shape: Shape, rows: Sequence[Measurement], auto: str, side: Side, peer: str | None = None
+) -> ShapeResult:
     """Return what the rows of a shape say, of data on one side.
 
     Parameters
@@ -75,15 +77,21 @@ def judged(shape: Shape, rows: Sequence[Measurement], auto: str, side: Side) -> 
         The algorithm that ``auto`` takes.
     side : str
         ``host`` or ``device``.
+    peer : str, optional
+        The row to compare with, instead of the fastest other library.
     """
     right = [row for row in rows if row.ok and row.data == side and _median(row)]
     ours = [row for row in right if row.kind == "opencl"]
     return ShapeResult(
         shape,
         next((row for row in ours if row.algorithm == auto), None),
-        _fastest([row for row in right if row.kind != "opencl"]),
+        _fastest([row for row in right if _is_peer(row, peer)]),
         _fastest(ours),
     )
+
+
+def _is_peer(row: Measurement, name: str | None) -> bool:
+    return row.kind != "opencl" if name is None else row.implementation == name
 
 
 def summary(results: Sequence[ShapeResult]) -> dict[str, Any]:
@@ -103,13 +111,14 @@ def summary(results: Sequence[ShapeResult]) -> dict[str, Any]:
     }
 
 
-def summary_lines(results: Sequence[ShapeResult]) -> list[str]:
-    """Return the same in words, a line each."""
+def summary_lines(results: Sequence[ShapeResult], peer: str | None = None) -> list[str]:
+    """Return the same in words, a line each; `peer` is as `judged` takes it."""
     figures, lines = summary(results), []
     if figures["compared"]:
         lines.append(
-            f"{figures['good']} of {figures['compared']} shapes at {GOOD:g}x the speed of the best "
-            f"other library or more; geometric mean {figures['geometric_mean']:.2f}x"
+            f"{figures['good']} of {figures['compared']} shapes at {GOOD:g}x the speed of "
+            f"{peer or 'the best other library'} or more; geometric mean "
+            f"{figures['geometric_mean']:.2f}x"
         )
         worst = (f"{shape_text(r.shape)} ({r.ratio:.2f}x)" for r in _worst(results))
         lines.append(f"the worst: {', '.join(worst)}")
@@ -131,15 +140,17 @@ def summary_lines(results: Sequence[ShapeResult]) -> list[str]:
     return lines
 
 
-def table(results: Sequence[ShapeResult], names: Sequence[str], title: str) -> Table:
+def table(
+    results: Sequence[ShapeResult], names: Sequence[str], title: str, peer: str | None = None
+) -> Table:
     """Return a row for each shape, those that are worst against others last."""
     made = Table(title=Text(title), title_justify="left", title_style="bold")
     made.add_column(" x ".join(names), no_wrap=True)
     for column in ("auto takes", "ms"):
         made.add_column(column, justify="right", no_wrap=True)
-    for column in ("best other", "ms", "speed of auto"):
+    for column in (peer or "best other", "ms", f"speed-up\nover {peer or 'it'}"):
         made.add_column(column, justify="right", no_wrap=True)
-    for column in ("best of ours", "auto over best"):
+    for column in ("best of ours", "time of auto\nover it"):
         made.add_column(column, justify="right", no_wrap=True)
     ranked = sorted(results, key=lambda r: math.inf if r.ratio is None else r.ratio, reverse=True)
     for r in ranked:

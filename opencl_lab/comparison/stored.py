@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.comparison.measure import COLUMNS, Measurement
+from opencl_lab.comparison.measure import BASELINE, COLUMNS, Measurement
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.measuring.difference import Difference
 from opencl_lab.measuring.samples import Times
@@ -226,6 +226,7 @@ def measurement_of(row: Mapping[str, Any], operation: str) -> Measurement:
         build_ms=_number(row, "build_ms"),
         work=_work(row, times),
         speedup=_number(row, "speedup"),
+        baseline=_text(row, "baseline") or BASELINE,
         difference=_difference(row, status),
         peak=_number(row, "peak_fraction"),
         peak_note=_text(row, "peak_note"),

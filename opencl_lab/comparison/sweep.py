@@ -11,7 +11,10 @@ from typing import Literal, TypeAlias
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.measuring.samples import Times
 
-__all__ = ["Crossover", "Verdict", "crossovers", "verdict"]
+__all__ = ["Crossover", "Verdict", "crossovers", "sizes_text", "verdict"]
+
+FEW = 6
+"""Sizes that are listed one by one."""
 
 Verdict: TypeAlias = Literal["faster", "slower", "level"]
 
@@ -29,7 +32,8 @@ class Crossover:
     `level` has the measured sizes just before where the runs of both overlap. Then nothing is
     interpolated: `size` is the first measured one from which it is faster.
 
-    `ahead` has the measured sizes at which it is faster where it is not faster for good.
+    `ahead` has the measured sizes at which it is faster where it is not faster for good, `behind`
+    all at which it is slower.
 
     `up_to` is the largest size at which both were measured, where that is not the largest of all.
     `at` is the only size at which both were: what is said is about that one.
@@ -42,6 +46,7 @@ class Crossover:
     ahead: tuple[int, ...] = ()
     up_to: int | None = None
     at: int | None = None
+    behind: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         if self.at is not None and not self.level:
@@ -50,16 +55,19 @@ class Crossover:
         return self._sentence() + f", as measured up to {self.up_to}" * (self.up_to is not None)
 
     def _sentence(self) -> str:
-        names = f"{self.implementation} is faster than {self.reference}"
-        level = "" if not self.level else f"level within noise at {', '.join(map(str, self.level))}"
-        more = f", {level}" if level else ""
+        ours, theirs = self.implementation, self.reference
+        level = f"level within noise at {sizes_text(self.level)}" if self.level else ""
+        slower = sizes_text(self.behind)
+        more = f", {level}" * bool(level) + f", slower at {slower}" * bool(slower)
         if self.size is not None:
-            return f"{names} from {self.about}{self.size_text} on{more}"
+            return f"{ours} is faster than {theirs} from {self.about}{self.size_text} on{more}"
         if self.ahead:
-            return f"{names} only at {', '.join(map(str, self.ahead))}{more}"
+            return f"{ours} is faster than {theirs} only at {sizes_text(self.ahead)}{more}"
+        if level and slower:
+            return f"{ours} is slower than {theirs} at {slower}, {level}"
         if level:
-            return f"{self.implementation} and {self.reference} are {level}"
-        return f"{self.implementation} stays slower than {self.reference}"
+            return f"{ours} and {theirs} are {level}"
+        return f"{ours} stays slower than {theirs}"
 
     @property
     def size_text(self) -> str:
@@ -72,6 +80,13 @@ class Crossover:
     def about(self) -> str:
         """What stands before a size that was interpolated; nothing for one that was measured."""
         return "" if self.size is None or float(self.size).is_integer() else "about "
+
+
+def sizes_text(sizes: Sequence[int], name: str = "") -> str:
+    """Return sizes in words; of many only the first and the last, and how many there are."""
+    if len(sizes) > FEW:
+        return f"{len(sizes)} sizes from {name}{sizes[0]} to {sizes[-1]}"
+    return name + ", ".join(map(str, sizes))
 
 
 def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
@@ -104,7 +119,9 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
         both = pairs(name, other)
         up_to = both[-1].size
         at = up_to if len(both) == 1 else None
-        return Crossover(name, other, *_crossing(both), up_to if up_to < largest else None, at)
+        behind = tuple(pair.size for pair in both if pair.verdict == "slower")
+        end = up_to if up_to < largest else None
+        return Crossover(name, other, *_crossing(both), end, at, behind)
 
     found = []
     for one, two in combinations(algorithms, 2):

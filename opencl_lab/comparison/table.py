@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from opencl_lab.comparison.baseline import with_base
 from opencl_lab.comparison.measure import COLUMNS, Measurement
 from opencl_lab.measuring.roofline import share_text
 from opencl_lab.paths import write_target
@@ -62,10 +63,12 @@ def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
 def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     """Return the rows as a table: times, rate, speed-up and whether the result is right.
 
+    The heading of the speed-ups names what they are over, see `with_base`.
     Rates are by the total time. The error is relative to the bound by which the operation judges
     it, so that a right result has at most 1. The share of the device's peak is by the kernel
     time, and shown where `oclab doctor` has measured that.
     """
+    [(_, rows)], bases = with_base([(0, rows)])
     wide = any(not row.ok or row.note for row in rows)
     flops = any(row.gflops for row in rows)
     # As it is: what stands in brackets, such as a variant of an algorithm, would be markup.
@@ -79,7 +82,8 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
     rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
-    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, "speed-up", ERROR):
+    speedup = "speed-up" + ("\nover " + ",\n".join(bases) if bases else "")
+    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:

@@ -30,7 +30,7 @@ def reference_trial(
 
     What is wrong with it is said where it is measured.
     """
-    alone = replace(request, runs=(), against=[reference], repeats=1, lenient=True)
+    alone = replace(request, runs=(), against=[reference], repeats=1, lenient=True, baseline=None)
     try:
         return run_comparison(chosen, problem, make_inputs, alone, device=device).measurements
     except OclabError:

@@ -26,7 +26,7 @@ __all__ = ["PROBES", "Finding", "Probe", "Report", "examine", "report", "store"]
 
 NO_PEAK = "results are not held against this peak; on a machine with less to do it may go better"
 NO_RATE = "how fast arrays get to the device or back stays unknown"
-UPDATE = "update the OpenCL driver of this device; until then opencl_lab works around it"
+FAULT = "opencl_lab works around it; another version of the driver may do better"
 PROBES = (
     Probe(
         "usable",
@@ -36,26 +36,33 @@ PROBES = (
         "or on x86 pip install 'opencl_lab[intel]'",
         alone=True,
     ),
-    Probe("vector_bytes", "built-ins on wide vectors", UPDATE),
-    Probe("max_work_group", "work-group sizes", UPDATE),
-    Probe("local_memory", "local memory", UPDATE),
-    Probe("barriers_in_loops", "barriers in loops", UPDATE),
-    Probe("fp64", "double precision", UPDATE, "float64 problems need another device"),
-    Probe("fp16", "half precision", UPDATE, "float16 problems need another device"),
-    Probe("subgroups", "sub-groups", UPDATE),
-    Probe("int64_atomics", "64-bit atomics", UPDATE),
-    Probe("inline_ptx", "inline PTX", UPDATE),
-    Probe("matrix_units", "matrix units of warps", UPDATE),
-    Probe("warpgroup_matrix_units", "matrix units of warpgroups", UPDATE),
-    Probe("declared_memory", "local memory beyond the driver's word", UPDATE),
+    Probe("vector_bytes", "built-ins on wide vectors", FAULT),
+    Probe("max_work_group", "work-group sizes", FAULT),
+    Probe("local_memory", "local memory", FAULT),
+    Probe("barriers_in_loops", "barriers in loops", FAULT),
+    Probe(
+        "fp64",
+        "double precision",
+        FAULT,
+        "products, filters and transforms of float64 need another device",
+    ),
+    Probe(
+        "fp16", "half precision", FAULT, "float16 works all the same: the arithmetic is in float32"
+    ),
+    Probe("subgroups", "sub-groups", FAULT),
+    Probe("int64_atomics", "64-bit atomics", FAULT),
+    Probe("inline_ptx", "inline PTX", FAULT),
+    Probe("matrix_units", "matrix units of warps", FAULT),
+    Probe("warpgroup_matrix_units", "matrix units of warpgroups", FAULT),
+    Probe("declared_memory", "local memory beyond the driver's word", FAULT),
     Probe(
         "event_timing",
         "event times against the host",
         "trust total times only: kernel times of this driver are not plausible",
         alone=True,
     ),
-    Probe("forward_progress", "progress between work-groups", UPDATE, alone=True),
-    Probe("visible_writes", "writes seen by other work-groups", UPDATE, alone=True),
+    Probe("forward_progress", "progress between work-groups", FAULT, alone=True),
+    Probe("visible_writes", "writes seen by other work-groups", FAULT, alone=True),
     Probe("flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
     Probe("flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
     Probe("flops16_matrix", "peak of matrix units in float16", NO_PEAK, alone=True),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from opencl_lab.comparison.baseline import with_base
 from opencl_lab.comparison.measure import Measurement
 from opencl_lab.comparison.plots import (
     Series,
@@ -16,7 +17,6 @@ from opencl_lab.comparison.plots import (
     plot_times,
 )
 from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.comparison.runner import BASELINE
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import number
 from opencl_lab.comparison.workers import ONE_WORKER, by_workers
@@ -43,7 +43,7 @@ def figures_of(sweep: Sweep, prefix: str, peaks: Peaks | None = None) -> list[Fi
     peaks : Peaks, optional
         Those of the device, the ceilings of a roofline.
     """
-    series = sweep.series
+    series, bases = with_base(sweep.series)
     rows = [row for _, items in series for row in items]
     if not any(row.total_ms and row.total_ms.max > 0 for row in rows):
         return []
@@ -56,7 +56,7 @@ def figures_of(sweep: Sweep, prefix: str, peaks: Peaks | None = None) -> list[Fi
     tips = tips_of(kept, sweep.axis)
     found = [
         figure_of(draw, f"{prefix}-{name}", tips, _caption(text, remark))
-        for name, text, draw in _over_sizes(sweep, kept, peaks)
+        for name, text, draw in _over_sizes(sweep, kept, ", ".join(bases), peaks)
     ]
     return found + _workers_figures(series[-1], sweep.axis, prefix)
 
@@ -65,7 +65,7 @@ def _caption(text: str, remark: str) -> str:
     return f"{text} ({remark})" if remark else text
 
 
-def _over_sizes(sweep: Sweep, series: Series, peaks: Peaks | None) -> list[Drawing]:
+def _over_sizes(sweep: Sweep, series: Series, base: str, peaks: Peaks | None) -> list[Drawing]:
     """Return the plots over sizes that the rows have values for."""
     rows = [row for _, items in series for row in items]
     axis = sweep.axis
@@ -75,10 +75,8 @@ def _over_sizes(sweep: Sweep, series: Series, peaks: Peaks | None) -> list[Drawi
         ("time", text, lambda path: plot_times(path, series, axis, "", crossings))
     ]
     if any(row.speedup for row in rows):
-        text = f"Speed-up over {BASELINE}"
-        drawings.append(
-            ("speedup", text, lambda path: plot_speedup(path, series, axis, BASELINE, ""))
-        )
+        text = f"Speed-up over {base}"
+        drawings.append(("speedup", text, lambda path: plot_speedup(path, series, axis, base, "")))
     if any(row.throughput for row in rows):
         text = "Throughput, by the total time"
         drawings.append(("throughput", text, lambda path: plot_throughput(path, series, axis, "")))
@@ -118,8 +116,11 @@ def _workers_figures(
     ]
 
 
-def tips_of(series: Series, axis: str = "", baseline: str = BASELINE) -> dict[str, str]:
-    """Return the tooltips of marks and bars, by implementation and size."""
+def tips_of(series: Series, axis: str = "", baseline: str = "") -> dict[str, str]:
+    """Return the tooltips of marks and bars, by implementation and size.
+
+    A `baseline` is what they call that of their speed-ups.
+    """
     found = {}
     for size, rows in series:
         for row in rows:
@@ -136,7 +137,7 @@ def _facts(row: Measurement, baseline: str) -> str:
     text = f"{number(times.median)} ms"
     text += f" ({number(times.min, 3)} to {number(times.max, 3)}, {times.runs} runs)"
     if row.speedup is not None:
-        text += f", {number(row.speedup, 3)} times {baseline}"
+        text += f", {number(row.speedup, 3)} times {baseline or row.baseline}"
     if row.throughput is not None:
         text += f", {number(row.throughput, 3)} {row.throughput_unit}"
     if row.peak is not None:

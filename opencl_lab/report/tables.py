@@ -84,6 +84,8 @@ def table_of(sweep: Sweep) -> PageTable:
     runs = sorted({row.total_ms.runs for row in measurements if row.total_ms})
     span = " to ".join(str(count) for count in dict.fromkeys((runs[0], runs[-1]))) if runs else ""
     caption = f"Each time is the median of {span} runs." if runs else ""
+    bases = dict.fromkeys(row.baseline for row in measurements if row.speedup is not None)
+    caption += f" Speed-ups are over {', '.join(bases)}." * bool(bases)
     return table_without_empty((*sweep.varied, *columns), cells, caption)
 
 

@@ -48,7 +48,7 @@ class HostMemory:
         Whether kernels get addresses.
     """
 
-    __slots__ = ("_back", "_queue", "_session", "_shared", "copies", "pointers")
+    __slots__ = ("_back", "_enqueued", "_queue", "_session", "_shared", "copies", "pointers")
 
     def __init__(self, session: Session, queue: cl.CommandQueue):
         self._queue = queue
@@ -57,6 +57,8 @@ class HostMemory:
         self.pointers = takes_pointers(session.device)
         self._back: list[tuple[HostArray, DeviceMemory]] = []
         self.copies: list[cl.Event] = []
+        # pyopencl waits for the event of a copy that nobody keeps, and holds up all threads.
+        self._enqueued: list[cl.Event] = []
 
     def source(self, array: HostArray) -> DeviceMemory:
         """Return memory that holds what `array` does."""
@@ -88,6 +90,7 @@ class HostMemory:
                 self.copies += self._session.staging.fetch(self._queue, array, memory, waits)
                 continue
             copied = cl.enqueue_copy(self._queue, array, memory, is_blocking=False, wait_for=waits)
+            self._enqueued.append(copied)
             if not (self._shared and _aligned(array)):
                 self.copies.append(copied)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from opencl_lab.comparison.implementations import TOO_SLOW
 from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.sweep import Crossover, crossovers
+from opencl_lab.comparison.sweep import Crossover, crossovers, sizes_text
 from opencl_lab.measuring.samples import Times
 from opencl_lab.studies.descriptor import Machine, PartResult, Point
 from opencl_lab.wording import counted, plain
@@ -103,20 +103,22 @@ def _with_device(rows: Sequence[Measurement]) -> list[Measurement]:
 
 def _crossing_text(found: Crossover, result: PartResult) -> str:
     ours, other, axis = found.implementation, found.reference, result.part.axis
-    even = f"level within noise at {axis}={', '.join(map(str, found.level))}" * bool(found.level)
+    where = f"{axis}="
+    even = f"level within noise at {sizes_text(found.level, where)}" * bool(found.level)
+    slower = f"slower at {sizes_text(found.behind, where)}" * bool(found.behind)
+    more = "".join(f", {text}" for text in (even, slower) if text)
     if found.ahead:
-        text = f"{ours} is faster than {other} only at {axis}={', '.join(map(str, found.ahead))}"
-        return f"{text}, {even}" if even else text
-    if found.size is None and even:
+        return f"{ours} is faster than {other} only at {sizes_text(found.ahead, where)}{more}"
+    if found.size is None and even and not slower:
         return f"{ours} and {other} are {even}"
     if found.size is None:
         return (
             f"{ours} is never faster than {other} beyond noise, up to {axis}={result.series[-1][0]}"
+            + f", {even}" * bool(even)
         )
     if found.size == result.series[0][0]:
         return f"{ours} is faster than {other} at every {axis} measured"
-    text = f"{ours} is faster than {other} from {found.about}{axis}={found.size_text} on"
-    return f"{text}, {even}" if even else text
+    return f"{ours} is faster than {other} from {found.about}{axis}={found.size_text} on{more}"
 
 
 def fastest(results: Sequence[PartResult], machine: Machine) -> list[str]:

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from opencl_lab.comparison.baseline import with_base
 from opencl_lab.comparison.plots import plot_speedup, plot_throughput, plot_times
-from opencl_lab.comparison.runner import BASELINE
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.workers import ONE_WORKER, by_workers
 from opencl_lab.errors import InvalidProblem
@@ -33,8 +33,9 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
     times = partial(plot_times, series=series, size_name=part.axis, title=title, crossings=found)
     drawn: dict[str, Draw] = {_file(part.name, "time"): times}
     if any(row.speedup for _, rows in series for row in rows):
+        base = ", ".join(with_base(series)[1])
         drawn[_file(part.name, "speedup")] = partial(
-            plot_speedup, series=series, size_name=part.axis, baseline=BASELINE, title=title
+            plot_speedup, series=series, size_name=part.axis, baseline=base, title=title
         )
     else:
         drawn[_file(part.name, "throughput")] = partial(

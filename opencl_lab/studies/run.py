@@ -9,6 +9,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from opencl_lab.comparison.baseline import over_baseline
 from opencl_lab.comparison.request import AlgorithmRun, Request, check_comparison
 from opencl_lab.comparison.runner import Comparison, StepReport, run_comparison
 from opencl_lab.device import Device
@@ -50,6 +51,7 @@ def run_study(
     seed: int = 0,
     repeats: int | None = None,
     time_limit: float | None = None,
+    baseline: str | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
 ) -> Iterator[PartResult]:
     """Run a study; after each point, yield the result of its part so far.
@@ -67,6 +69,8 @@ def run_study(
         Seconds. The parts that are still to come share what is left of them evenly. A part
         whose share is used up ends with the points that it has; the one at work is given up
         before its next step.
+    baseline : str, optional
+        The row that speed-ups are over at the points where it was measured, instead of ``c:seq``.
     progress : callable, optional
 
     Raises
@@ -89,7 +93,10 @@ def run_study(
                 comparison = run.compare(result, point, left, _until(until, step))
             except _TimeIsUp:
                 break
-            result.rows.append((point, comparison.measurements))
+            rows = comparison.measurements
+            if any(row.implementation == baseline for row in rows):
+                rows = over_baseline(rows, baseline)
+            result.rows.append((point, rows))
             result.status = result.status or comparison.exit_status
             yield result
         done += len(part.points[scale])

@@ -234,8 +234,11 @@ def _starts(task: TuningTask) -> list[Config]:
 
 
 def _store(task: TuningTask, best: Evaluation | None, tuning: Search) -> bool:
-    """Put a winner that was checked in all cases into the database; say so if that fails."""
-    if best is None or best.config not in tuning.proved:
+    """Put a winner that was checked in all cases into the database; say so if that fails.
+
+    What was compared with nothing is no winner, and what is stored already may be faster.
+    """
+    if best is None or best.config not in tuning.proved or len(tuning.evaluations()) < 2:
         return False
     try:
         database.store(

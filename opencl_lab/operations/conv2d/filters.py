@@ -10,12 +10,17 @@ import numpy as np
 
 from opencl_lab.errors import InvalidProblem
 
-__all__ = ["FILTERS", "SIGNED", "named_filter", "split"]
+__all__ = ["FILTERS", "MAGNITUDE", "SIGNED", "named_filter", "split"]
 
 Weights: TypeAlias = np.ndarray[Any, Any]
 
-FILTERS = ("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", "laplacian", "unsharp")
-SIGNED = ("sobel", "sobel-y", "laplacian")
+MAGNITUDE = "sobel-magnitude"
+"""Names two filters: how steep an image is, from its derivatives along x and along y."""
+FILTERS = (
+    *("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", MAGNITUDE),
+    *("laplacian", "unsharp"),
+)
+SIGNED = ("sobel", "sobel-y", MAGNITUDE, "laplacian")
 """Filters whose results are differences, of either sign."""
 MOST_KEPT = 1 << 16
 """Bytes of a filter whose column and row are remembered."""
@@ -85,7 +90,8 @@ def named_filter(name: str, size: int | None = None, sigma: float | None = None)
     Returns
     -------
     numpy.ndarray, shape (size, size), float64
-        For correlation. ``sobel`` differentiates along x, ``sobel-y`` along y.
+        For correlation. ``sobel`` differentiates along x, ``sobel-y`` along y. Of
+        ``sobel-magnitude`` these are the weights along x.
 
     Raises
     ------
@@ -117,7 +123,7 @@ def named_filter(name: str, size: int | None = None, sigma: float | None = None)
         return _laplacian(size, sigma)
     if name == "emboss":
         return _emboss(size)
-    return _sobel(size) if name == "sobel" else np.ascontiguousarray(_sobel(size).T)
+    return np.ascontiguousarray(_sobel(size).T) if name == "sobel-y" else _sobel(size)
 
 
 def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +17,7 @@ from opencl_lab.operation import Operation, Option
 from opencl_lab.operations.conv2d import expected, expected_fft, tolerance
 from opencl_lab.operations.conv2d.arguments import COLOURS, bind, weight_inputs
 from opencl_lab.operations.conv2d.calls import CALLS
-from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
+from opencl_lab.operations.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
 from opencl_lab.operations.conv2d.problem import (
     BOUNDARIES,
     IMAGE_TYPES,
@@ -91,7 +92,7 @@ class Conv2d(Operation[Conv2dProblem]):
             "filter",
             str,
             None,
-            "weights by name; default: random",
+            "weights by name, sobel those of the derivative along x; default: random",
             FILTERS,
             about_data=True,
             with_files=True,
@@ -251,6 +252,18 @@ class Conv2d(Operation[Conv2dProblem]):
             shaped = shaped.copy()
             shaped[..., 3] = image[..., 3]
         return shaped
+
+    def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the options of the derivative along y, where its magnitude is wanted."""
+        return {**options, "filter": "sobel-y"} if options.get("filter") == MAGNITUDE else None
+
+    def combined(self, first: Arrays, second: Arrays) -> Arrays:
+        """Return the magnitude of two derivatives."""
+        along = (outputs["result"].astype(np.float64) for outputs in (first, second))
+        steep, dtype = np.hypot(*along), first["result"].dtype
+        if dtype.kind in "iu":
+            steep = np.minimum(np.rint(steep), np.iinfo(dtype).max)
+        return {"result": steep.astype(dtype)}
 
     def generate(self, problem: Conv2dProblem, seed: int, **options: Any) -> Arrays:
         """Return random images over their type's range or from 0 to 1, and the weights."""

@@ -118,11 +118,7 @@ class Conv2dProblem(Problem):
                 raise InvalidProblem(
                     f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
                 )
-        if min(self.height, self.width, self.batch, self.channels) < 0:
-            raise InvalidProblem(
-                f"height, width, batch and channels must not be negative, not {self.height}, "
-                f"{self.width}, {self.batch} and {self.channels}"
-            )
+        self._check_sizes(*self.sizes, "channels")
         if min(self.filter_height, self.filter_width) < 1:
             raise InvalidProblem(
                 f"the filter needs weights, it is {self.filter_height} x {self.filter_width}"

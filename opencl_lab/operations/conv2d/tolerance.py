@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
@@ -29,6 +30,8 @@ COMPARED = 1 << 16
 """Values that are compared together, so that they stay in the cache."""
 FEW = 1 / 32
 """Up to this share of the values their sums of magnitudes are formed one by one."""
+FEW_PRODUCTS = 1 << 22
+"""Up to so many terms together: gathering one takes as long as many of a transform."""
 
 
 def compare(
@@ -81,7 +84,8 @@ class _Bounds:
             shares = shares_of_bound(error, fixed + self.gamma * sums)
             (places,) = np.nonzero(shares > known)
             if places.size and self.gamma:
-                many = places.size > FEW * error.size
+                terms = places.size * math.prod(self.problem.filter_shape)
+                many = places.size > FEW * error.size or terms > FEW_PRODUCTS
                 sums = self._sums[first + places] if many else self._each(first + places)
                 lost = ~np.isfinite(sums)
                 if many and lost.any():  # sums in float32 overflow where those in float64 do not

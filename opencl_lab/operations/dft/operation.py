@@ -35,7 +35,7 @@ from opencl_lab.operations.dft.tolerance import compare
 from opencl_lab.reference.descriptor import Arrays, CReference, HostReference, needs
 from opencl_lab.reference.peers import from_host
 from opencl_lab.reference.threads import torch_threads
-from opencl_lab.solver import axis_of
+from opencl_lab.solver import axis_of, refuse_axis
 from opencl_lab.wording import counted
 
 __all__ = ["DFT", "TOLERANCE", "Dft"]
@@ -162,7 +162,7 @@ class Dft(Operation[DftProblem]):
     def problem(self, **options: Any) -> DftProblem:
         """Return the problem that the options describe."""
         chosen = self._options(options)
-        axis_of(options, 1)
+        refuse_axis(options)
         return self._described(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["batch"])
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[DftProblem, Arrays]:

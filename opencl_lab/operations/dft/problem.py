@@ -116,11 +116,7 @@ class DftProblem(Problem):
     half: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.n, self.batch, self.inner) < 0:
-            raise InvalidProblem(
-                f"n, batch and inner must not be negative, not {self.n}, {self.batch} and "
-                f"{self.inner}"
-            )
+        self._check_sizes()
         if self.dtype.name not in COMPLEX_TYPES or not self.dtype.isnative:
             raise InvalidProblem(
                 f"cannot transform to dtype {self.dtype}; supported: {', '.join(COMPLEX_TYPES)}"

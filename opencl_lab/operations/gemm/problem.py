@@ -109,11 +109,7 @@ class GemmProblem(Problem):
     activation: str = ""
 
     def __post_init__(self) -> None:
-        if min(self.m, self.n, self.k, self.batch) < 0:
-            raise InvalidProblem(
-                f"m, n, k and batch must not be negative, not {self.m}, {self.n}, {self.k} and "
-                f"{self.batch}"
-            )
+        self._check_sizes()
         if self.dtype.name not in ELEMENT_TYPES + INTEGER_TYPES or not self.dtype.isnative:
             raise InvalidProblem(
                 f"cannot multiply matrices of dtype {self.dtype}; "

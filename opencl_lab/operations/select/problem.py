@@ -15,11 +15,9 @@ from opencl_lab.solver import Problem
 __all__ = ["SearchProblem", "TopkProblem", "UniqueProblem"]
 
 
-def _check(dtype: np.dtype[Any], *sizes: int, keys: int = 0) -> None:
-    if min(sizes) < 0:
-        raise InvalidProblem(f"sizes must not be negative, not {min(sizes)}")
-    if max(*sizes, keys) >= 2**63:
-        raise InvalidProblem(f"{max(*sizes, keys)} keys are more than a 64-bit index counts")
+def _check(dtype: np.dtype[Any], *sizes: int) -> None:
+    if max(sizes) >= 2**63:
+        raise InvalidProblem(f"{max(sizes)} keys are more than a 64-bit index counts")
     if dtype.name not in KEY_TYPES or not dtype.isnative:
         raise InvalidProblem(
             f"cannot order keys of dtype {dtype}; supported: {', '.join(KEY_TYPES)}"
@@ -53,7 +51,8 @@ class TopkProblem(Problem):
     largest: bool = True
 
     def __post_init__(self) -> None:
-        _check(self.dtype, self.n, self.rows, keys=self.n * self.rows)
+        self._check_sizes("n", "rows")
+        _check(self.dtype, self.n, self.rows, self.n * self.rows)
         if not 0 <= self.k <= self.n:
             raise InvalidProblem(f"k must be 0 to {self.n}, the keys that there are, not {self.k}")
 
@@ -99,6 +98,7 @@ class UniqueProblem(Problem):
     inverse: bool = False
 
     def __post_init__(self) -> None:
+        self._check_sizes()
         _check(self.dtype, self.n)
 
     @property
@@ -151,6 +151,7 @@ class SearchProblem(Problem):
     sorter: bool = False
 
     def __post_init__(self) -> None:
+        self._check_sizes()
         _check(self.dtype, self.n, self.m)
 
     @property

@@ -29,7 +29,7 @@ from opencl_lab.reference.peers import from_host
 from opencl_lab.reference.threads import torch_threads
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.solver import axis_of
+from opencl_lab.solver import axis_of, refuse_axis
 
 __all__ = ["TOPK", "Topk"]
 
@@ -80,7 +80,7 @@ class Topk(Operation[TopkProblem]):
     def problem(self, **options: Any) -> TopkProblem:
         """Return the problem that the options describe."""
         chosen = self.with_defaults(options)
-        axis_of(options, 1)
+        refuse_axis(options)
         return self._problem(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["rows"])
 
     @staticmethod

@@ -31,7 +31,7 @@ from opencl_lab.reference.peers import from_host
 from opencl_lab.reference.threads import torch_threads
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.solver import axis_of
+from opencl_lab.solver import axis_of, refuse_axis
 
 __all__ = ["ORDERS", "SORT", "Sort"]
 
@@ -81,7 +81,7 @@ class Sort(Operation[SortProblem]):
     def problem(self, **options: Any) -> SortProblem:
         """Return the problem that the options describe."""
         chosen = self.with_defaults(options)
-        axis_of(options, 1)
+        refuse_axis(options)
         return SortProblem(
             chosen["n"], np.dtype(chosen["dtype"]), chosen["rows"], chosen["descending"]
         )

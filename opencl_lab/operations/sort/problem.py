@@ -53,8 +53,7 @@ class SortProblem(Problem):
     bits: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if self.n < 0 or self.rows < 0:
-            raise InvalidProblem(f"n must not be negative, not {min(self.n, self.rows)}")
+        self._check_sizes()
         if self.n * self.rows >= 2**63:
             raise InvalidProblem(f"{self.n * self.rows} keys are more than a 64-bit index counts")
         if self.dtype.name not in KEY_TYPES or not self.dtype.isnative:
