@@ -86,7 +86,7 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
     saved(tmp_path, "wide.npy", b.astype("f8"))
     saved(tmp_path, "turning.npy", b.astype("c8"))
     saved(tmp_path, "whole.npy", (9 * b).astype("i4"))
-    saved(tmp_path, "vector.npy", b[:, 0])
+    saved(tmp_path, "number.npy", b[0, 0])
     np.savez(tmp_path / "two.npz", x=a, y=b)
     (tmp_path / "junk.npy").write_bytes(b"hello")
     for first, second, says in (
@@ -97,7 +97,7 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
         ),
         ("a", "turning.npy", "b is complex64; convert with astype (on the command line: --dtype c"),
         ("a", "whole.npy", "b is int32; convert"),
-        ("a", "vector.npy", "b has 1 dimension, not 2; reshape"),
+        ("a", "number.npy", "b is a single number; multiply by it"),
         ("a", "a.npy", "a gives sums of length 30 and b of length 20"),
         ("a", "none.npy", "none.npy: No such file or directory"),
         ("a", "two.npz", "two.npz: it holds the arrays x, y; name one, as"),
