@@ -154,8 +154,8 @@ def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
     lines = []
     for line in title.splitlines():
         points = TextPath((0, 0), line, size=TITLE_POINTS, usetex=False).get_extents().width
-        width = len(line) * 72 * inches / max(points, 1.0)  # in characters of this line
-        lines.append(textwrap.fill(line, max(1, int(width))) if width < len(line) else line)
+        room = len(line) * 72 * inches / max(points, 1.0)  # in characters of this line's mean width
+        lines.append(textwrap.fill(line, max(1, int(room) - 4)) if room < len(line) else line)
     axes.set_title("\n".join(lines), loc="left", fontsize=TITLE_POINTS, pad=pad)
 
 
