@@ -88,7 +88,8 @@ class Programs:
         flags = [*options, "-cl-kernel-arg-info", "-w"]
         of_intel = is_intel_cpu(self.device.kind, self.device.platform)
         text = adapted(source.text) if of_intel else source.text
-        named = _named(source.template) + text
+        name = _own_name(source.template)
+        named = f"#line 1 {json.dumps(name, ensure_ascii=False)}\n{text}" if name else text
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
@@ -102,7 +103,7 @@ class Programs:
                 return self._build(source, options)
             raise BuildError(
                 f"{source.template} did not build on {self.device.name}",
-                log=str(error),
+                log=_log_of(error, name),
                 source=text,
                 options=tuple(flags),
             ) from error
@@ -170,13 +171,22 @@ def _same_program(one: Launch, other: Launch) -> bool:
     )
 
 
-def _named(template: str) -> str:
-    """Return a directive by which a compiler names a file of the user's own, and not its copy."""
+def _own_name(template: str) -> str:
+    """Return what errors call a file of the user's own; empty for a template of ours."""
     path = Path(template)
     if not path.is_absolute():
         return ""
-    name = f"rendered {path.name}" if path.suffix == ".mako" else path.name
-    return f"#line 1 {json.dumps(name, ensure_ascii=False)}\n"
+    return f"rendered {path.name}" if path.suffix == ".mako" else path.name
+
+
+def _log_of(error: cl.Error, name: str) -> str:
+    """Return what the compiler said, about `name` if there is one.
+
+    NVIDIA's takes no notice of the directive that names a file, and counts it as a line.
+    """
+    if not name:
+        return str(error)
+    return re.sub(r"<kernel>:(\d+):", lambda at: f"{name}:{int(at[1]) - 1}:", str(error))
 
 
 def _check_signature(kernel: cl.Kernel, launch: Launch, program: cl.Program) -> None:
