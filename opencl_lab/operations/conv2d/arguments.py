@@ -10,7 +10,14 @@ import numpy as np
 from opencl_lab.errors import InvalidProblem
 from opencl_lab.operations.conv2d.filters import split
 from opencl_lab.operations.conv2d.problem import Conv2dProblem, accumulator_for
-from opencl_lab.runtime.arrays import AnyArray, as_array, contiguous, is_device_array, reshaped
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    contiguous,
+    copied,
+    is_device_array,
+    reshaped,
+)
 from opencl_lab.solver import real_number
 
 __all__ = ["COLOURS", "bind", "result_shape", "weight_inputs"]
@@ -97,7 +104,7 @@ def _device_weights(
     if dtype.kind in "iu":
         allowed.append(WIDE if saturate else np.dtype(np.int32))
         if saturate and weights.dtype == np.int32:  # sums that wrap around do not saturate
-            weights = weights.with_queue(queue).astype(WIDE)
+            weights = copied(weights, queue, dtype=WIDE)
     if weights.dtype not in allowed:
         names = " or ".join(str(kind) for kind in allowed)
         raise InvalidProblem(
