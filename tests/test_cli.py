@@ -146,9 +146,11 @@ def test_a_baseline_is_named_or_chosen(tmp_path):
 
 def test_a_sweep_without_sequential_c_has_speedups(tmp_path):
     sizes = ["bench", "sort", "--sizes", "100,200", "--repeats", 1]
-    result = oclab(*sizes, "--against", "numpy", "--dtype", "float32", "--out", tmp_path)
-    assert "sort: n=100: 100 float32 keys" in result.stdout and "over numpy" in result.stdout
-    assert "sort of float32 on" in (tmp_path / "table.txt").read_text()
+    given = ["--dtype", "float32", "--rows", 2, "--descending"]
+    result = oclab(*sizes, "--against", "numpy", *given, "--out", tmp_path)
+    assert "sort: n=100: 2 rows of 100 float32 keys" in result.stdout
+    assert "over numpy" in result.stdout
+    assert "sort of float32, rows 2, descending on" in (tmp_path / "table.txt").read_text()
     assert (tmp_path / "speedup.png").exists()
     result = oclab(*sizes, "--against", "none", "--out", tmp_path, "--fresh")
     assert "no speedup.png: there is nothing to compare with" in result.stdout

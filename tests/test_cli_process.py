@@ -167,7 +167,7 @@ def test_columns_that_are_left_out_are_named_once(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 80)
     assert main(["bench", "sort", "--sizes", "100,101", "--out", str(tmp_path), *QUICK]) == 0
     out = capsys.readouterr().out
-    assert out.count("80 columns have no room for: min..max, ") == 1
+    assert out.count("80 characters have no room for min..max, ") == 1
 
 
 def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):

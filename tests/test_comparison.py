@@ -13,6 +13,7 @@ from opencl_lab.comparison.plots import (
     large_number,
     plot_times,
 )
+from opencl_lab.comparison.shapes import judged, table
 from opencl_lab.comparison.sweep import crossovers
 from opencl_lab.comparison.table import comparison_table, table_text
 from opencl_lab.measuring.difference import Difference
@@ -61,6 +62,21 @@ def test_speedups_have_a_base_that_is_named(times, baseline, ratios, bases):
     assert [item.speedup for item in shown] == list(ratios) and named == bases
     assert all(item.baseline in bases for item in shown if item.speedup is not None)
     assert all(name in table_text(comparison_table(measured, "title")) for name in bases)
+
+
+def test_a_baseline_that_failed_leaves_no_speedup_over_another_row():
+    rows = over_baseline([row("opencl:x", 2), row("c:seq", 8), row("blas", 1)], None)
+    rows[2] = row("blas", 1, status="correctness")
+    found = over_baseline(rows, "blas")
+    assert [(item.speedup, item.baseline) for item in found] == [(None, "blas")] * 3
+
+
+def test_headings_name_variants():
+    rows = [row("opencl:x[constant]", 2), row("opencl:x[local]", 1)]
+    assert "over opencl:x[constant]" in table_text(comparison_table(rows, "title"))
+    shape = judged((1, 2, 3), rows, "x", "host", "opencl:x[local]")
+    shown = table_text(table([shape], "mnk", "title", "opencl:x[local]"))
+    assert shown.count("opencl:x[local]") == 3
 
 
 def test_rates_are_by_the_total_time_of_all_alike():

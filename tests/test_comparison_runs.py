@@ -88,6 +88,8 @@ def test_a_first_run_beyond_the_time_limit_is_the_only_one(device, monkeypatch):
     rows = ol.compare("sort", n=999, against="numpy", device=device, repeats=9, time_limit=1e-9)
     if device.capabilities.event_timing:
         assert made == ["events", "row"] and rows[0].kernel_ms > 0
+        events_ms = rows[0].kernel_ms + rows[0].transfer_ms
+        assert rows[0].total_ms.median == pytest.approx(events_ms) and rows[0].build_ms > 0
     assert all(row.ok and row.total_ms.runs == 1 and "one run" in row.note for row in rows)
 
 

@@ -151,7 +151,7 @@ def test_the_table_shows_the_error_that_was_judged():
     judged = Difference(1.0, 5e7, error_over_bound=0.25, rel_l2=3e-7)
     rows = [row(difference=judged), row(difference=Difference.exact(1.0, 1.0, False)), row()]
     table = comparison_table(rows, "title")
-    (column,) = [c for c in table.columns if c.header == "error/bound"]
+    (column,) = [c for c in table.columns if str(c.header) == "error/bound"]
     assert list(column.cells) == ["0.25", "inf", "-"]
     content = rows[0].as_row()
     assert content["rel_l2_diff"] == 3e-7 and content["max_rel_diff"] == 5e7

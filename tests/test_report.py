@@ -119,6 +119,17 @@ def test_ratios_say_who_is_fastest_by_size(tmp_path):
     ]
 
 
+def test_ratios_name_the_slower_ones_that_have_no_row(tmp_path):
+    others = [slower(2 + place, f"peer{place}") for place in range(8)]
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", row("opencl:a"), *others)))
+    table = ratios_of(one.series, one.axis)
+    names = [cells[0].text for cells in table.rows]
+    assert names == ["OpenCL, ms", *(f"peer{place}" for place in range(6))]
+    assert table.caption == "Slower and not shown here: peer6, peer7."
+    (one,) = sweeps_of(read_results(sweep(tmp_path / "b.json", row("opencl:a"), *others[:6])))
+    assert ratios_of(one.series, one.axis).caption == ""
+
+
 def test_a_small_picture_has_every_size_below_and_above_the_line(tmp_path):
     points = [(1, 0.1), (10, 1), (100, 10)]
     picture = ElementTree.fromstring(sparkline(points))

@@ -12,9 +12,9 @@ from opencl_lab.cli.common import print_json, settings
 from opencl_lab.cli.points import Sweep
 from opencl_lab.cli.progress import progress_bar
 from opencl_lab.cli.results import write_json, write_results
+from opencl_lab.comparison.baseline import check_baseline
 from opencl_lab.comparison.calls import OURS, CallReport, measure_calls
 from opencl_lab.comparison.table import number
-from opencl_lab.errors import InvalidConfig
 from opencl_lab.wording import counted, size_text
 
 __all__ = ["CALL_RESULTS", "bench_calls"]
@@ -38,11 +38,7 @@ def bench_calls(sweep: Sweep, base: str, folder: Path | None) -> int:
     Speed-ups are over the calls called `base`.
     """
     chosen, series = sweep.chosen, list[tuple[int, CallReport]]()
-    if base not in (OURS, *chosen.calls.peers):
-        names = ", ".join((OURS, *chosen.calls.peers))
-        raise InvalidConfig(
-            f"{base} is not measured here, so it is no baseline; there are: {names}"
-        )
+    check_baseline(base, (OURS, *chosen.calls.peers))
     interrupt: KeyboardInterrupt | None = None
     with progress_bar(chosen.name) as progress:
         for index, point in enumerate(sweep.points):

@@ -114,7 +114,7 @@ class Settings:
         self.print(table)
         if left_out and left_out != self._left_out:
             names = ", ".join(left_out)
-            self.say(f"{console.width} columns have no room for: {names}; --markdown has them")
+            self.say(f"{console.width} characters have no room for {names}; --markdown has all")
         self._left_out = left_out
 
     def print(self, *parts: Table | Text) -> None:

@@ -59,7 +59,7 @@ class Sweep:
         """The operation, the type, and the options that are not as by default; no size."""
         usual = self.chosen.with_defaults({})
         given = [
-            f"{name} {value}"
+            name.replace("_", "-") + ("" if value is True else f" {value}")
             for name, value in self.options.items()
             if name not in ("dtype", "seed") and value != usual.get(name)
         ]

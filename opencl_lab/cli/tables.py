@@ -18,8 +18,7 @@ IN_CELLS = str.maketrans({"|": "\\|", "*": "\\*", "\n": "<br>"})
 def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
     """Remove `optional` columns, the first ones first, until no word has to be cut; name them.
 
-    A column goes by the first line of its heading.
-
+    The first line of a column's heading is its name.
 
     The widths of those that stay are set here: rich levels wide columns without regard to
     their words, and crops the table where its columns are too wide together.

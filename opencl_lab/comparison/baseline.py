@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from opencl_lab.comparison.lines import Series
 from opencl_lab.comparison.measure import BASELINE, Measurement
+from opencl_lab.errors import InvalidConfig
 
-__all__ = ["over_baseline", "with_base"]
+__all__ = ["check_baseline", "over_baseline", "with_base"]
+
+
+def check_baseline(name: str, names: Sequence[str]) -> None:
+    """Check that speed-ups can be over a row of this name.
+
+    Raises
+    ------
+    InvalidConfig
+        If it is none of the `names` of the rows.
+    """
+    if name not in names:
+        raise InvalidConfig(
+            f"{name} is not measured here, so it is no baseline; there are: {', '.join(names)}"
+        )
 
 
 def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measurement]:
     """Return rows with their speed-ups over the row of this name, by default sequential C."""
     wanted = name or BASELINE
     base = next((row for row in rows if row.implementation == wanted), None)
-    return [row.against(base) for row in rows]
+    return [replace(row, speedup=None, baseline=wanted).against(base) for row in rows]
 
 
 def with_base(series: Series) -> tuple[Series, list[str]]:

@@ -85,8 +85,8 @@ class Implementation(ABC):
         """Get ready: build, load, start a process. May run beside the start of others."""
 
     @abstractmethod
-    def first(self) -> float:
-        """Solve the workload for the first time; set `first_ms`, and return all that it took."""
+    def first(self) -> None:
+        """Solve the workload for the first time, and set `first_ms`."""
 
     @abstractmethod
     def row(self, calls: int) -> float:
@@ -120,10 +120,10 @@ class Implementation(ABC):
 
         Where there is time for this run alone, it is the timed one.
         """
-        total = self.attempt(self.first)
+        self.attempt(self.first)
         self.verify()
         if self.timed and self.first_ms > self.limit_ms and self.status == "correct":
-            self.totals.append(total)
+            self.totals.append(self.first_ms)
         elif self.timed:
             self.attempt(self.warm_up)
 
@@ -275,10 +275,9 @@ class ReferenceRun(Implementation):
             raise ReferenceUnavailable(f"{self.name} was not started")
         return self._prepared
 
-    def first(self) -> float:
+    def first(self) -> None:
         """Solve once, into poisoned outputs where the reference does not make its own."""
         self.first_ms = self.row(1)
-        return self.first_ms
 
     def warm_up(self) -> None:
         """Warm up, unless that takes long: the first run was a run as any other."""

@@ -154,17 +154,16 @@ class OpenCL(Implementation):
             out=out,
         )
 
-    def first(self) -> float:
+    def first(self) -> None:
         """Take the whole road into poisoned outputs, which builds; in parts, the public call."""
         if self._parts:
             self._first_total_ms = self.row(1)
-            return self._first_total_ms
+            return
         self._first_total_ms, execution = self._profiled()
         if self.device.capabilities.event_timing:
-            self.first_ms = execution.kernel_ms
+            self.first_ms = execution.kernel_ms + execution.transfer_ms
         if self._is_slow():
             self._keep([execution], [self._first_total_ms])
-        return self._first_total_ms
 
     def warm_up(self) -> None:
         """Warm up, unless that takes long."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from opencl_lab.comparison.baseline import check_baseline
 from opencl_lab.comparison.implementations import Implementation, ReferenceRun, Workload
 from opencl_lab.comparison.measure import Side
 from opencl_lab.comparison.ours import OpenCL, row_name
@@ -163,11 +164,8 @@ def check_comparison(
         sides.append("device")
     ranks = isinstance(threads, Sequence)
     schedule = Schedule(runs, sides, references, numbers, ranks, request.skip)
-    if request.baseline is not None and request.baseline not in schedule.names:
-        raise InvalidConfig(
-            f"{request.baseline} is not measured here, so it is no baseline; "
-            f"there are: {', '.join(schedule.names)}"
-        )
+    if request.baseline is not None:
+        check_baseline(request.baseline, schedule.names)
     return schedule
 
 

@@ -149,7 +149,7 @@ def table(
     for column in ("auto takes", "ms"):
         made.add_column(column, justify="right", no_wrap=True)
     for column in (peer or "best other", "ms", f"speed-up\nover {peer or 'it'}"):
-        made.add_column(column, justify="right", no_wrap=True)
+        made.add_column(Text(column), justify="right", no_wrap=True)
     for column in ("best of ours", "time of auto\nover it"):
         made.add_column(column, justify="right", no_wrap=True)
     ranked = sorted(results, key=lambda r: math.inf if r.ratio is None else r.ratio, reverse=True)
@@ -158,7 +158,7 @@ def table(
             shape_text(r.shape),
             "-" if r.auto is None else r.auto.algorithm,
             number(_median(r.auto), 3),
-            "-" if r.peer is None else r.peer.label,
+            Text("-" if r.peer is None else r.peer.label),
             number(_median(r.peer), 3),
             "-" if r.ratio is None else f"{r.ratio:.2f}x",
             "-" if r.best is None else r.best.algorithm,

@@ -84,7 +84,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
     speedup = "speed-up" + ("\nover " + ",\n".join(bases) if bases else "")
     for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(Text(name), justify="right", no_wrap=True)
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:
         times = row.total_ms

@@ -30,9 +30,16 @@ def ratios_of(series: Series, axis: str) -> PageTable | None:
 
     Above stands what the fastest of ours takes in ms; below, for each other, how many times as
     long it takes. Where nothing of ours was measured, the fastest of all stands in for it, and
-    where nothing else was, ours are compared with each other.
+    where nothing else was, ours are compared with each other. Of many others the slowest are only
+    named below.
     """
-    return _table([row for side in SIDES for row in _rows(series, side)], axis)
+    shown, left_out = list[tuple[str, dict[int, Cell]]](), list[str]()
+    for side in SIDES:
+        found = list(_rows(series, side))
+        shown += found[: 1 + MOST_OTHERS]
+        left_out += [name for name, _ in found[1 + MOST_OTHERS :]]
+    caption = f"Slower and not shown here: {', '.join(left_out)}." if left_out else ""
+    return _table(shown, axis, caption)
 
 
 def medians_of(series: Series, axis: str) -> PageTable | None:
@@ -51,7 +58,9 @@ def medians_of(series: Series, axis: str) -> PageTable | None:
     return _table(list(kept.items()), f"{axis}, ms" if axis else "")
 
 
-def _table(rows: Sequence[tuple[str, Mapping[int, Cell]]], axis: str) -> PageTable | None:
+def _table(
+    rows: Sequence[tuple[str, Mapping[int, Cell]]], axis: str, caption: str = ""
+) -> PageTable | None:
     """Return rows of cells by size as a table of a few sizes; the picture has all ratios."""
     sizes = _spread(sorted({size for _, cells in rows for size in cells}))
     if not sizes:
@@ -63,7 +72,7 @@ def _table(rows: Sequence[tuple[str, Mapping[int, Cell]]], axis: str) -> PageTab
         points = [(size, cell.order) for size, cell in cells.items() if cell.order and cell.style]
         line = Cell("", picture=sparkline(points)) if len(points) > 1 else Cell("")
         shown.append([Cell(name, heads=True), line, *(cells.get(x, Cell("")) for x in sizes)])
-    table = table_without_empty(heads, shown)
+    table = table_without_empty(heads, shown, caption)
     # A phone has room for the first size and the last.
     ends = {0, len(table.kinds) - 1, len(table.kinds) - len(sizes)}
     kinds = [f"{kind} between" if kind == "number" and index not in ends else kind
@@ -90,7 +99,7 @@ def _rows(series: Series, side: Side) -> Iterator[tuple[str, dict[int, Cell]]]:
     base = f"OpenCL{where}, ms" if ours else f"the fastest{where}, ms"
     yield base, {size: _time(row) for size, row in best.items()}
     others = _by_speed(found, names - ours or bases)
-    for name in others[:MOST_OTHERS] if len(names) > 1 else ():
+    for name in others if len(names) > 1 else ():
         yield (
             name,
             {

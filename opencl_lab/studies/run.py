@@ -94,7 +94,7 @@ def run_study(
             except _TimeIsUp:
                 break
             rows = comparison.measurements
-            if any(row.implementation == baseline for row in rows):
+            if any(row.implementation == baseline and row.ok for row in rows):
                 rows = over_baseline(rows, baseline)
             result.rows.append((point, rows))
             result.status = result.status or comparison.exit_status

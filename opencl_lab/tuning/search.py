@@ -177,9 +177,9 @@ class Search:
 
     def _leaves_no_reference(self, evaluation: Evaluation) -> bool:
         """Return whether a configuration hangs with which all others would be compared."""
-        is_first = evaluation.config == self.points.starts[0]
-        compared = is_first and self.task.operation.reference_is_first
-        return compared and evaluation.status == "timeout"
+        if evaluation.status != "timeout" or not self.task.operation.reference_is_first:
+            return False
+        return evaluation.config == self.points.starts[0]
 
     def _keep(self, evaluation: Evaluation) -> None:
         before = self.journal.trouble
