@@ -93,8 +93,10 @@ def prepare_cache() -> None:
     planted = _planted(folder, found)
     if planted is not None:
         folder, found = temporary_folder(folder, f"{planted}; {ADVICE}"), []
+    stuck = _remove_damaged(folder, found)
+    if stuck is not None:
+        folder = temporary_folder(folder, f"{stuck} is damaged and cannot be removed")
     os.environ["POCL_CACHE_DIR"] = str(folder)
-    _remove_damaged(folder, found)
     atexit.unregister(record_built)  # once
     atexit.register(record_built)
 
@@ -172,8 +174,14 @@ def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str |
     return None
 
 
-def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> None:
-    """Remove what PoCL would fail to load or to replace, and record what else it has compiled."""
+def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> Path | None:
+    """Remove what PoCL would fail to load or to replace, and record what else it has compiled.
+
+    Returns
+    -------
+    Path or None
+        What could not be removed.
+    """
     known = _read(folder)
     sound: Record = {}
     suspects = []
@@ -190,13 +198,19 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
         suspects.append((folder / name, status))
     if suspects:
         time.sleep(PAUSE)
+    stuck = None
     for path, seen in suspects:
-        with suppress(OSError):
+        try:
             if _stamp(path.lstat()) == _stamp(seen):  # and not made again meanwhile
                 shutil.rmtree(path) if stat.S_ISDIR(seen.st_mode) else path.unlink()
+        except FileNotFoundError:  # another process removes it, too
+            pass
+        except OSError:
+            stuck = path
     if sound != known:
         with suppress(OSError):
             write_json(folder / RECORD, sound)
+    return stuck
 
 
 def _looked_at(path: Path, status: os.stat_result, entry: list[int] | None) -> list[int] | None:

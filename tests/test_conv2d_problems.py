@@ -88,6 +88,15 @@ def test_stacks_that_look_like_colours_are_filtered_if_asked(rng, queue):
     )
 
 
+def test_weights_are_masked_after_calls_that_are_replayed(queue):
+    image, weights = np.ones((9, 9)), np.ma.asarray(np.ones((3, 3)))
+    for _ in range(3):
+        conv2d(image, weights, queue=queue)
+    weights[0, 0] = np.ma.masked
+    with pytest.raises(InvalidProblem, match="masks are not supported"):
+        conv2d(image, weights, queue=queue)
+
+
 def test_a_value_beyond_the_edges_that_float32_cannot_hold_is_an_infinity(rng, queue):
     image, weights = rng.random((30, 40), np.float32), rng.uniform(0.5, 1, (3, 5))
     for cval in (1e40, 10**400):

@@ -124,6 +124,13 @@ def test_integers_wrap_around_as_numpy(dtype, algorithm, rng, queue):
         np.testing.assert_array_equal(found.get(), right, strict=True)
 
 
+@pytest.mark.parametrize("made", [int, np.int64, np.array, np.uint64])
+def test_factors_of_integers_are_exact(made, queue):
+    ones, large = np.ones((2, 2), np.int64), 2**60 + 1
+    found = ol.gemm(ones, ones, alpha=made(large), beta=made(large), c=ones, queue=queue)
+    np.testing.assert_array_equal(found, np.full((2, 2), 3 * large))
+
+
 def test_which_algorithms_multiply_integers(device):
     for shape in ((300, 300, 300), (300, 2, 300)):
         problem = GemmProblem(*shape, np.dtype("int16"))

@@ -294,6 +294,19 @@ def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):
     assert folder not in other.parents
 
 
+def test_a_cache_with_damage_that_stays_is_replaced(folder, monkeypatch, caplog):
+    path = _write(folder, SO, WHOLE_ELF[:-1])
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    pocl.prepare_cache()
+    other = Path(os.environ["POCL_CACHE_DIR"])
+    assert path.exists() and other.is_dir() and other != folder
+    assert f"{path} is damaged and cannot be removed" in caplog.text
+
+
 @pytest.mark.parametrize("name", ["AB", "AB/f.so", "link"])
 @pytest.mark.parametrize("planted", ["owner", "mode"])
 def test_a_cache_with_what_others_have_put_there_is_replaced(folder, caplog, name, planted):

@@ -149,8 +149,12 @@ def test_a_warning_of_the_compiler_is_no_failure(fresh, plan_of):
             {"source": "x", "target": "y", "sum": np.int32(5), "tile": LocalMemory(32)},
             "argument 2 of kernel add is 'amount' in the source and 'sum' in the plan",
         ),
+        (
+            {"source": "x", "target": "y", "get_local_id": np.int32(5), "tile": LocalMemory(32)},
+            "argument 2 of kernel add is 'amount' in the source and 'get_local_id' in the plan",
+        ),
     ],
-    ids=["fewer", "more", "swapped", "renamed"],
+    ids=["fewer", "more", "swapped", "renamed", "another word of the source"],
 )
 def test_arguments_that_are_not_the_kernels(arguments, message, fresh, plan_of):
     if "in the source" in message and session_of(fresh).device.platform.startswith("Intel"):

@@ -124,6 +124,8 @@ def _values(value: Any) -> Hashable:
     """Return all that a host argument says, as its values belong to the kind of the call."""
     if isinstance(value, tuple):
         return tuple(map(_values, value))
+    if type(value) is not np.ndarray and np.ma.isMaskedArray(value):
+        raise _Unique  # its values do not tell the mask
     array = np.asarray(value)
     if array.dtype.hasobject or array.nbytes > MOST_CONSTANT:
         raise _Unique

@@ -192,8 +192,8 @@ def _log_of(error: cl.Error, name: str) -> str:
 def _check_signature(kernel: cl.Kernel, launch: Launch, program: cl.Program) -> None:
     """Compare the plan's argument names with the kernel's own, where the driver tells them.
 
-    One that the source has, and the driver calls otherwise, was renamed by a macro: PoCL's are
-    called as the built-in functions, and `step` is `_cl_step` there.
+    One that the source has, and that the driver calls by a word which the source has not, was
+    renamed by a macro: PoCL's are called as the built-in functions, and `step` is `_cl_step` there.
     """
     if kernel.num_args != len(launch.arguments):
         raise LaunchError(
@@ -208,7 +208,8 @@ def _check_signature(kernel: cl.Kernel, launch: Launch, program: cl.Program) -> 
         if not declared or declared == name:
             continue
         source = str(program.get_info(cl.program_info.SOURCE))
-        if declared in launch.arguments or not re.search(rf"\b{name}\b", source):
+        words = set(re.findall(r"\w+", source))
+        if declared in words or name not in words:
             raise LaunchError(
                 f"argument {index} of kernel {launch.kernel} is {declared!r} in the source "
                 f"and {name!r} in the plan"

@@ -77,8 +77,9 @@ def convolve(
     part = _part(full, first.shape, second.shape, mode, summed)
     dtype = _common_type(first, second)
     first, second = converted(first, dtype), converted(second, dtype)
-    # The transforms need an axis; one of length 1 has the sum of a single product.
-    lengths = {d: next_smooth(full[d]) for d in summed or (len(full) - 1,)}
+    # The transforms need an axis; one of length 1 in an array has sums of a single product.
+    single = [d for d, pair in enumerate(zip(first.shape, second.shape, strict=True)) if 1 in pair]
+    lengths = {d: next_smooth(full[d]) for d in summed or single[-1:]}
     if dtype.kind == "c":
         first, second = (_complex_axes(x, lengths, False, queue) for x in (first, second))
         result = _complex_axes(_product(first, second, queue), lengths, True, queue)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -109,8 +111,9 @@ def _common_type(arrays: Mapping[str, AnyArray]) -> str:
 
 def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
     """Return alpha or beta: a real number, or a complex one, which the problem may refuse."""
-    if dtype.kind in "iu" and isinstance(value, (int, np.integer)):
-        return int(value)  # which may be more than a float tells apart
+    if dtype.kind in "iu":
+        with suppress(TypeError):
+            return operator.index(value)  # which may be more than a float tells apart
     try:
         return complex(value) if np.iscomplexobj(value) else real_number(value, name)
     except (TypeError, ValueError, InvalidProblem) as error:
