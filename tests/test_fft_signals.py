@@ -52,6 +52,8 @@ def test_convolve_broadcasts_as_scipy(rng, queue):
         ((3, 1, 6), (1, 2, 4), (2,)),
         ((3, 8, 2), (3, 5, 1), 1),
         ((3, 8, 5), (1, 5, 4), (-1, 1)),
+        ((3, 5), (1, 5), 0),  # nothing is summed
+        ((1, 4, 6), (1, 1, 6), (0, 1)),
     )
     for number, (first, second, axes) in enumerate(cases):
         make = random_signal if number % 2 else lambda rng, shape: rng.standard_normal(shape)
