@@ -10,6 +10,7 @@ import threading
 import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -352,6 +353,11 @@ def _depth_of_caller() -> int:
 def select_device(spec: DeviceSpec = None) -> Device:
     """Return the device to use, as `choose_device` does.
 
+    Raises
+    ------
+    DeviceNotFound
+        If nothing matches, or for what is no choice of a device, such as a queue.
+
     Warns
     -----
     DeviceFallbackWarning
@@ -360,6 +366,11 @@ def select_device(spec: DeviceSpec = None) -> Device:
     global _fallback_said
     if isinstance(spec, Device):
         return spec
+    if not isinstance(spec, (str, Integral, type(None))):
+        raise DeviceNotFound(
+            "a device is asked for by words, a number or one of `opencl_lab.devices()`, not by "
+            f"{spec!r}; queues are given as queue="
+        )
     selection = choose_device(spec)
     if selection.fallback and not _fallback_said:
         _fallback_said = True

@@ -173,6 +173,13 @@ def test_a_kind_that_is_not_there(kind, machine):
         ol.select_device(kind)
 
 
+@pytest.mark.parametrize("wrong", [1.5, ["cpu"], object()], ids=["float", "list", "object"])
+def test_what_is_no_choice_of_a_device(wrong):
+    """A number such as 2.5 would be found in the name of a processor."""
+    with pytest.raises(ol.DeviceNotFound, match="queues are given as queue="):
+        ol.sort([2, 1], device=wrong)
+
+
 @pytest.mark.parametrize("spec", [None, "gpu", "0"])
 def test_no_device_at_all(spec, machine):
     machine()

@@ -130,8 +130,11 @@ def test_what_lies_on_a_cpu_is_shared(device):
     view = np.from_dlpack(ol.to_dlpack(there[:, 1:]))  # strided, with an offset
     np.testing.assert_array_equal(view, shared[:, 1:])
     assert np.shares_memory(view, shared)
+    turned = np.from_dlpack(ol.to_dlpack(there[::-1, 2:0:-1]))
+    np.testing.assert_array_equal(turned, shared[::-1, 2:0:-1])
+    assert np.shares_memory(turned, shared)
     copy = np.from_dlpack(Foreign(ol.to_dlpack(there)))
-    del there, exported, view
+    del there, exported, view, turned
     gc.collect()
     for number in range(9):  # which would take memory that was given back
         ol.to_device(np.full((2, 3), number, np.float32), device)

@@ -55,6 +55,8 @@ def test_convolve_broadcasts_as_scipy(rng, queue):
         ((1, 5), (3, 5), 0),  # nothing is summed, along the last axis neither
         ((1, 5), (3, 5), (0,)),
         ((5, 1, 5), (1, 8, 5), -2),
+        ((3, 5), (1, 5), 0),
+        ((1, 4, 6), (1, 1, 6), (0, 1)),
     )
     for number, (first, second, axes) in enumerate(cases):
         make = random_signal if number % 2 else lambda rng, shape: rng.standard_normal(shape)

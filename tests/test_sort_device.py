@@ -188,6 +188,11 @@ def test_queue_of_another_context(device, queue, own_queue):
     keys = cl.array.to_device(queue, np.arange(5, dtype=np.int32))
     with pytest.raises(ol.InvalidProblem, match="different contexts"):
         ol.sort(keys, queue=own_queue(device.handle))
+    foreign = cl.array.zeros(own_queue(device.handle), 5, np.int32).with_queue(None)
+    for where in ({"queue": queue}, {"device": device}):
+        for call in (ol.sort, ol.to_device):
+            with pytest.raises(ol.InvalidProblem, match="different contexts"):
+                call(foreign, **where)
 
 
 def test_arrays_of_different_contexts(device, queue, own_queue):

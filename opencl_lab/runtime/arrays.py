@@ -118,8 +118,9 @@ def queue_for(
         return queue
     if array.queue is None and queue is None:
         raise InvalidProblem("the device array has no queue; use array.with_queue(queue)")
-    if array.queue is not None and queue is not None and array.queue.context != queue.context:
-        raise InvalidProblem("the device array and queue= belong to different contexts")
+    if queue is not None and array.context != queue.context:
+        given = "queue=" if device is None else "device="
+        raise InvalidProblem(f"the device array and {given} belong to different contexts")
     return array.queue or queue
 
 

@@ -103,11 +103,19 @@ class Exported:
         if copy is False and there[0] != CPU:
             raise BufferError("to be used on the CPU, memory of this device must be copied")
         in_place = there[0] == CPU and not copy and array.size
-        host = array.map_to_host() if in_place else contiguous(array, array.queue).get()
+        host = _mapped(array) if in_place else contiguous(array, array.queue).get()
         if max_version is None:
             return host.__dlpack__()
         # NumPy before 2.1 does not know it; who asks for it then asks again without.
         return host.__dlpack__(max_version=max_version)
+
+
+def _mapped(array: AnyArray) -> AnyArray:
+    """Return the memory of an array on the host; OpenCL maps none with negative strides."""
+    ahead = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
+    if not any(part.step < 0 for part in ahead):
+        return array.map_to_host()
+    return array[ahead].map_to_host()[ahead]
 
 
 def _capsule(array: AnyArray) -> Any:

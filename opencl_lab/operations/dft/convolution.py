@@ -77,9 +77,11 @@ def convolve(
     part = _part(full, first.shape, second.shape, mode, summed)
     dtype = _common_type(first, second)
     first, second = converted(first, dtype), converted(second, dtype)
-    # The transforms need an axis; one of length 1 in an array has sums of a single product.
-    single = [d for d, pair in enumerate(zip(first.shape, second.shape, strict=True)) if 1 in pair]
-    lengths = {d: next_smooth(full[d]) for d in summed or single[-1:]}
+    lengths = {d: next_smooth(full[d]) for d in summed}
+    if not summed:  # the transforms need an axis; one of length 1 has the sum of a single product
+        lengths, part = {len(full): 1}, (*part, 0)
+        longer = (*(slice(None) for _ in full), None)
+        first, second = first[longer], second[longer]
     if dtype.kind == "c":
         first, second = (_complex_axes(x, lengths, False, queue) for x in (first, second))
         result = _complex_axes(_product(first, second, queue), lengths, True, queue)
@@ -152,7 +154,7 @@ def _part(
     second: tuple[int, ...],
     mode: str,
     summed: list[int],
-) -> tuple[slice, ...]:
+) -> tuple[slice | int, ...]:
     """Return the part of the periodic result that `mode` asks for."""
     starts, sizes = [0] * len(full), list(full)
     if mode == "same":
