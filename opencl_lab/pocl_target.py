@@ -17,6 +17,7 @@ its device.
 from __future__ import annotations
 
 import ctypes
+import logging
 import platform
 import re
 import struct
@@ -46,6 +47,7 @@ STRUCTURE_BYTES = 1024  # beyond both pointers, which PoCL 3.0 has at 632 and 64
 TEXT_BYTES = 64
 POINTER = struct.Struct("P")
 
+_log = logging.getLogger(__name__)
 _names = {target: ctypes.create_string_buffer(target.encode()) for target in TARGETS}
 """Where PoCL finds the names until the process ends."""
 
@@ -90,7 +92,10 @@ def repair_target(platform_version: str, device_pointer: int) -> str | None:
     target = library_target()
     if target is None or not re.search(r"PoCL [34]\..*\bDISTRO\b", platform_version):
         return None
-    return target if set_target(device_pointer, _names[target]) else None
+    if set_target(device_pointer, _names[target]) is not None:
+        return target
+    _log.info("PoCL compiles for the processor that LLVM names, which may not be %s", target)
+    return None
 
 
 def set_target(device_pointer: int, name: ctypes.Array[ctypes.c_char]) -> str | None:
