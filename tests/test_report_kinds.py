@@ -18,6 +18,7 @@ from opencl_lab.plan import Work
 from opencl_lab.report.chapters import chapter_of, sections_of
 from opencl_lab.report.devices import across_devices
 from opencl_lab.report.environment import device_names, machines_of
+from opencl_lab.report.page import page_of
 from opencl_lab.report.ratios import medians_of, ratios_of
 from opencl_lab.report.summary import summary_of, times_text, troubles_of
 from opencl_lab.report.sweeps import find_results, sweeps_of
@@ -73,6 +74,9 @@ def test_runs_are_told_as_a_span_and_calls_by_their_names(tmp_path):
         "calls in a row",
     ]
     assert section.table.heads == heads and section.table.kinds[:2] == ["number", "name"]
+    text = page_of(*find_results(tmp_path), tmp_path)
+    overview = text.partition('<ul class="overview">')[2].partition("</ul>")[0]
+    assert overview.count("<li>") == 1 and "what calls cost" not in overview  # nothing to say there
 
 
 def test_few_runs_are_called_few(tmp_path):

@@ -146,6 +146,7 @@ has all sizes, with a line at 1.</p>
 <ul class="overview">
 % for chapter in chapters:
 % for section in chapter.sections:
+% if section.summary or section.ratios or section.troubles:
 <li><a href="#${section.anchor if len(chapter.sections) > 1 else chapter.anchor}">${section.title}</a>
 <span class="options">${", ".join(filter(None, (chapter.device, section.subtitle, chapter.source)))}</span>
 % if section.summary:
@@ -161,6 +162,7 @@ ${grid(section.ratios, f"ratios of {section.title}", sortable=False)}
 <p class="options">and ${len(section.troubles) - 2} more below</p>
 % endif
 </li>
+% endif
 % endfor
 % endfor
 </ul>
