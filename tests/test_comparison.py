@@ -155,7 +155,7 @@ def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tm
     plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
     drawn = (tmp_path / "x.svg").read_text()
     assert drawn.count("opencl:x from") == (size is not None)
-    assert drawn.count("over opencl:y, level before") == (size is not None and bool(level))
+    assert drawn.count("over opencl:y, level just before") == (size is not None and bool(level))
 
 
 @pytest.mark.parametrize(

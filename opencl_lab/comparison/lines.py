@@ -155,7 +155,7 @@ def draw_rings(
         )
         where = crossing.about + plain_number(float(crossing.size_text))
         text = f"{number}: {crossing.implementation} from {where}"
-        text += f", over {crossing.reference}" + ", level before" * bool(crossing.level)
+        text += f", over {crossing.reference}" + ", level just before" * bool(crossing.level)
         notes.append(text)
     notes += [f"and {left_out} more, which are not marked"] * (left_out > 0)
     return len(places), notes

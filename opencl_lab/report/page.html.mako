@@ -18,7 +18,7 @@ ${style | n}</style>
 <table${" class=sortable" if sortable else ""}>
 <thead><tr>
 % for name, kind in zip(table.heads, table.kinds):
-<th scope="col"${(f' class="{kind}"' if kind else "") | n}>${name}</th>
+<th scope="col"${(f' class="{kind}"' if kind else "") | n}>${name.replace("speed-up", "speed\N{NON-BREAKING HYPHEN}up")}</th>
 % endfor
 </tr></thead>
 <tbody>
