@@ -92,7 +92,8 @@ class Conv2d(Operation[Conv2dProblem]):
             "filter",
             str,
             None,
-            "weights by name, sobel those of the derivative along x; default: random",
+            "weights by name, sobel those of the derivative along x; sobel-magnitude is timed as "
+            "sobel; default: random",
             FILTERS,
             about_data=True,
             with_files=True,
