@@ -42,6 +42,9 @@ def test_intel_s_compiler_is_spared_work_on_groups_of_one_item(
         def build(self, options):
             return self
 
+        def get_info(self, what):
+            return 2  # kernels
+
     monkeypatch.setattr(cl, "Program", Program)
     session.program(Source("a", KERNELS), ())
     hint = ", intel_vec_len_hint(1)" if platform.startswith("Intel") else ""
