@@ -92,7 +92,7 @@ def test_names_and_parameters_are_those_of_numpy(name):
             ]
             for m in (ol.fft, np.fft)
         )
-        assert ours == [*theirs, ("queue", None)]
+        assert ours == [*theirs, ("queue", None), ("device", None)]
 
 
 @pytest.mark.parametrize("side", ["host", "device"])
